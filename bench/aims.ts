@@ -2,8 +2,8 @@ import type { Window } from './measure.ts';
 import {
   added,
   compared,
-  cpuPerChunk_us,
-  cpuPerRequest_us,
+  cpuPerChunkUs,
+  cpuPerRequestUs,
   digits,
   inverse,
   median,
@@ -29,8 +29,8 @@ type Write = (value: number) => string;
 /** The gateway's own aims beside this run's medians; nothing fails where they differ, and what did not run is left out. */
 export function aimsTable({ windows, starts }: Measured): string {
   const rows: string[][] = [];
-  const aim = (what: string, asked: string, measured: number, write: Write) => {
-    if (Number.isFinite(measured)) rows.push([what, asked, write(measured)]);
+  const aim = (what: string, target: string, measured: number, write: Write) => {
+    if (Number.isFinite(measured)) rows.push([what, target, write(measured)]);
   };
   const compare = (section: string, other: string, by: (round: Window, otherRound: Window) => number) =>
     compared(windows.get(section) ?? [], 'gateway', other, by);
@@ -50,10 +50,10 @@ export function aimsTable({ windows, starts }: Measured): string {
     (value) => `${digits(0)(value)} MB`,
   );
   aim('throughput of bare', '>= 70 %', compare('throughput_64', 'bare', ratio(perSecond)), percent);
-  aim('the same by CPU time', '>= 70 %', compare('throughput_64', 'bare', inverse(cpuPerRequest_us)), percent);
+  aim('the same by CPU time', '>= 70 %', compare('throughput_64', 'bare', inverse(cpuPerRequestUs)), percent);
   aim('throughput of portkey', '>= 6 x', compare('throughput_64', 'portkey', ratio(perSecond)), times(1));
   aim('first token, added p50', '< 1 ms', compare('first_token', 'direct', added(p50)), ms);
   aim('first token, added p99', '< 3 ms', compare('first_token', 'direct', added(p99)), ms);
-  aim('CPU of a chunk, of pipe', '<= 1.3 x', compare('chunk_cpu', 'pipe', ratio(cpuPerChunk_us)), times(2));
+  aim('CPU of a chunk, of pipe', '<= 1.3 x', compare('chunk_cpu', 'pipe', ratio(cpuPerChunkUs)), times(2));
   return rows.length === 0 ? '' : table('The gateway: asked and measured', ['', 'asked', 'measured'], rows);
 }

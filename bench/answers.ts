@@ -8,12 +8,12 @@ import type { BoundGuardrail, CustomFilter } from '../src/schemas/guardrail.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
 
 const slugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
-const guardrail = (content_filters: CustomFilter[] | null): BoundGuardrail => ({
+const guardrail = (contentFilters: CustomFilter[] | null): BoundGuardrail => ({
   id: 'g',
   scope: 'api-key',
   ...UNRESTRICTED,
   content_filter_builtins: slugs.map((slug) => ({ slug, action: 'redact' as const })),
-  content_filters,
+  content_filters: contentFilters,
   content_filter_output: true,
   content_filter_reversible: null,
 });
@@ -77,14 +77,14 @@ function measureAnswers(): string {
           keeps_signatures: false,
           isOfTurn: () => false,
         });
-        let [came, shown] = [0, 0];
+        let [receivedChars, shown] = [0, 0];
         const begun = process.cpuUsage().user;
         for (const chunk of chunks) {
           const out = filter.take([chunk]);
           if (round > 0) continue;
-          came += chunk.delta.content!.length;
+          receivedChars += chunk.delta.content!.length;
           for (const one of out) shown += one.delta.content?.length ?? 0;
-          held.push(came - shown);
+          held.push(receivedChars - shown);
         }
         times.push((process.cpuUsage().user - begun) / chunks.length);
       }
@@ -95,8 +95,8 @@ function measureAnswers(): string {
         .slice(1)
         .sort((a, b) => a - b)[3]!
         .toFixed(2);
-      const told = name === 'prose with secrets' ? '' : `  held p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}`;
-      lines.push(`${kind.padEnd(16)} ${name.padEnd(20)} ${least} (median ${middle}) us${told}`);
+      const heldText = name === 'prose with secrets' ? '' : `  held p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}`;
+      lines.push(`${kind.padEnd(16)} ${name.padEnd(20)} ${least} (median ${middle}) us${heldText}`);
     }
   }
   return lines.join('\n');

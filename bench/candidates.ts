@@ -161,7 +161,7 @@ function recipe(name: CandidateName, site: Site, port: number, options: StartOpt
   }
 }
 
-/** Starts the provider that every candidate forwards to; asked by itself it is the candidate `direct`. */
+/** Starts the provider that every candidate forwards to. Called directly, it is the candidate `direct`. */
 export async function startUpstream(directory: string, core: number | undefined): Promise<Candidate> {
   const port = await freePort();
   const program = new Program({
@@ -169,8 +169,8 @@ export async function startUpstream(directory: string, core: number | undefined)
     log: join(directory, 'upstream.log'),
     core,
   });
-  const ready_ms = await program.ready(port, '/', () => true);
-  return { name: 'direct', program, target: await plainTarget(port), ready_ms, idle: program.usage() };
+  const readyMs = await program.ready(port, '/', () => true);
+  return { name: 'direct', program, target: await plainTarget(port), ready_ms: readyMs, idle: program.usage() };
 }
 
 /** Starts a candidate and gives it back once it has answered one whole and one streamed request word for word. */
@@ -184,11 +184,11 @@ export async function start(name: CandidateName, site: Site, options: StartOptio
     ...(how.env === undefined ? {} : { env: how.env }),
     ...(how.cwd === undefined ? {} : { cwd: how.cwd }),
   });
-  const ready_ms = await program.ready(port, how.ready.path, how.ready.isReady);
+  const readyMs = await program.ready(port, how.ready.path, how.ready.isReady);
   await sleep(options.idle_ms ?? 0);
   const idle = program.usage();
   try {
-    const candidate = { name, program, target: await how.enter(port), ready_ms, idle };
+    const candidate = { name, program, target: await how.enter(port), ready_ms: readyMs, idle };
     await verify(candidate);
     return candidate;
   } catch (error) {

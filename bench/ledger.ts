@@ -142,7 +142,7 @@ const directories: string[] = [];
 async function settingOf(
   budgets: number,
   clients: number,
-  kind: { store: LedgerStore; told: string; sync: JournalSync } | undefined,
+  kind: { store: LedgerStore; description: string; sync: JournalSync } | undefined,
 ): Promise<Setting> {
   const shared = { budgets: budgetsOf(budgets), clients };
   const name = `${budgets} budgets, ${clients} at once`;
@@ -155,10 +155,10 @@ async function settingOf(
       batches: () => 0,
     };
   }
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-bench-ledger-'));
-  directories.push(data_dir);
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-bench-ledger-'));
+  directories.push(dataDir);
   const recorder = await startRecorder({
-    data_dir,
+    data_dir: dataDir,
     store: kind.store,
     journal_sync: kind.sync,
     unknown_outcome: 'hold',
@@ -168,7 +168,7 @@ async function settingOf(
   recorders.push(recorder);
   return {
     ...shared,
-    name: `${name}, ${kind.told}, sync ${kind.sync}`,
+    name: `${name}, ${kind.description}, sync ${kind.sync}`,
     recorder,
     flush: recorder.flush,
     batches: () => recorder.state().batches,
@@ -214,27 +214,27 @@ async function profile(setting: Setting): Promise<void> {
   await session.post('Profiler.setSamplingInterval', { interval: 200 });
   await session.post('Profiler.start');
   await round(setting, 200_000);
-  const { profile: found } = await session.post('Profiler.stop');
-  writeFileSync(join(import.meta.dirname, 'results/ledger.cpuprofile'), JSON.stringify(found));
+  const { profile: cpuProfile } = await session.post('Profiler.stop');
+  writeFileSync(join(import.meta.dirname, 'results/ledger.cpuprofile'), JSON.stringify(cpuProfile));
 }
 
 if (values.help) {
   process.stdout.write(USAGE);
 } else {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
-  directories.push(data_dir);
-  const database = await openDatabase({ data_dir });
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
+  directories.push(dataDir);
+  const database = await openDatabase({ data_dir: dataDir });
   await addBudgets(database);
-  const memory = { store: ledgerStore(database.queries, database.engine), told: 'SQLite' };
+  const memory = { store: ledgerStore(database.queries, database.engine), description: 'SQLite' };
   try {
     if (values.profile) {
-      await profile(await settingOf(5, 64, { store: endless, told: 'no store', sync: 'os' }));
+      await profile(await settingOf(5, 64, { store: endless, description: 'no store', sync: 'os' }));
     } else {
       const settings: Setting[] = [];
       for (const clients of [8, 64]) {
         settings.push(await settingOf(0, clients, undefined));
         for (const budgets of [0, 1, 5]) {
-          settings.push(await settingOf(budgets, clients, { store: endless, told: 'no store', sync: 'os' }));
+          settings.push(await settingOf(budgets, clients, { store: endless, description: 'no store', sync: 'os' }));
         }
         for (const budgets of [0, 1, 5]) {
           settings.push(await settingOf(budgets, clients, { ...memory, sync: 'group' }));

@@ -66,7 +66,7 @@ export class ClosedLoop extends BaseLoad {
 
   #ask(connection: Connection): void {
     if (this.stopped) return;
-    const sent_ms = performance.now();
+    const sentMs = performance.now();
     connection.send(this.#request, {
       onEnd: (status) => {
         if (this.stopped) return;
@@ -74,7 +74,7 @@ export class ClosedLoop extends BaseLoad {
           setTimeout(() => this.#ask(connection), REST_MS);
           return;
         }
-        this.tally.samples_ms.push(performance.now() - sent_ms);
+        this.tally.samples_ms.push(performance.now() - sentMs);
         this.#ask(connection);
       },
     });
@@ -85,31 +85,31 @@ export class ClosedLoop extends BaseLoad {
 export class OpenLoop extends BaseLoad {
   readonly #port: number;
   readonly #request: Buffer;
-  readonly #rate_per_ms: number;
+  readonly #ratePerMs: number;
   readonly #idle: Connection[] = [];
-  readonly #began_ms = performance.now();
+  readonly #beganMs = performance.now();
   #sent = 0;
   #outstanding = 0;
 
-  constructor(port: number, request: Buffer, rate_per_second: number) {
+  constructor(port: number, request: Buffer, ratePerSecond: number) {
     super();
     this.#port = port;
     this.#request = request;
-    this.#rate_per_ms = rate_per_second / 1_000;
+    this.#ratePerMs = ratePerSecond / 1_000;
     this.#tick();
   }
 
   #tick(): void {
     if (this.stopped) return;
-    const now_ms = performance.now();
-    const due = Math.floor((now_ms - this.#began_ms) * this.#rate_per_ms);
+    const nowMs = performance.now();
+    const due = Math.floor((nowMs - this.#beganMs) * this.#ratePerMs);
     while (this.#sent < due) {
       if (this.#outstanding >= OUTSTANDING_MAX) {
         this.#sent = due;
         break;
       }
-      const lag_ms = now_ms - this.#began_ms - this.#sent / this.#rate_per_ms;
-      this.tally.generator_lag_ms = Math.max(this.tally.generator_lag_ms, lag_ms);
+      const lagMs = nowMs - this.#beganMs - this.#sent / this.#ratePerMs;
+      this.tally.generator_lag_ms = Math.max(this.tally.generator_lag_ms, lagMs);
       this.#sent += 1;
       this.#ask(this.#idle.pop() ?? this.open(this.#port));
     }
@@ -118,11 +118,11 @@ export class OpenLoop extends BaseLoad {
 
   #ask(connection: Connection): void {
     this.#outstanding += 1;
-    const sent_ms = performance.now();
+    const sentMs = performance.now();
     connection.send(this.#request, {
       onEnd: (status) => {
         this.#outstanding -= 1;
-        if (this.count(status)) this.tally.samples_ms.push(performance.now() - sent_ms);
+        if (this.count(status)) this.tally.samples_ms.push(performance.now() - sentMs);
         this.#idle.push(connection);
       },
     });
@@ -134,19 +134,19 @@ export class Streams extends BaseLoad {
   readonly #request: Buffer;
 
   /** The first ones are asked for evenly over the given time: all at once would measure the backlog of the listening socket. */
-  constructor(port: number, request: Buffer, count: number, spread_ms: number) {
+  constructor(port: number, request: Buffer, count: number, spreadMs: number) {
     super();
     this.#request = request;
     for (let index = 0; index < count; index += 1) {
       const connection = this.open(port);
-      setTimeout(() => this.#ask(connection), (index * spread_ms) / count);
+      setTimeout(() => this.#ask(connection), (index * spreadMs) / count);
     }
   }
 
   #ask(connection: Connection): void {
     if (this.stopped) return;
-    const sent_ms = performance.now();
-    const counter = new EventCounter(() => this.tally.samples_ms.push(performance.now() - sent_ms));
+    const sentMs = performance.now();
+    const counter = new EventCounter(() => this.tally.samples_ms.push(performance.now() - sentMs));
     connection.send(this.#request, {
       onBody: (bytes, start, end) => {
         this.tally.chunks += counter.push(bytes, start, end);

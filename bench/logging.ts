@@ -36,7 +36,7 @@ const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
 const directory = mkdtempSync(join(tmpdir(), 'bench-logging-'));
 const database = await openDatabase({ data_dir: directory });
 const home = await organizationStore(database.queries).insertFirst({ at: new Date().toISOString() });
-const { organization_id, default_workspace_id: workspace_id } = home;
+const { organization_id, default_workspace_id: workspaceId } = home;
 
 const words = 'The quick brown fox jumps over the lazy dog, and 42 others watch. ';
 const textOf = (chars: number) => words.repeat(Math.ceil(chars / words.length)).slice(0, chars);
@@ -55,7 +55,7 @@ const completion: WholeAnswer['completion'] = {
 const chunk: ChatChunk = { delta: { content: 'token ' } };
 
 const settle = ({ generation_id: id }: Call, watch: AnswerWatch | undefined) =>
-  watch?.settled(generation({ id, organization_id, workspace_id }));
+  watch?.settled(generation({ id, organization_id, workspace_id: workspaceId }));
 const refused = () => Promise.reject(new Error('not measured'));
 async function* streamed(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<StreamEvent, void, undefined> {
   await nextTurn();
@@ -121,7 +121,7 @@ function callOf(chars: number, logging: Principal['logging']): Call {
     key_hash: 'h',
     key_id: 1,
     organization_id,
-    workspace_id,
+    workspace_id: workspaceId,
     user_id: null,
     budgets: [],
     guardrails: [],
@@ -182,10 +182,10 @@ async function measure({ chars, stream, logging }: (typeof settings)[string]): P
   await Promise.all(Array.from({ length: AT_ONCE }, client));
   // What is written behind belongs to it.
   if (logging !== undefined) await sleep(1_500);
-  const [thread_used, all_used] = [process.threadCpuUsage(thread), process.cpuUsage(all)];
+  const [threadUsed, allUsed] = [process.threadCpuUsage(thread), process.cpuUsage(all)];
   return {
-    thread_us: (thread_used.user + thread_used.system) / requests,
-    process_us: (all_used.user + all_used.system) / requests,
+    thread_us: (threadUsed.user + threadUsed.system) / requests,
+    process_us: (allUsed.user + allUsed.system) / requests,
   };
 }
 

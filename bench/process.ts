@@ -81,19 +81,19 @@ function descendants(root: number): number[] {
     const parent = Number.isInteger(pid) ? Number(statFields(pid)?.[1]) : Number.NaN;
     if (Number.isInteger(parent)) children.set(parent, [...(children.get(parent) ?? []), pid]);
   }
-  const found = [root];
-  for (let index = 0; index < found.length; index += 1) found.push(...(children.get(found[index]!) ?? []));
-  return found;
+  const pids = [root];
+  for (let index = 0; index < pids.length; index += 1) pids.push(...(children.get(pids[index]!) ?? []));
+  return pids;
 }
 
 /** How long a core has been busy since the machine started, time stolen by the host included (proc(5), /proc/stat). */
-export function coreBusy_ms(core: number | undefined): number | undefined {
+export function coreBusyMs(core: number | undefined): number | undefined {
   if (core === undefined) return undefined;
   const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'latin1'));
-  const [user = 0, nice = 0, system = 0, , , irq = 0, soft_irq = 0, steal = 0] = (line?.[1] ?? '')
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = (line?.[1] ?? '')
     .split(' ')
     .map(Number);
-  return (user + nice + system + irq + soft_irq + steal) * TICK_MS;
+  return (user + nice + system + irq + softIrq + steal) * TICK_MS;
 }
 
 const running = new Set<Program>();
@@ -159,9 +159,9 @@ export class Program {
 
   /** Waits until the program has nothing left to do, for a bounded time. */
   async settle(): Promise<void> {
-    const until_ms = performance.now() + 10_000;
+    const untilMs = performance.now() + 10_000;
     let before = this.usage().cpu_ms;
-    while (performance.now() < until_ms) {
+    while (performance.now() < untilMs) {
       await sleep(200);
       const now = this.usage().cpu_ms;
       if (now - before <= 2 * TICK_MS) return;

@@ -55,19 +55,19 @@ function selfTimes(profile: CpuProfile): Cost[] {
 }
 
 function byCost(costs: ReadonlyMap<string, number>): Cost[] {
-  return [...costs].map(([name, self_us]) => ({ name, self_us })).sort((a, b) => b.self_us - a.self_us);
+  return [...costs].map(([name, selfUs]) => ({ name, self_us: selfUs })).sort((a, b) => b.self_us - a.self_us);
 }
 
 function printProfile(file: string, top: number): void {
   const costs = selfTimes(JSON.parse(readFileSync(file, 'utf8')) as CpuProfile);
   const busy = costs.filter(({ name }) => name !== '(idle)');
-  const busy_us = busy.reduce((sum, { self_us }) => sum + self_us, 0);
+  const busyUs = busy.reduce((sum, { self_us }) => sum + self_us, 0);
   const parts = new Map<string, number>();
   for (const { name, self_us } of busy) parts.set(part(name), (parts.get(part(name)) ?? 0) + self_us);
   const rows = (all: readonly Cost[], count: number) =>
     all
       .slice(0, count)
-      .map(({ name, self_us }) => [name, digits(1)((self_us / busy_us) * 100), digits(0)(self_us / 1_000)]);
+      .map(({ name, self_us }) => [name, digits(1)((self_us / busyUs) * 100), digits(0)(self_us / 1_000)]);
   const head = ['', '% of busy', 'self ms'];
   process.stdout.write(`${table(`${file}: by part`, head, rows(byCost(parts), 25))}\n`);
   process.stdout.write(`${table(`${file}: by function`, head, rows(busy, top))}\n`);
@@ -93,13 +93,11 @@ async function profile(directory: string): Promise<void> {
   const flags = ['--cpu-prof', `--cpu-prof-dir=${directory}`, '--cpu-prof-interval=500'];
   const candidate: Candidate = await start(name, site, { node_flags: flags });
   await warm(candidate, 1_000);
-  const window_ms = Number(values.seconds) * 1_000;
-  const window = values.streams
-    ? await chunkCpu(candidate, 200, window_ms)
-    : await throughput(candidate, 64, window_ms);
-  const per_second = ((values.streams ? window.chunks : window.completed) / window.elapsed_ms) * 1_000;
+  const windowMs = Number(values.seconds) * 1_000;
+  const window = values.streams ? await chunkCpu(candidate, 200, windowMs) : await throughput(candidate, 64, windowMs);
+  const perSecond = ((values.streams ? window.chunks : window.completed) / window.elapsed_ms) * 1_000;
   process.stdout.write(
-    `${name}: ${digits(0)(per_second)} ${values.streams ? 'chunks' : 'answers'}/s under the profiler, ${window.failed} failed\n\n`,
+    `${name}: ${digits(0)(perSecond)} ${values.streams ? 'chunks' : 'answers'}/s under the profiler, ${window.failed} failed\n\n`,
   );
   // The profile is written when the process ends by itself: every candidate answers SIGTERM so.
   await candidate.program.stop();

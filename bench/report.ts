@@ -72,8 +72,8 @@ function against(
 export const perSecond = (round: Window) => (round.completed / round.elapsed_ms) * 1_000;
 const chunksPerSecond = (round: Window) => (round.chunks / round.elapsed_ms) * 1_000;
 const cpuShare = (round: Window) => (round.cpu_ms / round.elapsed_ms) * 100;
-export const cpuPerRequest_us = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
-export const cpuPerChunk_us = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
+export const cpuPerRequestUs = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
+export const cpuPerChunkUs = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
 export const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
 /** How many times less the other took. */
 export const inverse = (of: (round: Window) => number) => (round: Window, other: Window) => of(other) / of(round);
@@ -88,8 +88,8 @@ const COLUMNS = {
     spread('lowest … highest', perSecond, digits(0)),
     against('of bare', 'bare', ratio(perSecond), percent),
     against('of portkey', 'portkey', ratio(perSecond), times(1)),
-    value('CPU µs/req', cpuPerRequest_us, digits(0)),
-    against('bare by CPU', 'bare', inverse(cpuPerRequest_us), percent),
+    value('CPU µs/req', cpuPerRequestUs, digits(0)),
+    against('bare by CPU', 'bare', inverse(cpuPerRequestUs), percent),
     value('CPU %', cpuShare, digits(0)),
     failed,
   ],
@@ -112,10 +112,10 @@ const COLUMNS = {
     failed,
   ],
   chunk_cpu: [
-    value('CPU µs/chunk', cpuPerChunk_us, digits(1)),
-    spread('lowest … highest', cpuPerChunk_us, digits(1)),
-    against('of pipe', 'pipe', ratio(cpuPerChunk_us), times(2)),
-    against('of bare', 'bare', ratio(cpuPerChunk_us), times(2)),
+    value('CPU µs/chunk', cpuPerChunkUs, digits(1)),
+    spread('lowest … highest', cpuPerChunkUs, digits(1)),
+    against('of pipe', 'pipe', ratio(cpuPerChunkUs), times(2)),
+    against('of bare', 'bare', ratio(cpuPerChunkUs), times(2)),
     value('chunks/s', chunksPerSecond, digits(0)),
     value('CPU %', cpuShare, digits(0)),
     failed,

@@ -66,7 +66,7 @@ function common(windows: readonly Calls[]): Calls {
 }
 
 /**
- * Statements of each file of `src` without its tests: those of the language but for blocks and what is gone when types are
+ * Statements of each file of `src` without its tests: those of the language except blocks and those removed when types are
  * stripped; an arrow function's expression counts as the return that it stands for. Comments and formatting do not count.
  */
 function countStatements(): Map<string, number> {
@@ -102,18 +102,18 @@ function countStatements(): Map<string, number> {
   }
 }
 
-async function measure(upstream_port: number, directory: string): Promise<Calls> {
+async function measure(upstreamPort: number, directory: string): Promise<Calls> {
   const shape = STREAMS.check;
   const model = streamModel(shape);
-  const config_file = join(directory, 'gateway.yaml');
+  const configFile = join(directory, 'gateway.yaml');
   const provider = {
     name: 'Bench',
     dialect: 'openai-chat',
-    base_url: `http://127.0.0.1:${upstream_port}/v1`,
+    base_url: `http://127.0.0.1:${upstreamPort}/v1`,
     api_key: 'k',
   };
   writeFileSync(
-    config_file,
+    configFile,
     JSON.stringify({
       bundled_catalog: false,
       providers: { bench: provider },
@@ -129,7 +129,7 @@ async function measure(upstream_port: number, directory: string): Promise<Calls>
     GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
   };
   const log = createLog('info', { write: () => {} });
-  const gateway = await startGateway({ config: loadConfig(environment, { config_file }), log });
+  const gateway = await startGateway({ config: loadConfig(environment, { config_file: configFile }), log });
   const session = new Session();
   session.connect();
   try {

@@ -39,13 +39,13 @@ const send = (path: string, key: string, body: string) =>
 const keyOf = async (body: object) =>
   ((await (await send('/keys', management_key, JSON.stringify(body))).json()) as { key: string }).key;
 const key = await keyOf({ name: 'bench' });
-const limited_key = await keyOf({ name: 'limited', limit: 1_000_000 });
-const longest_ms = async () => {
+const limitedKey = await keyOf({ name: 'limited', limit: 1_000_000 });
+const longestMs = async () => {
   child.send('read');
   return (await next<{ longest_ms: number }>()).longest_ms;
 };
 
-let worst_ms = 0;
+let worstMs = 0;
 for (const { name, path, body, answer, is_limited, piece_bytes } of shapes) {
   if (!name.includes(values.only)) continue;
   const cells: string[] = [];
@@ -53,27 +53,27 @@ for (const { name, path, body, answer, is_limited, piece_bytes } of shapes) {
   for (const mib of values.mib.split(',').map(Number)) {
     const text = body(mib * MIB);
     if (answer !== undefined) provider.answer(answer(mib * MIB));
-    const shown = is_limited ? limited_key : key;
-    let least_ms = Number.POSITIVE_INFINITY;
+    const shown = is_limited ? limitedKey : key;
+    let leastMs = Number.POSITIVE_INFINITY;
     let status = '';
     for (let round = 0; round < Number(values.rounds); round += 1) {
-      await longest_ms();
+      await longestMs();
       const sending =
         piece_bytes === undefined ? send(path, shown, text) : sendRaw(`${url}/api/v1${path}`, shown, text, piece_bytes);
       const response = await sending.catch((error: Error) => error);
       status = response instanceof Response ? String(response.status) : 'cut';
       if (response instanceof Response) last = (await response.text()).slice(0, 160);
       await new Promise((resolve) => setTimeout(resolve, AFTER_MS));
-      least_ms = Math.min(least_ms, await longest_ms());
+      leastMs = Math.min(leastMs, await longestMs());
     }
-    worst_ms = Math.max(worst_ms, least_ms);
-    cells.push(`${least_ms.toFixed(0).padStart(6)} ms ${status}`);
+    worstMs = Math.max(worstMs, leastMs);
+    cells.push(`${leastMs.toFixed(0).padStart(6)} ms ${status}`);
   }
   process.stdout.write(
     `${name.padEnd(38)} ${cells.join('  ')}${process.env['SHOW'] === undefined ? '' : `  ${last}`}\n`,
   );
 }
-process.stdout.write(`longest turn: ${worst_ms.toFixed(0)} ms; the aim is ${AIM_MS} ms\n`);
+process.stdout.write(`longest turn: ${worstMs.toFixed(0)} ms; the aim is ${AIM_MS} ms\n`);
 child.disconnect();
 await once(child, 'exit');
 await sandbox.stop();

@@ -97,8 +97,8 @@ function event(choices: unknown[], rest: Record<string, unknown> = {}): string {
   })}\n\n`;
 }
 
-const delta = (content: object, finish_reason: string | null = null) => [
-  { index: 0, delta: content, logprobs: null, finish_reason },
+const delta = (content: object, finishReason: string | null = null) => [
+  { index: 0, delta: content, logprobs: null, finish_reason: finishReason },
 ];
 
 export const STREAM_WORD = ' evening';

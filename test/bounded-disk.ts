@@ -11,12 +11,12 @@ function bytesIn(dir: string): number {
 }
 
 /** The machine's disk, as if `dir` were alone on one of `total_bytes`, of which something else may take a part. */
-export function boundedDisk(dir: string, total_bytes: number): Disk & { taken_bytes: number } {
-  const free = () => Math.max(0, total_bytes - disk.taken_bytes - bytesIn(dir));
+export function boundedDisk(dir: string, totalBytes: number): Disk & { taken_bytes: number } {
+  const free = () => Math.max(0, totalBytes - disk.taken_bytes - bytesIn(dir));
   const disk = {
     ...nodeDisk,
     taken_bytes: 0,
-    space: () => ({ free_bytes: free(), total_bytes }),
+    space: () => ({ free_bytes: free(), total_bytes: totalBytes }),
     write: (file: number, bytes: Buffer, from: number) => {
       const taken = Math.min(bytes.length - from, free());
       if (taken <= 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });

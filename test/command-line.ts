@@ -46,7 +46,7 @@ function runHere(args: readonly string[], options: RunOptions = {}): Promise<End
 }
 
 /** Where the main module listens. */
-const HEARD: readonly (readonly [NodeJS.EventEmitter, string])[] = [
+const WATCHED_EVENTS: readonly (readonly [NodeJS.EventEmitter, string])[] = [
   [process, 'unhandledRejection'],
   [process, 'uncaughtException'],
   [process.stdout, 'error'],
@@ -57,7 +57,7 @@ async function runNow(args: readonly string[], { env, cwd }: RunOptions): Promis
   const { argv, env: environment, exit, exitCode, stdout, stderr } = process;
   const folder = process.cwd();
   const writes = [stdout.write, stderr.write] as const;
-  const listeners = HEARD.map(([emitter, event]) => emitter.listeners(event));
+  const listeners = WATCHED_EVENTS.map(([emitter, event]) => emitter.listeners(event));
   const ended: Ended = { code: 0, stdout: '', stderr: '' };
   const into = (name: 'stdout' | 'stderr') => (text: string | Uint8Array) => {
     ended[name] += String(text);
@@ -77,7 +77,7 @@ async function runNow(args: readonly string[], { env, cwd }: RunOptions): Promis
     return ended;
   } finally {
     [stdout.write, stderr.write] = writes;
-    HEARD.forEach(([emitter, event], i) => {
+    WATCHED_EVENTS.forEach(([emitter, event], i) => {
       const added = emitter.listeners(event).filter((listener) => !listeners[i]!.includes(listener));
       for (const listener of added) emitter.removeListener(event, listener as () => void);
     });

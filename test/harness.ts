@@ -40,47 +40,47 @@ const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
 /** An empty store of this version: gateways that begin with a copy of it need not make a hundred tables each. */
 let migrated: Promise<Buffer> | undefined;
 async function migratedStore(): Promise<Buffer> {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-test-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-test-'));
   try {
-    const database = await openDatabase({ data_dir });
+    const database = await openDatabase({ data_dir: dataDir });
     await database.close();
-    return readFileSync(join(data_dir, DATABASE_FILE));
+    return readFileSync(join(dataDir, DATABASE_FILE));
   } finally {
-    rmSync(data_dir, { recursive: true, force: true });
+    rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
 /** Starts the real gateway on a free port, with a store and a journal of its own, and makes one ordinary key. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const home = mkdtempSync(join(tmpdir(), 'gateway-test-'));
-  const data_dir = options.data_dir ?? join(home, 'data');
-  const config_file = join(home, 'gateway.yaml');
-  writeFileSync(config_file, options.yaml ?? '{}');
+  const dataDir = options.data_dir ?? join(home, 'data');
+  const configFile = join(home, 'gateway.yaml');
+  writeFileSync(configFile, options.yaml ?? '{}');
   if (options.data_dir === undefined && options.environment?.['DATABASE_URL'] === undefined) {
     migrated ??= migratedStore();
-    mkdirSync(data_dir, { mode: 0o700 });
-    writeFileSync(join(data_dir, DATABASE_FILE), await migrated, { mode: 0o600 });
+    mkdirSync(dataDir, { mode: 0o700 });
+    writeFileSync(join(dataDir, DATABASE_FILE), await migrated, { mode: 0o600 });
   }
-  const log_lines: string[] = [];
+  const logLines: string[] = [];
   const config = loadConfig(
     {
       GATEWAY_HOST: '127.0.0.1',
       GATEWAY_PORT: '0',
-      GATEWAY_DATA_DIR: data_dir,
+      GATEWAY_DATA_DIR: dataDir,
       GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
       ...options.environment,
     },
-    { config_file },
+    { config_file: configFile },
   );
-  const log = createLog(config.log_level, { write: (line) => void log_lines.push(line) });
+  const log = createLog(config.log_level, { write: (line) => void logLines.push(line) });
   const gateway = await start({
     config,
     log,
     chance: options.chance ?? (() => 0),
     ...(options.clock ? { clock: options.clock } : {}),
   });
-  const base_url = `${gateway.url}/api/v1`;
-  const made = await fetch(`${base_url}/keys`, {
+  const baseUrl = `${gateway.url}/api/v1`;
+  const made = await fetch(`${baseUrl}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
     body: JSON.stringify({ name: 'test' }),
@@ -89,15 +89,15 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
   return {
     url: gateway.url,
-    base_url,
+    base_url: baseUrl,
     management_key: MANAGEMENT_KEY,
     key,
     key_hash: data.hash,
-    log_lines,
-    data_dir,
+    log_lines: logLines,
+    data_dir: dataDir,
     gateway,
     async call(method, path, body, headers) {
-      const response = await fetch(`${base_url}${path}`, {
+      const response = await fetch(`${baseUrl}${path}`, {
         method,
         headers: {
           authorization: `Bearer ${key}`,
@@ -120,9 +120,9 @@ function withCheckedText(response: Response, check: (text: string) => void): Res
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
   const read = response.text.bind(response);
   const text = async () => {
-    const told = await read();
-    check(told);
-    return told;
+    const value = await read();
+    check(value);
+    return value;
   };
   return Object.defineProperty(response, 'text', { value: text });
 }

@@ -4,20 +4,20 @@ import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/transport/frames.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 
-/** What a model says, each in the pieces in which it is told. */
-export interface Told {
+/** The output of a model, each text in its streamed pieces. */
+export interface ModelOutput {
   reasoning: readonly string[];
   text: readonly string[];
   /** JSON. */
   args: readonly string[];
 }
 
-const sse = (events: readonly object[], is_named = false) =>
+const sse = (events: readonly object[], isNamed = false) =>
   Buffer.from(
     events
       .map((event) => {
         const { type } = event as { type?: string };
-        return `${is_named ? `event: ${type}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
+        return `${isNamed ? `event: ${type}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
       })
       .join(''),
   );
@@ -41,7 +41,7 @@ const aws = (events: readonly (readonly [string, object])[]) =>
     ),
   );
 
-function chat({ reasoning, text, args }: Told): Buffer {
+function chat({ reasoning, text, args }: ModelOutput): Buffer {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'c',
     object: 'chat.completion.chunk',
@@ -49,7 +49,7 @@ function chat({ reasoning, text, args }: Told): Buffer {
     model: 'm',
     choices: [{ index: 0, delta, finish_reason }],
   });
-  const call = (told: object) => chunk({ tool_calls: [{ index: 0, ...told }] });
+  const call = (delta: object) => chunk({ tool_calls: [{ index: 0, ...delta }] });
   const events = sse([
     chunk({ role: 'assistant', content: null }),
     ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
@@ -62,9 +62,9 @@ function chat({ reasoning, text, args }: Told): Buffer {
   return Buffer.concat([events, Buffer.from('data: [DONE]\n\n')]);
 }
 
-function messages({ reasoning, text, args }: Told): Buffer {
-  const block = (index: number, content_block: object, deltas: readonly object[]) => [
-    { type: 'content_block_start', index, content_block },
+function messages({ reasoning, text, args }: ModelOutput): Buffer {
+  const block = (index: number, contentBlock: object, deltas: readonly object[]) => [
+    { type: 'content_block_start', index, content_block: contentBlock },
     ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
     { type: 'content_block_stop', index },
   ];
@@ -83,7 +83,7 @@ function messages({ reasoning, text, args }: Told): Buffer {
       ...block(
         2,
         { type: 'tool_use', id: 'toolu_1', name: 'send', input: {} },
-        args.map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+        args.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
       ),
       { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } },
       { type: 'message_stop' },
@@ -92,7 +92,7 @@ function messages({ reasoning, text, args }: Told): Buffer {
   );
 }
 
-function responses({ reasoning, text, args }: Told): Buffer {
+function responses({ reasoning, text, args }: ModelOutput): Buffer {
   const summary = [{ type: 'summary_text', text: reasoning.join('') }];
   const content = [{ type: 'output_text', text: text.join(''), annotations: [] }];
   const items = [
@@ -120,16 +120,16 @@ function responses({ reasoning, text, args }: Told): Buffer {
   const usage = { input_tokens: 3, output_tokens: 9, total_tokens: 12 };
   return sse([
     { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
-    ...items.flatMap((item, output_index) => [
-      { type: 'response.output_item.added', output_index, item: begun[output_index] },
-      ...deltas[output_index]!.map((delta) => ({ ...delta, output_index })),
-      { type: 'response.output_item.done', output_index, item },
+    ...items.flatMap((item, outputIndex) => [
+      { type: 'response.output_item.added', output_index: outputIndex, item: begun[outputIndex] },
+      ...deltas[outputIndex]!.map((delta) => ({ ...delta, output_index: outputIndex })),
+      { type: 'response.output_item.done', output_index: outputIndex, item },
     ]),
     { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: items, usage } },
   ]);
 }
 
-function gemini({ reasoning, text, args }: Told): Buffer {
+function gemini({ reasoning, text, args }: ModelOutput): Buffer {
   const event = (parts: readonly object[], more: object = {}) => ({
     candidates: [{ content: { role: 'model', parts }, index: 0, ...more }],
     usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 },
@@ -143,9 +143,9 @@ function gemini({ reasoning, text, args }: Told): Buffer {
   ]);
 }
 
-function bedrock({ reasoning, text, args }: Told): Buffer {
-  const delta = (contentBlockIndex: number, told: object) =>
-    ['contentBlockDelta', { contentBlockIndex, delta: told }] as const;
+function bedrock({ reasoning, text, args }: ModelOutput): Buffer {
+  const delta = (contentBlockIndex: number, value: object) =>
+    ['contentBlockDelta', { contentBlockIndex, delta: value }] as const;
   const stop = (contentBlockIndex: number) => ['contentBlockStop', { contentBlockIndex }] as const;
   return aws([
     ['messageStart', { role: 'assistant' }],
@@ -162,9 +162,9 @@ function bedrock({ reasoning, text, args }: Told): Buffer {
   ]);
 }
 
-function cohere({ reasoning, text, args }: Told): Buffer {
+function cohere({ reasoning, text, args }: ModelOutput): Buffer {
   const event = (type: string, index: number, message: object) => ({ type, index, delta: { message } });
-  const called = (told: object) => ({ tool_calls: told });
+  const called = (calls: object) => ({ tool_calls: calls });
   const send = { id: 'send_1', type: 'function', function: { name: 'send', arguments: '' } };
   return sse(
     [
@@ -187,7 +187,7 @@ function cohere({ reasoning, text, args }: Told): Buffer {
   );
 }
 
-const WRITERS: Readonly<Record<Wire, (told: Told) => Buffer>> = {
+const WRITERS: Readonly<Record<Wire, (told: ModelOutput) => Buffer>> = {
   'openai-chat': chat,
   'anthropic-messages': messages,
   'openai-responses': responses,
@@ -197,8 +197,8 @@ const WRITERS: Readonly<Record<Wire, (told: Told) => Buffer>> = {
 };
 
 /** The bytes of a stream of a wire. */
-export function bytesOf(wire: Wire, told: Told): Buffer {
-  return WRITERS[wire](told);
+export function bytesOf(wire: Wire, output: ModelOutput): Buffer {
+  return WRITERS[wire](output);
 }
 
 /** What a wire's decoder makes of bytes that come in these pieces; one group of chunks for each. */

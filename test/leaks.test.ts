@@ -24,7 +24,7 @@ import type { ChatChunk, ChatCompletion, Wire } from '../src/schemas/inner.ts';
 import { checkChatStream } from './grammar/chat.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
-import { bytesOf, decoded, type Told } from './leak-streams.ts';
+import { bytesOf, decoded, type ModelOutput } from './leak-streams.ts';
 import { inTier } from './tier.ts';
 import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
 
@@ -77,13 +77,13 @@ function filtered(groups: readonly (readonly ChatChunk[])[], action: 'redact' | 
 const json = (text: string) => JSON.stringify(text).slice(1, -1);
 const cutAt = (text: string, ...cuts: number[]) =>
   [0, ...cuts].map((from, at) => text.slice(from, [...cuts, text.length][at]));
-const told = (text: string): Told => ({
+const told = (text: string): ModelOutput => ({
   reasoning: [`I think of ${text} here.`],
   text: [`Write to ${text}, then go on.`],
   args: [`{"to":"${json(text)}","n":1}`],
 });
 /** The same with each text in two, cut inside of what is secret. */
-function cutTold(secret: string, cut: number): Told {
+function cutTold(secret: string, cut: number): ModelOutput {
   const { reasoning, text, args } = told(secret);
   const at = Math.min(cut, json(secret).length);
   return {
@@ -181,7 +181,7 @@ describe.each(wires)('over %s', (wire) => {
       expect(read(accumulate(groups.flat(), 1)), `cut at ${cut}`).toEqual(expected(placeholder));
       expectNothingOf(secret, groups);
     }
-    const letters: Told = {
+    const letters: ModelOutput = {
       reasoning: [...told(secret).reasoning[0]!],
       text: [...told(secret).text[0]!],
       args: [...told(secret).args[0]!],
@@ -263,7 +263,7 @@ test('any text in any pieces comes out as the whole text filtered', () => {
     fc.property(fc.constantFrom(...wires), text, text, text, cuts, (wire, reasoning, content, value, at) => {
       fc.pre(reasoning !== '' && content !== '');
       const arguments_told = JSON.stringify({ value });
-      const given: Told = {
+      const given: ModelOutput = {
         reasoning: pieces(reasoning, at),
         text: pieces(content, at),
         args: pieces(arguments_told, at),

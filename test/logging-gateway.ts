@@ -5,13 +5,13 @@ interface Answer<T> {
   body: T;
 }
 
-/** A gateway whose workspaces can be told to log, and what of its operations such tests need. */
+/** A gateway with workspaces that can log, and the operations that its tests need. */
 export interface LoggingGateway extends TestGateway {
   managed<T = Record<string, never>>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   /** The id of the default workspace. */
   workspace_id: string;
   /** Changes settings of a workspace; of the default one where none is named. */
-  set(settings: object, workspace_id?: string): Promise<void>;
+  set(settings: object, workspaceId?: string): Promise<void>;
   addKey(settings?: object): Promise<{ key: string; hash: string; id: number }>;
   content(id: string, credential?: string): Promise<Answer<{ data: Content }>>;
 }
@@ -25,7 +25,7 @@ export interface Content {
 
 export async function startLoggingGateway(options: TestGatewayOptions = {}): Promise<LoggingGateway> {
   const gateway = await startGateway(options);
-  const asked = async <T>(credential: string, method: string, path: string, body?: unknown): Promise<Answer<T>> => {
+  const callAs = async <T>(credential: string, method: string, path: string, body?: unknown): Promise<Answer<T>> => {
     const answer = await fetch(`${gateway.base_url}${path}`, {
       method,
       headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
@@ -33,14 +33,14 @@ export async function startLoggingGateway(options: TestGatewayOptions = {}): Pro
     });
     return { status: answer.status, body: (await answer.json()) as T };
   };
-  const managed: LoggingGateway['managed'] = (method, path, body) => asked(gateway.management_key, method, path, body);
+  const managed: LoggingGateway['managed'] = (method, path, body) => callAs(gateway.management_key, method, path, body);
   const { body } = await managed<{ data: { id: string }[] }>('GET', '/workspaces');
-  const workspace_id = body.data[0]?.id ?? '';
+  const workspaceId = body.data[0]?.id ?? '';
   return {
     ...gateway,
     managed,
-    workspace_id,
-    async set(settings, id = workspace_id) {
+    workspace_id: workspaceId,
+    async set(settings, id = workspaceId) {
       const { status, body } = await managed('PATCH', `/workspaces/${id}`, settings);
       if (status !== 200) throw new Error(`the workspace could not be changed: ${JSON.stringify(body)}`);
     },
@@ -52,6 +52,6 @@ export async function startLoggingGateway(options: TestGatewayOptions = {}): Pro
       if (made.status !== 201) throw new Error(`no key could be made: ${JSON.stringify(made.body)}`);
       return { key: made.body.key, ...made.body.data };
     },
-    content: (id, credential = gateway.key) => asked(credential, 'GET', `/generation/content?id=${id}`),
+    content: (id, credential = gateway.key) => callAs(credential, 'GET', `/generation/content?id=${id}`),
   };
 }

@@ -6,20 +6,20 @@ import { Pool } from 'undici';
 import { sandboxModels, sandboxProviders } from '../sandbox/catalog.ts';
 import { startGateway } from './harness.ts';
 
-const [, , sandbox_url = '', count = '10000'] = process.argv;
+const [, , sandboxUrl = '', count = '10000'] = process.argv;
 const requests = Number(count);
 const steps = 10;
 
 const gateway = await startGateway({
   yaml: JSON.stringify({
-    providers: sandboxProviders(sandbox_url),
+    providers: sandboxProviders(sandboxUrl),
     models: sandboxModels,
     logging: { level: 'silent' },
   }),
 });
 const pool = new Pool(gateway.url, { connections: 1, pipelining: 1 });
-const heap_bytes: number[] = [];
-const rss_bytes: number[] = [];
+const heapBytes: number[] = [];
+const rssBytes: number[] = [];
 let failed = 0;
 for (let nth = 1; nth <= requests; nth += 1) {
   const { statusCode, body } = await pool.request({
@@ -42,10 +42,10 @@ for (let nth = 1; nth <= requests; nth += 1) {
     await new Promise((resolve) => setTimeout(resolve, 300));
     globalThis.gc?.();
     const { heapUsed, rss } = process.memoryUsage();
-    heap_bytes.push(heapUsed);
-    rss_bytes.push(rss);
+    heapBytes.push(heapUsed);
+    rssBytes.push(rss);
   }
 }
-process.stdout.write(`${JSON.stringify({ requests, failed, heap_bytes, rss_bytes })}\n`);
+process.stdout.write(`${JSON.stringify({ requests, failed, heap_bytes: heapBytes, rss_bytes: rssBytes })}\n`);
 await pool.close();
 await gateway.stop();

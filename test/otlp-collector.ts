@@ -88,13 +88,13 @@ function readExport(body: string): SeenSpan[] {
     return fail(`${place}.${name} has no such value`);
   };
   const attributes = (list: unknown, place: string): Record<string, unknown> => {
-    const told: Record<string, unknown> = {};
+    const values: Record<string, unknown> = {};
     for (const one of list as unknown[]) {
       const { key, value } = fields<{ key: string; value: unknown }>(one, { key: 'string', value: 'object' }, place);
-      if (Object.hasOwn(told, key)) fail(`${place} names ${key} twice`);
-      told[key] = scalar(value, `${place}.${key}`);
+      if (Object.hasOwn(values, key)) fail(`${place} names ${key} twice`);
+      values[key] = scalar(value, `${place}.${key}`);
     }
-    return told;
+    return values;
   };
   const nano = (value: string, place: string): bigint => {
     if (!/^\d{19}$/.test(value)) fail(`${place} is no time in nanoseconds: ${value}`);
@@ -137,8 +137,8 @@ function readExport(body: string): SeenSpan[] {
         const start = nano(span.startTimeUnixNano, 'startTimeUnixNano');
         const end = nano(span.endTimeUnixNano, 'endTimeUnixNano');
         if (end < start) fail('a span that ends before it begins');
-        const told = attributes(span.attributes, 'span');
-        seen.push({ traceId, spanId, parentSpanId, name, kind, start, end, attributes: told, status });
+        const values = attributes(span.attributes, 'span');
+        seen.push({ traceId, spanId, parentSpanId, name, kind, start, end, attributes: values, status });
       }
     }
   }

@@ -14,10 +14,10 @@ const [bin] = globSync('/usr/lib/postgresql/*/bin')
 export const noOwnPostgres = bin === undefined ? 'no PostgreSQL is installed in /usr/lib/postgresql' : undefined;
 
 /** Root may not run PostgreSQL: then its own user does. */
-const is_root = process.getuid?.() === 0;
+const isRoot = process.getuid?.() === 0;
 
 function run(command: string, args: readonly string[], cwd: string): string {
-  const [file, ...rest] = is_root ? ['runuser', '-u', 'postgres', '--', command, ...args] : [command, ...args];
+  const [file, ...rest] = isRoot ? ['runuser', '-u', 'postgres', '--', command, ...args] : [command, ...args];
   return execFileSync(file ?? '', rest, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
@@ -33,7 +33,7 @@ export async function freePort(): Promise<number> {
 /** A folder that PostgreSQL's user may write to. */
 function folderForPostgres(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-postgres-'));
-  if (!is_root) return folder;
+  if (!isRoot) return folder;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   chownSync(folder, id('-u'), id('-g'));
   chmodSync(folder, 0o700);

@@ -14,7 +14,7 @@ export default class ProgressReporter extends DefaultReporter {
   #done = 0;
   #tests = 0;
   #failed = 0;
-  #drawn_at = 0;
+  #drawnAt = 0;
 
   constructor() {
     super({ summary: false });
@@ -23,7 +23,7 @@ export default class ProgressReporter extends DefaultReporter {
   override onTestRunStart(specifications: readonly TestSpecification[]): void {
     super.onTestRunStart(specifications);
     this.#files = specifications.length;
-    this.#drawn_at = this.start;
+    this.#drawnAt = this.start;
   }
 
   override onTestCaseResult(testCase: Parameters<DefaultReporter['onTestCaseResult']>[0]): void {
@@ -88,13 +88,13 @@ export default class ProgressReporter extends DefaultReporter {
 
   #draw(): void {
     const now = performance.now();
-    if (this.#files === 0 || now - this.#drawn_at < (this.isTTY ? REDRAW_MS : LINE_MS)) return;
-    this.#drawn_at = now;
+    if (this.#files === 0 || now - this.#drawnAt < (this.isTTY ? REDRAW_MS : LINE_MS)) return;
+    this.#drawnAt = now;
     if (this.isTTY) process.stdout.write(`\r\u001b[K${this.#line()}`);
     else this.log(this.#line());
   }
 
   #erase(): void {
-    if (this.isTTY && this.#drawn_at > 0) process.stdout.write('\r\u001b[K');
+    if (this.isTTY && this.#drawnAt > 0) process.stdout.write('\r\u001b[K');
   }
 }

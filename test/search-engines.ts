@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { SearchEngine } from '../src/schemas/web-search.ts';
 
-export interface Asked {
+export interface ReceivedRequest {
   engine: SearchEngine;
   body: Record<string, unknown>;
   query: string;
@@ -22,9 +22,9 @@ export interface Page {
 
 export interface SearchEngines {
   origin: string;
-  /** All that was asked, in order. */
-  asked: Asked[];
-  /** What is found, whatever is asked. */
+  /** The received requests, in order. */
+  asked: ReceivedRequest[];
+  /** The pages that every search returns. */
   pages: Page[];
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ const PAGES: Page[] = [
   { url: 'https://example.com/shop/two', title: 'Two', text: 'The second.' },
 ];
 
-/** What no client may be given as it stands. */
+/** Pages that must not reach a client unchanged. */
 const HOSTILE: Page[] = [
   { url: 'javascript:alert(1)', title: 'Script', text: 'x' },
   { url: 'file:///etc/passwd', title: 'File', text: 'x' },
@@ -61,13 +61,13 @@ const HOSTILE: Page[] = [
 ];
 
 function shapeOf(engine: SearchEngine, pages: readonly Page[], limit: number): object {
-  const found = pages.slice(0, limit);
+  const results = pages.slice(0, limit);
   switch (engine) {
     case 'exa':
       return {
         requestId: 'b5947044c4b78efa9552a7c89b306d95',
         searchType: 'neural',
-        results: found.map(({ url, title, text, published }) => ({
+        results: results.map(({ url, title, text, published }) => ({
           id: url,
           url,
           title,
@@ -82,7 +82,7 @@ function shapeOf(engine: SearchEngine, pages: readonly Page[], limit: number): o
       return {
         success: true,
         data: {
-          web: found.map(({ url, title, text }, at) => ({
+          web: results.map(({ url, title, text }, at) => ({
             url,
             title,
             description: text.slice(0, 40),
@@ -91,13 +91,13 @@ function shapeOf(engine: SearchEngine, pages: readonly Page[], limit: number): o
             metadata: { title, sourceURL: url, statusCode: 200 },
           })),
         },
-        creditsUsed: 2 + found.length,
+        creditsUsed: 2 + results.length,
       };
     case 'parallel':
       return {
         search_id: 'search_fcb2b4f3c75e418687bccaa1a8381331',
         session_id: 'session_1',
-        results: found.map(({ url, title, text, published }) => ({
+        results: results.map(({ url, title, text, published }) => ({
           url,
           title,
           publish_date: published ?? null,
@@ -168,7 +168,7 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
 
 /** Starts the stand-in on a free port of this machine. */
 export async function startSearchEngines(): Promise<SearchEngines> {
-  const asked: Asked[] = [];
+  const asked: ReceivedRequest[] = [];
   const engines: SearchEngines = { origin: '', asked, pages: [...PAGES], stop: async () => {} };
   const failed = new Set<string>();
 

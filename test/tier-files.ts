@@ -37,7 +37,7 @@ function isScaled(file: string, known: Map<string, boolean>): boolean {
   const imported = [...text.matchAll(/from '(\.[^']+\.ts)'/g)]
     .map(([, name = '']) => join(dirname(file), name))
     .filter((name) => name.startsWith('test/') && !MAKERS.has(name) && existsSync(join(root, name)));
-  const found = SCALED.test(text) || imported.some((name) => isScaled(name, known));
-  known.set(file, found);
-  return found;
+  const scaled = SCALED.test(text) || imported.some((name) => isScaled(name, known));
+  known.set(file, scaled);
+  return scaled;
 }

@@ -37,13 +37,13 @@ const clock: FunctionTool = {
   },
 };
 const user = (content: NonNullable<Message['content']>): Message => ({ role: 'user', content });
-const call = (id: string, name: string, told: object) => ({
+const call = (id: string, name: string, args: object) => ({
   id,
   type: 'function' as const,
-  function: { name, arguments: JSON.stringify(told) },
+  function: { name, arguments: JSON.stringify(args) },
 });
 
-/** By name; each may be encoded for any endpoint. What an endpoint cannot carry is dropped and said, or refused with 400. */
+/** By name. Each can be encoded for any endpoint. Fields that an endpoint does not support are dropped and reported, or refused with 400. */
 export const twentyRequests: Readonly<Record<string, ChatRequest>> = {
   text: {
     messages: [{ role: 'system', content: 'Be brief.' }, user('Why is the sky blue? ☁️')],

@@ -21,13 +21,13 @@ function setOf(
   patterns: readonly string[],
   injection = false,
 ): FilterSet {
-  const content_filter_builtins = slugs.map((slug) => ({ slug, action: 'redact' as const }));
+  const contentFilterBuiltins = slugs.map((slug) => ({ slug, action: 'redact' as const }));
   const guardrail: BoundGuardrail = {
     id: 'bench',
     scope: 'api-key',
     ...UNRESTRICTED,
     content_filter_builtins: [
-      ...content_filter_builtins,
+      ...contentFilterBuiltins,
       ...(injection ? [{ slug: 'regex-prompt-injection' as const, action: 'flag' as const }] : []),
     ],
     content_filters: patterns.map((pattern) => ({ pattern, action: 'redact' as const })),
@@ -91,13 +91,13 @@ function speedTable(): string {
 function qualityTable(): string {
   const scanner = new BuiltinScanner(scannedSlugs, ['US']);
   const scores = score(corpus(SEED, EACH), (text) => {
-    const found: { slug: string; start: number; end: number }[] = [];
-    scanner.scan(text, (slug, start, end) => found.push({ slug, start, end }));
-    return found;
+    const matches: { slug: string; start: number; end: number }[] = [];
+    scanner.scan(text, (slug, start, end) => matches.push({ slug, start, end }));
+    return matches;
   });
   const cell = (key: string) => {
-    const { labelled, found, right, wrong } = scores.get(key)!;
-    return `${(right / labelled).toFixed(3)} / ${((found - wrong.length) / found).toFixed(3)}`;
+    const { labelled, found: reported, right, wrong } = scores.get(key)!;
+    return `${(right / labelled).toFixed(3)} / ${((reported - wrong.length) / reported).toFixed(3)}`;
   };
   const head = ['recall / precision', 'all', ...LOCALES];
   return table([
@@ -126,8 +126,8 @@ function growthTable(): string {
     }))
     .sort((a, b) => b.ratio - a.ratio);
   const most = ratios.slice(0, 5).map(({ pattern, ratio }) => [pattern, ratio.toFixed(1)]);
-  const told = `${CATASTROPHES.length} catastrophic patterns: ${CATASTROPHES.length - taken.length} refused, ${taken.length} taken`;
-  return `${told}\n${table([['time for 40 KB by time for 10 KB, the most', ''], ...most])}`;
+  const summary = `${CATASTROPHES.length} catastrophic patterns: ${CATASTROPHES.length - taken.length} refused, ${taken.length} taken`;
+  return `${summary}\n${table([['time for 40 KB by time for 10 KB, the most', ''], ...most])}`;
 }
 
 function table(rows: readonly (readonly string[])[]): string {
@@ -147,7 +147,7 @@ async function namesTable(): Promise<string> {
   const analyzer = createNameAnalyzer();
   const began = performance.now();
   await analyzer.analyze(['Ask Maria Garcia.']);
-  const start_ms = performance.now() - began;
+  const startMs = performance.now() - began;
   const letter = 'Dear Ms Garcia, John Smith moved to 12 Elm Street, Springfield, IL 62701. Call Anna Nowak. ';
   const texts = [
     ...messages(SEED).filter(({ name }) => ['prose', 'code', 'CJK'].includes(name)),
@@ -162,7 +162,7 @@ async function namesTable(): Promise<string> {
     rows.push([name, (bytes / 1_000 / (performance.now() - from)).toFixed(1)]);
   }
   await analyzer.stop();
-  return table([['names and addresses', 'MB/s'], ...rows, ['first answer of the thread, ms', start_ms.toFixed(0)]]);
+  return table([['names and addresses', 'MB/s'], ...rows, ['first answer of the thread, ms', startMs.toFixed(0)]]);
 }
 
 /** How fast filters of content are, how well they find, and that no pattern takes more than its share. */

@@ -11,7 +11,7 @@ export interface ProviderFacts {
   /** How far it spreads: the standard deviation of its logarithm. */
   spread: number;
   tokens_per_second: number;
-  /** Requests it takes in each minute of the clock. Absent: as many as come. */
+  /** Requests it accepts in each minute of the clock. Not set if there is no limit. */
   requests_per_minute?: number;
   /** Whether it tells with a 429 how long to wait. */
   tells_retry_after?: boolean;
@@ -66,7 +66,7 @@ export interface FarSide {
   isWell(provider: ProviderFacts): boolean;
   send(provider: ProviderFacts, wanted: Wanted, nth: number): Exchange;
   /** What the providers charge for a request so far, in nano-USD. */
-  billed_nano(index: number): number;
+  billedNano(index: number): number;
   /** What has been sent. */
   sent: number;
 }
@@ -75,7 +75,7 @@ const MINUTE_MS = 60_000;
 const REFUSAL_MS: Record<string, number> = { down: 120, errors: 400, limited: 60, refused: 5 };
 
 /** A whole answer, in nano-USD: a USD per million tokens is a thousand nano-USD a token. */
-export function cost_nano(
+export function costNano(
   { prompt_usd, completion_usd }: ProviderFacts,
   tokens: { prompt_tokens: number; completion_tokens: number },
 ): number {
@@ -97,13 +97,13 @@ function normal(random: Random): number {
 /** The requests of a run: as many as chance brings at this rate, prompts and answers of long-tailed lengths. */
 export function workloadOf(seed: number, { minutes, per_second }: { minutes: number; per_second: number }): Wanted[] {
   const random = new Random(seed * 7 + 1);
-  const found: Wanted[] = [];
-  for (let at_ms = 0; ; ) {
-    at_ms += (-Math.log(1 - random.next()) * 1_000) / per_second;
-    if (at_ms >= minutes * MINUTE_MS) return found;
-    found.push({
-      index: found.length,
-      at_ms,
+  const requests: Wanted[] = [];
+  for (let atMs = 0; ; ) {
+    atMs += (-Math.log(1 - random.next()) * 1_000) / per_second;
+    if (atMs >= minutes * MINUTE_MS) return requests;
+    requests.push({
+      index: requests.length,
+      at_ms: atMs,
       prompt_tokens: Math.round(random.longTailed(100, 1_500, 12_000)),
       completion_tokens: Math.round(random.longTailed(20, 400, 1_500)),
     });
@@ -114,14 +114,14 @@ export function workloadOf(seed: number, { minutes, per_second }: { minutes: num
 export function createFarSide(
   { providers, incidents }: { providers: readonly ProviderFacts[]; incidents: readonly Incident[] },
   seed: number,
-  elapsed_ms: () => number,
+  elapsedMs: () => number,
 ): FarSide {
   const bills = new Map<number, number>();
   const taken = providers.map(() => ({ minute: -1, count: 0 }));
   const at = new Map(providers.map((provider, index) => [provider, index]));
 
   function running({ name }: ProviderFacts): Incident[] {
-    const minute = elapsed_ms() / MINUTE_MS;
+    const minute = elapsedMs() / MINUTE_MS;
     return incidents.filter(
       ({ provider, from_min, to_min }) => provider === name && from_min <= minute && minute < to_min,
     );
@@ -131,18 +131,18 @@ export function createFarSide(
     return at.get(provider) ?? 0;
   }
 
-  function refusal(kind: string, status: number | null, retry_after_ms?: number): Reply {
-    return { is: 'refusal', after_ms: REFUSAL_MS[kind] ?? 0, status, retry_after_ms };
+  function refusal(kind: string, status: number | null, retryAfterMs?: number): Reply {
+    return { is: 'refusal', after_ms: REFUSAL_MS[kind] ?? 0, status, retry_after_ms: retryAfterMs };
   }
 
   /** Its limit in this minute, and what is left of it. */
   function limitOf(provider: ProviderFacts, active: readonly Incident[]): { left: number; until_ms: number } {
     const lowest = active.flatMap(({ requests_per_minute = [] }) => requests_per_minute);
     const limit = Math.min(provider.requests_per_minute ?? Number.POSITIVE_INFINITY, ...lowest);
-    const minute = Math.floor(elapsed_ms() / MINUTE_MS);
+    const minute = Math.floor(elapsedMs() / MINUTE_MS);
     const used = taken[place(provider)];
     const left = limit - (used?.minute === minute ? used.count : 0);
-    return { left, until_ms: (minute + 1) * MINUTE_MS - elapsed_ms() };
+    return { left, until_ms: (minute + 1) * MINUTE_MS - elapsedMs() };
   }
 
   function foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply {
@@ -160,11 +160,11 @@ export function createFarSide(
     if (hit('errors')) return refusal('errors', 500);
     if (hit('hangs')) return { is: 'silence' };
     const factor = hit('slow')?.factor ?? 1;
-    const first_ms = first * factor;
+    const firstMs = first * factor;
     // Slow tokens are slower by the root: a queue holds the first one back most.
-    const making_ms = (wanted.completion_tokens / provider.tokens_per_second) * 1_000 * Math.sqrt(factor);
-    const dies_ms = hit('dies') ? first_ms + making_ms * breaking : undefined;
-    return { is: 'stream', first_ms, total_ms: first_ms + making_ms, dies_ms };
+    const makingMs = (wanted.completion_tokens / provider.tokens_per_second) * 1_000 * Math.sqrt(factor);
+    const diesMs = hit('dies') ? firstMs + makingMs * breaking : undefined;
+    return { is: 'stream', first_ms: firstMs, total_ms: firstMs + makingMs, dies_ms: diesMs };
   }
 
   const farSide: FarSide = {
@@ -172,28 +172,28 @@ export function createFarSide(
     sent: 0,
     foresee,
     isWell: (provider) => running(provider).every(({ is }) => is === 'slow' || is === 'limited'),
-    billed_nano: (index) => bills.get(index) ?? 0,
+    billedNano: (index) => bills.get(index) ?? 0,
     send(provider, wanted, nth) {
       const reply = foresee(provider, wanted, nth);
-      const sent_ms = elapsed_ms();
+      const sentMs = elapsedMs();
       farSide.sent += 1;
       const used = taken[place(provider)];
-      const minute = Math.floor(sent_ms / MINUTE_MS);
+      const minute = Math.floor(sentMs / MINUTE_MS);
       if (used && used.minute !== minute) Object.assign(used, { minute, count: 0 });
-      const is_taken = reply.is !== 'refusal' || (reply.status !== null && reply.status !== 429);
-      if (used && is_taken) used.count += 1;
-      let is_over = false;
+      const isTaken = reply.is !== 'refusal' || (reply.status !== null && reply.status !== 429);
+      if (used && isTaken) used.count += 1;
+      let isOver = false;
       return {
         reply,
         end() {
-          if (is_over || reply.is !== 'stream') return;
-          is_over = true;
+          if (isOver || reply.is !== 'stream') return;
+          isOver = true;
           const { first_ms, total_ms, dies_ms = total_ms } = reply;
-          const made_ms = Math.min(elapsed_ms() - sent_ms, dies_ms) - first_ms;
-          const made = made_ms <= 0 ? 0 : made_ms / (total_ms - first_ms);
-          const completion_tokens = wanted.completion_tokens * Math.min(1, made);
+          const madeMs = Math.min(elapsedMs() - sentMs, dies_ms) - first_ms;
+          const made = madeMs <= 0 ? 0 : madeMs / (total_ms - first_ms);
+          const completionTokens = wanted.completion_tokens * Math.min(1, made);
           const before = bills.get(wanted.index) ?? 0;
-          bills.set(wanted.index, before + cost_nano(provider, { ...wanted, completion_tokens }));
+          bills.set(wanted.index, before + costNano(provider, { ...wanted, completion_tokens: completionTokens }));
         },
       };
     },

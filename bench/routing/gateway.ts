@@ -20,7 +20,7 @@ import type { Router, Served, Strategy, World } from './strategy.ts';
 const MODEL = 'bench/model';
 
 /** How a request asks the gateway, and what its operator set. */
-interface Asked {
+interface RouterOptions {
   provider?: ProviderPreferences;
   /** Settings of `routing`. */
   hedge?: boolean;
@@ -87,7 +87,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
   answered.promise.catch(() => undefined);
   const unread: Buffer[] = [];
   let failure: Error | undefined;
-  let is_whole = false;
+  let isWhole = false;
   let wake: (() => void) | undefined;
   const exchange = {
     response: answered.promise,
@@ -101,7 +101,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
   function stop(reason?: Error): void {
     exchange.ended = true;
     failure = reason;
-    is_whole = reason === undefined;
+    isWhole = reason === undefined;
     if (reason !== undefined) answered.reject(reason);
     wake?.();
   }
@@ -110,7 +110,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     wake?.();
   }
   function coming(): Promise<void> | undefined {
-    if (unread.length > 0 || is_whole || failure !== undefined) return undefined;
+    if (unread.length > 0 || isWhole || failure !== undefined) return undefined;
     return new Promise((resolve) => {
       wake = resolve;
     });
@@ -130,8 +130,9 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     const { status, retry_after_ms } = reply;
     after(reply.after_ms, () => {
       come(Buffer.from('{"error":{"message":"not now"}}'));
-      const told = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
-      const headers = { 'content-type': 'application/json', ...told };
+      const retryAfter =
+        retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
+      const headers = { 'content-type': 'application/json', ...retryAfter };
       answered.resolve({ status: status ?? 0, headers, coming, take, complete: true });
       stop();
     });
@@ -202,7 +203,7 @@ function idOf({ index }: Wanted): string {
   return `gen-1-${index}`;
 }
 
-function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }: Asked): Call {
+function callOf(wanted: Wanted, nowMs: number, elapsedMs: number, { provider }: RouterOptions): Call {
   return {
     api_type: 'completions',
     request: {
@@ -232,8 +233,8 @@ function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }
       traceparent: undefined,
       tracestate: undefined,
     },
-    accepted_ms: now_ms,
-    accepted_monotonic_ms: elapsed_ms,
+    accepted_ms: nowMs,
+    accepted_monotonic_ms: elapsedMs,
     cancellation: createCancellation(),
     wants_metadata: false,
     stages: [],
@@ -247,13 +248,13 @@ interface Under {
 }
 
 /** The gateway's own inference, whole: plan, attempt loop, timeouts, wire, meter, health; only its sockets and clocks are the simulation's. */
-function createRouter(world: World, asked: Asked): Router {
+function createRouter(world: World, options: RouterOptions): Router {
   const { time, farSide, random } = world;
   const catalog = catalogOf(farSide.providers);
   const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
   /** Requests under way, and when each was sent to whom. */
   const open = new Map<string, Under>();
-  const clock = { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms };
+  const clock = { now_ms: () => Math.floor(time.nowMs()), monotonic_ms: time.elapsedMs };
   const statistics = createEndpointStatistics();
 
   const upstream: Upstream = {
@@ -263,11 +264,11 @@ function createRouter(world: World, asked: Asked): Router {
       if (provider === undefined || call === undefined) throw new Error(`nobody asked for ${url}`);
       const { wanted, sent } = call;
       const nth = sent.filter((one) => one.provider === provider).length;
-      const is_continued = String(payload).includes('"role":"assistant"');
-      const made = is_continued ? sent.reduce((sum, one) => sum + one.dead_tokens, 0) : 0;
+      const isContinued = String(payload).includes('"role":"assistant"');
+      const made = isContinued ? sent.reduce((sum, one) => sum + one.dead_tokens, 0) : 0;
       const rest = { ...wanted, completion_tokens: Math.max(1, wanted.completion_tokens - made) };
       const far = farSide.send(provider, rest, nth);
-      sent.push({ provider, at_ms: time.elapsed_ms(), dead_tokens: deadTokens(far, rest) });
+      sent.push({ provider, at_ms: time.elapsedMs(), dead_tokens: deadTokens(far, rest) });
       return exchangeOf(world, far, rest, `Word ${sent.length} of ${provider.name}, which goes on. `);
     },
     google: { show: (credential) => credential, forget: () => undefined },
@@ -283,8 +284,8 @@ function createRouter(world: World, asked: Asked): Router {
     clock,
     routing: () => ({ auto_models: undefined, free_models: undefined, users: new Map() }),
     stickiness: createStickiness(),
-    continuation: () => asked.continuation ?? false,
-    hedging: () => ({ hedge: asked.hedge ?? false, hedge_share_max: limits.hedge_share_max }),
+    continuation: () => options.continuation ?? false,
+    hedging: () => ({ hedge: options.hedge ?? false, hedge_share_max: limits.hedge_share_max }),
     chance: () => random.next(),
     allow_unpriced: false,
     dialect: (wire) => dialects.get(wire),
@@ -304,22 +305,22 @@ function createRouter(world: World, asked: Asked): Router {
       unknown_outcome: 'hold',
     },
     default_model: undefined,
-    first_token_ms_max: asked.first_token_ms_max ?? world.first_token_ms_max,
+    first_token_ms_max: options.first_token_ms_max ?? world.first_token_ms_max,
     total_ms_max: 3_600_000,
   });
 
   return async (wanted) => {
-    const came_ms = time.elapsed_ms();
-    const call = callOf(wanted, Math.floor(time.now_ms()), came_ms, asked);
+    const arrivedMs = time.elapsedMs();
+    const call = callOf(wanted, Math.floor(time.nowMs()), arrivedMs, options);
     const mine: Under = { wanted, sent: [] };
     open.set(call.generation_id, mine);
-    let first_ms: number | undefined;
+    let firstMs: number | undefined;
     let by: string | undefined;
     let ok = false;
     try {
       for await (const event of inference.stream(call)) {
         if (event.type === 'open') by = event.served.provider;
-        else if (event.type === 'chunks') first_ms ??= time.elapsed_ms() - came_ms;
+        else if (event.type === 'chunks') firstMs ??= time.elapsedMs() - arrivedMs;
         else ok = event.error === undefined;
       }
     } catch {
@@ -327,36 +328,36 @@ function createRouter(world: World, asked: Asked): Router {
     }
     open.delete(call.generation_id);
     const answered = mine.sent.findLast(({ provider }) => provider.name === by);
-    const lost_ms = (answered?.at_ms ?? time.elapsed_ms()) - came_ms;
-    return { ok, first_ms, lost_ms, attempts: mine.sent.length, by } satisfies Served;
+    const lostMs = (answered?.at_ms ?? time.elapsedMs()) - arrivedMs;
+    return { ok, first_ms: firstMs, lost_ms: lostMs, attempts: mine.sent.length, by } satisfies Served;
   };
 }
 
-/** This project, asked in the ways that there are. */
+/** This gateway with each of its routing options. */
 export const GATEWAY: readonly Strategy[] = [
   {
     name: 'gateway',
-    told: 'the default order: a draw by 1/price²',
+    description: 'the default order: a draw by 1/price²',
     create: (world) => createRouter(world, {}),
   },
   {
     name: 'gateway, sort: price',
-    told: 'provider.sort: price, also :floor',
+    description: 'provider.sort: price, also :floor',
     create: (world) => createRouter(world, { provider: { sort: 'price' } }),
   },
   {
     name: 'gateway, sort: price, continued',
-    told: 'the same with routing.continuation',
+    description: 'the same with routing.continuation',
     create: (world) => createRouter(world, { provider: { sort: 'price' }, continuation: true }),
   },
   {
     name: 'gateway, sort: price, hedged',
-    told: 'the same with routing.hedge',
+    description: 'the same with routing.hedge',
     create: (world) => createRouter(world, { provider: { sort: 'price' }, hedge: true }),
   },
   {
     name: 'gateway, sort: latency',
-    told: 'provider.sort: latency',
+    description: 'provider.sort: latency',
     create: (world) => createRouter(world, { provider: { sort: 'latency' } }),
   },
 ];

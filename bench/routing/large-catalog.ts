@@ -1,6 +1,6 @@
 import { Random } from '../../test/simulation/random.ts';
 
-/** How many models have how many endpoints: 2,000 and 5,000 in all. The most asked for are those with many. */
+/** How many models have how many endpoints: 2,000 and 5,000 in all. The most used models have many. */
 const SHAPE: readonly { models: number; endpoints: number }[] = [
   { models: 20, endpoints: 25 },
   { models: 180, endpoints: 8 },

@@ -8,7 +8,7 @@ import { modelName } from './large-catalog.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 
-/** One query, asked many times over one connection. */
+/** One query, sent many times over one connection. */
 export interface ListingRow {
   path: string;
   status: number;
@@ -48,7 +48,7 @@ function ask(
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
     ...(etag === undefined ? {} : { 'if-none-match': etag }),
   };
-  const began_ms = performance.now();
+  const beganMs = performance.now();
   return new Promise((resolve, reject) => {
     const options = { agent, port, host: '127.0.0.1', path, method: body === undefined ? 'GET' : 'POST', headers };
     const call = request(options, (response) => {
@@ -56,10 +56,10 @@ function ask(
       response.on('data', (part: Buffer) => parts.push(part));
       response.on('error', reject);
       response.on('end', () => {
-        const took_ms = performance.now() - began_ms;
+        const tookMs = performance.now() - beganMs;
         const whole = Buffer.concat(parts);
         const { statusCode: status = 0, headers: answered } = response;
-        resolve({ status, bytes: whole.length, etag: answered.etag, body: whole.toString(), took_ms });
+        resolve({ status, bytes: whole.length, etag: answered.etag, body: whole.toString(), took_ms: tookMs });
       });
     });
     call.on('error', reject);
@@ -88,7 +88,7 @@ const QUERIES: readonly { path: string; is_known?: true; with_key?: true }[] = [
 
 /** Starts the gateway with a configuration as a user would, and asks its catalog one query at a time. */
 export async function measureListings(
-  config_file: string,
+  configFile: string,
   { directory, core, repeats }: { directory: string; core: number | undefined; repeats: number },
 ): Promise<Listings> {
   const port = await freePort();
@@ -100,7 +100,7 @@ export async function measureListings(
       GATEWAY_HOST: '127.0.0.1',
       GATEWAY_PORT: String(port),
       GATEWAY_DATA_DIR: data,
-      GATEWAY_CONFIG: config_file,
+      GATEWAY_CONFIG: configFile,
       GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
     },
     log: join(directory, 'listings.log'),
@@ -108,9 +108,9 @@ export async function measureListings(
   });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
-    const ready_ms = await program.ready(port, '/health/ready', (status) => status === 200);
+    const readyMs = await program.ready(port, '/health/ready', (status) => status === 200);
     await sleep(1_000);
-    const idle_bytes = program.usage().rss_bytes;
+    const idleBytes = program.usage().rss_bytes;
     const made = await ask(agent, port, '/api/v1/keys', { body: '{"name":"bench"}', key: MANAGEMENT_KEY });
     const { key } = JSON.parse(made.body) as { key: string };
     const rows: ListingRow[] = [];
@@ -120,8 +120,8 @@ export async function measureListings(
       const known = is_known && first.etag !== undefined ? { etag: first.etag } : {};
       const times: number[] = [];
       let last = first;
-      const before_ms = program.usage().cpu_ms;
-      for (let asked = 0; asked < repeats; asked += 1) {
+      const beforeMs = program.usage().cpu_ms;
+      for (let repeat = 0; repeat < repeats; repeat += 1) {
         last = await ask(agent, port, `/api/v1${path}`, { ...more, ...known });
         times.push(last.took_ms);
       }
@@ -131,12 +131,12 @@ export async function measureListings(
         status: last.status,
         bytes: last.bytes,
         first_ms: first.took_ms,
-        cpu_ms: (program.usage().cpu_ms - before_ms) / repeats,
+        cpu_ms: (program.usage().cpu_ms - beforeMs) / repeats,
         p50_ms: times[times.length >> 1] ?? Number.NaN,
         p99_ms: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
       });
     }
-    return { ready_ms, idle_bytes, rows };
+    return { ready_ms: readyMs, idle_bytes: idleBytes, rows };
   } finally {
     agent.destroy();
     await program.stop();

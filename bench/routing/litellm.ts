@@ -10,7 +10,7 @@ import { type Attempt, byCost, type Router, type Strategy, tryThem, type World }
 interface Settings {
   /** Retries in the same group of deployments, each with a new pick. Default 2. */
   num_retries: number;
-  /** How long a deployment is out after it is found failing, where a 429 does not say. Default 5 s. */
+  /** How long a failing deployment is skipped, if a 429 does not state a time. Default 5 s. */
   cooldown_ms: number;
   /**
    * Failures in a minute above which a deployment cools down. Undefined, the default: more than half of at least five
@@ -61,7 +61,7 @@ function least(healthy: readonly Deployment[], of: (one: Deployment) => number):
   return best;
 }
 
-/** Those within the limits that the operator told the router of. */
+/** The deployments within the configured limits. */
 function underLimits(healthy: readonly Deployment[]): Deployment[] {
   return healthy.filter(
     ({ provider, requests }) => requests < (provider.requests_per_minute ?? Number.POSITIVE_INFINITY),
@@ -80,32 +80,32 @@ const PICKS = {
   },
 } as const satisfies Record<string, Pick>;
 
-function turnMinute(one: Deployment, now_ms: number): void {
-  const minute = Math.floor(now_ms / MINUTE_MS);
+function turnMinute(one: Deployment, nowMs: number): void {
+  const minute = Math.floor(nowMs / MINUTE_MS);
   if (one.minute !== minute) Object.assign(one, { minute, tokens: 0, requests: 0 });
 }
 
-function turnWindow(one: Deployment, now_ms: number): void {
-  if (now_ms - one.window_ms >= MINUTE_MS) Object.assign(one, { window_ms: now_ms, successes: 0, failures: 0 });
+function turnWindow(one: Deployment, nowMs: number): void {
+  if (nowMs - one.window_ms >= MINUTE_MS) Object.assign(one, { window_ms: nowMs, successes: 0, failures: 0 });
 }
 
-function fail(one: Deployment, failed: Attempt & { is: 'failed' }, now_ms: number, settings: Settings): void {
+function fail(one: Deployment, failed: Attempt & { is: 'failed' }, nowMs: number, settings: Settings): void {
   const { status, retry_after_ms } = failed;
   if (status === 408) one.latencies_ms = [...one.latencies_ms, TIMEOUT_PENALTY_MS].slice(-LATENCIES_MAX);
-  turnWindow(one, now_ms);
+  turnWindow(one, nowMs);
   one.failures += 1;
   const requests = one.successes + one.failures;
-  const is_failing =
+  const isFailing =
     settings.allowed_fails === undefined
       ? requests >= FAILING_REQUESTS_MIN && one.failures / requests > FAILING_SHARE
       : one.failures > settings.allowed_fails;
-  if (status !== 429 && status !== 408 && !is_failing) return;
-  one.cool_until_ms = now_ms + (retry_after_ms ?? settings.cooldown_ms);
+  if (status !== 429 && status !== 408 && !isFailing) return;
+  one.cool_until_ms = nowMs + (retry_after_ms ?? settings.cooldown_ms);
 }
 
 function createRouter(world: World, pick: Pick, settings: Settings): Router {
   const { time, random } = world;
-  const now_ms = time.elapsed_ms;
+  const nowMs = time.elapsedMs;
   const deployments = world.farSide.providers.map(
     (provider): Deployment => ({
       provider,
@@ -120,13 +120,13 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
       requests: 0,
     }),
   );
-  const healthy = () => deployments.filter(({ cool_until_ms }) => cool_until_ms <= now_ms());
+  const healthy = () => deployments.filter(({ cool_until_ms }) => cool_until_ms <= nowMs());
 
   return (wanted) => {
     let retries = 0;
     let mine: Deployment | undefined;
     const choose = () => {
-      for (const one of deployments) turnMinute(one, now_ms());
+      for (const one of deployments) turnMinute(one, nowMs());
       mine = pick(healthy(), world);
       if (mine === undefined) return undefined;
       mine.in_flight += 1;
@@ -143,15 +143,15 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
         if (failed === undefined) return choose();
         leave();
         if (mine === undefined || failed.attempt.is !== 'failed') return undefined;
-        fail(mine, failed.attempt, now_ms(), settings);
+        fail(mine, failed.attempt, nowMs(), settings);
         if (retries >= settings.num_retries) return undefined;
         // With others that are healthy at once; without any not at all.
         if (healthy().length === 0) return undefined;
         if (deployments.length === 1) {
           const { retry_after_ms = 0 } = failed.attempt;
-          const told = retry_after_ms > 0 && retry_after_ms <= RETRY_AFTER_MS_MAX ? retry_after_ms : undefined;
+          const retryAfterMs = retry_after_ms > 0 && retry_after_ms <= RETRY_AFTER_MS_MAX ? retry_after_ms : undefined;
           const doubled = Math.min(RETRY_DELAY_MS * 2 ** retries, RETRY_DELAY_MS_MAX);
-          await time.sleep((told ?? doubled) + random.next() * JITTER_MS);
+          await time.sleep((retryAfterMs ?? doubled) + random.next() * JITTER_MS);
         }
         retries += 1;
         return choose();
@@ -161,11 +161,11 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
         if (mine === undefined) return;
         if (!ok) {
           // After text has come nothing is tried again.
-          fail(mine, { is: 'failed', status: 503, retry_after_ms: undefined }, now_ms(), settings);
+          fail(mine, { is: 'failed', status: 503, retry_after_ms: undefined }, nowMs(), settings);
           return;
         }
-        turnWindow(mine, now_ms());
-        turnMinute(mine, now_ms());
+        turnWindow(mine, nowMs());
+        turnMinute(mine, nowMs());
         mine.successes += 1;
         mine.tokens += wanted.prompt_tokens + wanted.completion_tokens;
         mine.latencies_ms = [...mine.latencies_ms, first_ms].slice(-LATENCIES_MAX);
@@ -178,12 +178,12 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
 export const LITELLM: readonly Strategy[] = [
   ...Object.entries(PICKS).map(([name, pick]) => ({
     name: `litellm ${name}`,
-    told: 'LiteLLM, its defaults',
+    description: 'LiteLLM, its defaults',
     create: (world: World) => createRouter(world, pick, DEFAULTS),
   })),
   ...(['simple-shuffle', 'cost-based-routing'] as const).map((name) => ({
     name: `litellm ${name}, tuned`,
-    told: 'LiteLLM with allowed_fails: 1, cooldown_time: 60',
+    description: 'LiteLLM with allowed_fails: 1, cooldown_time: 60',
     create: (world: World) =>
       createRouter(world, PICKS[name], { ...DEFAULTS, allowed_fails: 1, cooldown_ms: MINUTE_MS }),
   })),

@@ -21,10 +21,13 @@ export interface PlanningRow {
   cold_us: number;
 }
 
-const SAID = 'What do you make of this? '.repeat(20);
+const MESSAGE_TEXT = 'What do you make of this? '.repeat(20);
 
 function messages(turns: number): ChatRequest['messages'] {
-  return Array.from({ length: turns }, (_, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: SAID }));
+  return Array.from({ length: turns }, (_, at) => ({
+    role: at % 2 === 0 ? 'user' : 'assistant',
+    content: MESSAGE_TEXT,
+  }));
 }
 
 /** What clients ask for, over all models or over those with most endpoints. */
@@ -73,15 +76,15 @@ const WARM_UPS = 2_000;
 const COLD = 100;
 
 /** Times planning from a request's model name to the ordered plan, each call by itself. A tenth of the endpoints has failed lately. */
-export function measurePlanning(config_file: string, repeats: number): PlanningRow[] {
-  const config = loadConfig({}, { config_file });
+export function measurePlanning(configFile: string, repeats: number): PlanningRow[] {
+  const config = loadConfig({}, { config_file: configFile });
   const catalog = catalogOf(config);
   const health = createHealth();
-  const now_ms = 1_000_000;
+  const nowMs = 1_000_000;
   const random = new Random(5);
   for (const endpoint of catalog.endpoints()) {
     if (random.chance(0.1))
-      health.failed(healthId({ endpoint }), new UpstreamError('unavailable', '').failure, undefined, now_ms);
+      health.failed(healthId({ endpoint }), new UpstreamError('unavailable', '').failure, undefined, nowMs);
   }
 
   const lookup = {
@@ -103,7 +106,7 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
     );
     let candidates = 0;
     const once = (request: ChatRequest): number => {
-      const began_ms = performance.now();
+      const beganMs = performance.now();
       const { models, wishes, strategy, request: worded = request } = requestedModels(request, lookup);
       const planned = plan(worded, {
         models,
@@ -111,13 +114,13 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
         strategy,
         provider: (slug) => catalog.provider(slug),
         health,
-        now_ms,
+        now_ms: nowMs,
         draw: 0.5,
         allow_unpriced: false,
       });
-      const took_ms = performance.now() - began_ms;
+      const tookMs = performance.now() - beganMs;
       candidates += planned.candidates.length;
-      return took_ms * 1_000;
+      return tookMs * 1_000;
     };
     const able = requests.filter((request) => {
       try {
@@ -128,7 +131,7 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
         return false;
       }
     });
-    const cold_us = middle(able.slice(0, COLD).map(once));
+    const coldUs = middle(able.slice(0, COLD).map(once));
     for (let warmed = 0; warmed < WARM_UPS; warmed += 1) once(able[warmed % able.length]!);
     candidates = 0;
     const cpu = process.threadCpuUsage();
@@ -140,7 +143,7 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
       cpu_us: (user + system) / able.length,
       p50_us: middle(times),
       p99_us: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
-      cold_us,
+      cold_us: coldUs,
     };
   });
 }

@@ -27,9 +27,9 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
   const { time, random, farSide } = world;
   const circuits = new Map<ProviderFacts, Circuit>();
   const circuitOf = (provider: ProviderFacts): Circuit => {
-    const found = circuits.get(provider) ?? { requests: 0, failures: 0, open_until_ms: 0 };
-    circuits.set(provider, found);
-    return found;
+    const circuit = circuits.get(provider) ?? { requests: 0, failures: 0, open_until_ms: 0 };
+    circuits.set(provider, circuit);
+    return circuit;
   };
   function note(provider: ProviderFacts, ok: boolean): void {
     if (breaker === undefined) return;
@@ -39,18 +39,18 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
     circuit.failures += 1;
     const { failure_share, requests_min, cooldown_ms } = breaker;
     if (circuit.requests < requests_min || circuit.failures / circuit.requests <= failure_share) return;
-    Object.assign(circuit, { requests: 0, failures: 0, open_until_ms: time.elapsed_ms() + cooldown_ms });
+    Object.assign(circuit, { requests: 0, failures: 0, open_until_ms: time.elapsedMs() + cooldown_ms });
   }
   /** Where every circuit is open, none counts. */
   function targets(): ProviderFacts[] {
     const all = byCost(farSide.providers);
-    const closed = all.filter((provider) => circuitOf(provider).open_until_ms <= time.elapsed_ms());
+    const closed = all.filter((provider) => circuitOf(provider).open_until_ms <= time.elapsedMs());
     return closed.length === 0 ? all : closed;
   }
 
   return (wanted) => {
-    const found = targets();
-    const chain = mode === 'fallback' ? found : [random.pick(found)];
+    const candidates = targets();
+    const chain = mode === 'fallback' ? candidates : [random.pick(candidates)];
     let retries = 0;
     return tryThem(
       world,
@@ -76,22 +76,22 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
 export const PORTKEY: readonly Strategy[] = [
   {
     name: 'portkey loadbalance',
-    told: 'Portkey, equal weights, retry.attempts: 5',
+    description: 'Portkey, equal weights, retry.attempts: 5',
     create: (world) => createRouter(world, { mode: 'loadbalance', retry_attempts: 5 }),
   },
   {
     name: 'portkey fallback',
-    told: 'Portkey, no retries',
+    description: 'Portkey, no retries',
     create: (world) => createRouter(world, { mode: 'fallback', retry_attempts: 0 }),
   },
   {
     name: 'portkey fallback, retries',
-    told: 'Portkey, retry.attempts: 2',
+    description: 'Portkey, retry.attempts: 2',
     create: (world) => createRouter(world, { mode: 'fallback', retry_attempts: 2 }),
   },
   {
     name: 'portkey fallback, circuit breaker',
-    told: 'Portkey, cb_config: 20 % of 10 requests, 60 s',
+    description: 'Portkey, cb_config: 20 % of 10 requests, 60 s',
     create: (world) =>
       createRouter(world, {
         mode: 'fallback',

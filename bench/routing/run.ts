@@ -20,7 +20,7 @@ const STRATEGIES = [...GATEWAY, ...SIMPLE, ...LITELLM, ...PORTKEY];
 
 interface ScenarioRows {
   scenario: string;
-  rows: { name: string; told: string; figures: Figures }[];
+  rows: { name: string; description: string; figures: Figures }[];
 }
 
 /** What the table is made of and how to read it; the reasons are in the README of this directory's parent. */
@@ -44,9 +44,9 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
     const rows: ScenarioRows['rows'] = [
       [CHEAPEST_HEALTHY, 'cheapest'] as const,
       [FASTEST_HEALTHY, 'fastest'] as const,
-    ].map(([{ name, told }, which]) => ({
+    ].map(([{ name, description }, which]) => ({
       name,
-      told,
+      description,
       figures: figuresOf(known.map(({ oracles }) => ({ run: oracles[which], oracles }))),
     }));
     for (const strategy of STRATEGIES) {
@@ -54,7 +54,7 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
       for (const { options, oracles } of known) {
         runs.push({ run: await runStrategy(strategy, scenario, options), oracles });
       }
-      rows.push({ name: strategy.name, told: strategy.told, figures: figuresOf(runs) });
+      rows.push({ name: strategy.name, description: strategy.description, figures: figuresOf(runs) });
     }
     print(scenarioTable(scenario, rows));
     all.push({ scenario: scenario.name, rows });
@@ -62,14 +62,14 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
   return all;
 }
 
-/** What was measured; what was not asked for is absent. */
+/** The measured results. Those not requested are not set. */
 export interface RoutingMeasured {
   routing?: ScenarioRows[];
   planning?: PlanningRow[];
   models?: Listings;
 }
 
-/** Measures what is asked for and prints it. The simulation also writes its tables beside this file: they come out alike everywhere. */
+/** Measures and prints the requested parts. The simulation also writes its tables beside this file: they are the same on every machine. */
 export async function measureRouting(
   kinds: readonly string[],
   {
@@ -81,23 +81,23 @@ export async function measureRouting(
 ): Promise<RoutingMeasured> {
   const measured: RoutingMeasured = {};
   if (kinds.length === 0) return measured;
-  const config_file = join(directory, 'large.yaml');
-  writeFileSync(config_file, JSON.stringify(largeConfig()));
+  const configFile = join(directory, 'large.yaml');
+  writeFileSync(configFile, JSON.stringify(largeConfig()));
   if (kinds.includes('planning')) {
-    measured.planning = measurePlanning(config_file, full ? 50_000 : 5_000);
+    measured.planning = measurePlanning(configFile, full ? 50_000 : 5_000);
     print(planningTable(measured.planning));
   }
   if (kinds.includes('models')) {
-    measured.models = await measureListings(config_file, { directory, core, repeats: full ? 1_000 : 100 });
+    measured.models = await measureListings(configFile, { directory, core, repeats: full ? 1_000 : 100 });
     print(listingTable(measured.models));
   }
   if (kinds.includes('routing')) {
-    const said: string[] = [];
+    const output: string[] = [];
     measured.routing = await simulateAll(full ? 3 : 1, (text) => {
-      said.push(text);
+      output.push(text);
       print(text);
     });
-    writeFileSync(join(import.meta.dirname, 'results.txt'), said.join('\n'));
+    writeFileSync(join(import.meta.dirname, 'results.txt'), output.join('\n'));
     writeFileSync(join(import.meta.dirname, 'results.json'), `${JSON.stringify(measured.routing, null, 2)}\n`);
   }
   return measured;

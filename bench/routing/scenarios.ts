@@ -3,7 +3,7 @@ import type { Incident, ProviderFacts } from './far-side.ts';
 /** Two hours of three providers. */
 export interface Scenario {
   name: string;
-  told: string;
+  description: string;
   providers: readonly ProviderFacts[];
   incidents: readonly Incident[];
 }
@@ -32,10 +32,10 @@ const TWO_BAD_HOURS: readonly Incident[] = [
 
 /** What a team meets in bad weeks, each kind by itself and then all of it in two hours. */
 export const SCENARIOS: readonly Scenario[] = [
-  { name: 'calm', told: 'nothing goes wrong', providers: USUAL, incidents: [] },
+  { name: 'calm', description: 'nothing goes wrong', providers: USUAL, incidents: [] },
   {
     name: 'outages',
-    told: '503 of the cheapest, refused connections of the next, both at once for a while, and 30 % of 500s',
+    description: '503 of the cheapest, refused connections of the next, both at once for a while, and 30 % of 500s',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'down', from_min: 10, to_min: 25 },
@@ -47,7 +47,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'hangs',
-    told: 'the cheapest takes requests and never answers: all of them, later a tenth of them',
+    description: 'the cheapest takes requests and never answers: all of them, later a tenth of them',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'hangs', from_min: 15, to_min: 30 },
@@ -56,7 +56,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'dying streams',
-    told: 'the cheapest breaks off its streams after text has come: all of them, later a fifth of them',
+    description: 'the cheapest breaks off its streams after text has come: all of them, later a fifth of them',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'dies', from_min: 20, to_min: 35 },
@@ -65,7 +65,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'latency shifts',
-    told: 'the cheapest eight times slower, then the next four times',
+    description: 'the cheapest eight times slower, then the next four times',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'slow', factor: 8, from_min: 20, to_min: 50 },
@@ -74,7 +74,8 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'rate limits',
-    told: 'the cheapest takes 90 requests a minute, later 20, and tells how long to wait; the next 150, later 40, and does not',
+    description:
+      'the cheapest takes 90 requests a minute, later 20, and tells how long to wait; the next 150, later 40, and does not',
     providers: LIMITED,
     incidents: [
       { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 50, to_min: 90 },
@@ -83,13 +84,13 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'two bad hours',
-    told: 'outages, latency shifts and rate limits, one after another and together',
+    description: 'outages, latency shifts and rate limits, one after another and together',
     providers: LIMITED,
     incidents: TWO_BAD_HOURS,
   },
   {
     name: 'two worse hours',
-    told: 'the same with hangs and dying streams',
+    description: 'the same with hangs and dying streams',
     providers: LIMITED,
     incidents: [
       ...TWO_BAD_HOURS,

@@ -4,7 +4,7 @@ import type { Scenario } from './scenarios.ts';
 import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, type Served, type Strategy } from './strategy.ts';
 import { takeTime } from './virtual-time.ts';
 
-/** How long virtual time goes on after the last request came: every attempt has its end by then. */
+/** How long virtual time continues after the last request: every attempt has ended by then. */
 const LATE_MS = 7_200_000;
 
 export interface RunOptions {
@@ -14,7 +14,7 @@ export interface RunOptions {
   first_token_ms_max: number;
 }
 
-/** Every request of one run, in the order in which they came. */
+/** Every request of one run, in order of arrival. */
 export interface Run {
   served: readonly Served[];
   bills_nano: readonly number[];
@@ -25,7 +25,7 @@ export async function runStrategy(strategy: Strategy, scenario: Scenario, option
   const workload = workloadOf(options.seed, options);
   const time = takeTime();
   try {
-    const farSide = createFarSide(scenario, options.seed, time.elapsed_ms);
+    const farSide = createFarSide(scenario, options.seed, time.elapsedMs);
     const { first_token_ms_max } = options;
     const route = strategy.create({ time, farSide, random: new Random(options.seed * 31 + 7), first_token_ms_max });
     const served: Served[] = [];
@@ -44,18 +44,18 @@ export async function runStrategy(strategy: Strategy, scenario: Scenario, option
     }
     await time.runUntil(options.minutes * 60_000 + LATE_MS);
     if (failure !== undefined) throw failure;
-    const bills_nano = workload.map(({ index }) => farSide.billed_nano(index));
+    const billsNano = workload.map(({ index }) => farSide.billedNano(index));
     for (const { index } of workload) if (served[index] === undefined) throw new Error(`request ${index} never ended`);
-    return { served, bills_nano };
+    return { served, bills_nano: billsNano };
   } finally {
     time.restore();
   }
 }
 
-/** What a strategy came to in one scenario, over some seeds. */
+/** The results of a strategy in one scenario, over some seeds. */
 export interface Figures {
   requests: number;
-  /** Of them, those that came while at least one provider would have answered. */
+  /** Those of them that arrived while at least one provider would have answered. */
   up: number;
   /** The share of those that got their whole answer. */
   success: number;
@@ -70,7 +70,7 @@ export interface Figures {
   added_p99_ms: number;
   /** What was billed for answered requests, over what the same cost at the cheapest healthy provider. */
   cost_ratio: number;
-  /** Where answers came from. */
+  /** Answers by provider. */
   shares: Record<string, number>;
 }
 
@@ -97,19 +97,19 @@ export function figuresOf(runs: readonly { run: Run; oracles: Oracles }[]): Figu
   const count = { requests: 0, up: 0, ok_up: 0, ok: 0, attempts: 0, cost: 0, least_cost: 0 };
   for (const { run, oracles } of runs) {
     for (const [index, served] of run.served.entries()) {
-      const is_up = oracles.cheapest.served[index]?.ok === true;
+      const isUp = oracles.cheapest.served[index]?.ok === true;
       count.requests += 1;
       count.attempts += served.attempts;
-      if (is_up) count.up += 1;
-      if (is_up && served.ok) count.ok_up += 1;
+      if (isUp) count.up += 1;
+      if (isUp && served.ok) count.ok_up += 1;
       if (!served.ok) continue;
       count.ok += 1;
       lost.push(served.lost_ms);
       by.set(served.by ?? '', (by.get(served.by ?? '') ?? 0) + 1);
-      const best_ms = oracles.fastest.served[index]?.first_ms;
-      if (best_ms !== undefined && served.first_ms !== undefined) added.push(served.first_ms - best_ms);
+      const bestMs = oracles.fastest.served[index]?.first_ms;
+      if (bestMs !== undefined && served.first_ms !== undefined) added.push(served.first_ms - bestMs);
       const least = oracles.cheapest.bills_nano[index] ?? 0;
-      if (!is_up) continue;
+      if (!isUp) continue;
       count.cost += run.bills_nano[index] ?? 0;
       count.least_cost += least;
     }

@@ -1,5 +1,5 @@
 import type { Random } from '../../test/simulation/random.ts';
-import { cost_nano, type FarSide, type ProviderFacts, type Wanted } from './far-side.ts';
+import { costNano, type FarSide, type ProviderFacts, type Wanted } from './far-side.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** What a strategy works in: virtual time, providers, and chance of its own. */
@@ -7,15 +7,15 @@ export interface World {
   time: VirtualTime;
   farSide: FarSide;
   random: Random;
-  /** After so long without a first token an attempt is given up, by every strategy. */
+  /** Every strategy abandons an attempt after this time without a first token. */
   first_token_ms_max: number;
 }
 
-/** How a request ended for its client. Times since it came. */
+/** How a request ended for its client. Times count from its arrival. */
 export interface Served {
-  /** The whole answer came. */
+  /** Whether the whole answer arrived. */
   ok: boolean;
-  /** The first token; undefined: none came. */
+  /** The time of the first token. Undefined if there was none. */
   first_ms: number | undefined;
   /** What attempts before the one that answered took. */
   lost_ms: number;
@@ -30,7 +30,7 @@ export type Router = (wanted: Wanted) => Promise<Served>;
 export interface Strategy {
   name: string;
   /** What it is, or whose documentation says so. */
-  told: string;
+  description: string;
   create(world: World): Router;
 }
 
@@ -42,7 +42,7 @@ export type Attempt =
       /** Whether it is whole, when it is over. */
       ended: Promise<boolean>;
     }
-  /** `status` null: no connection. 408: given up. */
+  /** `status` is null if there was no connection, 408 if the attempt was abandoned. */
   | { is: 'failed'; status: number | null; retry_after_ms: number | undefined };
 
 /** Sends a request and waits for its first token, or until it is known that none comes. */
@@ -79,20 +79,20 @@ export async function tryThem(
   next: (failed: { provider: ProviderFacts; attempt: Attempt } | undefined) => Promise<ProviderFacts | undefined>,
   over: (provider: ProviderFacts, how: { first_ms: number; ok: boolean }) => void = () => {},
 ): Promise<Served> {
-  const came_ms = world.time.elapsed_ms();
+  const arrivedMs = world.time.elapsedMs();
   const tries = new Map<ProviderFacts, number>();
   let failed: { provider: ProviderFacts; attempt: Attempt } | undefined;
   for (let attempts = 0; ; attempts += 1) {
     const provider = await next(failed);
-    const lost_ms = world.time.elapsed_ms() - came_ms;
-    if (provider === undefined) return { ok: false, first_ms: undefined, lost_ms, attempts, by: undefined };
+    const lostMs = world.time.elapsedMs() - arrivedMs;
+    if (provider === undefined) return { ok: false, first_ms: undefined, lost_ms: lostMs, attempts, by: undefined };
     const nth = tries.get(provider) ?? 0;
     tries.set(provider, nth + 1);
     const tried = await attempt(world, provider, wanted, nth);
     if (tried.is === 'answering') {
       const ok = await tried.ended;
       over(provider, { first_ms: tried.first_ms, ok });
-      return { ok, first_ms: lost_ms + tried.first_ms, lost_ms, attempts: attempts + 1, by: provider.name };
+      return { ok, first_ms: lostMs + tried.first_ms, lost_ms: lostMs, attempts: attempts + 1, by: provider.name };
     }
     failed = { provider, attempt: tried };
   }
@@ -102,17 +102,21 @@ const typical = { prompt_tokens: 3, completion_tokens: 1 };
 
 /** Ascending by what a request with three tokens of prompt for one of answer costs. */
 export function byCost(providers: readonly ProviderFacts[]): ProviderFacts[] {
-  return providers.toSorted((a, b) => cost_nano(a, typical) - cost_nano(b, typical));
+  return providers.toSorted((a, b) => costNano(a, typical) - costNano(b, typical));
 }
 
 /**
  * Knows beforehand which providers are well and would answer, and takes the best of them: what no gateway can do. Where none
  * is well it takes one that is lucky.
  */
-function oracle(name: string, told: string, rank: (provider: ProviderFacts, first_ms: number) => number): Strategy {
+function oracle(
+  name: string,
+  description: string,
+  rank: (provider: ProviderFacts, firstMs: number) => number,
+): Strategy {
   return {
     name,
-    told,
+    description,
     create: (world) => (wanted) => {
       const { farSide } = world;
       const able = farSide.providers.flatMap((provider) => {
@@ -130,21 +134,21 @@ function oracle(name: string, told: string, rank: (provider: ProviderFacts, firs
 export const CHEAPEST_HEALTHY = oracle(
   'cheapest healthy (oracle)',
   'knows who is well, takes the cheapest',
-  (provider) => cost_nano(provider, typical),
+  (provider) => costNano(provider, typical),
 );
 
 /** The soonest that first tokens can come. */
 export const FASTEST_HEALTHY = oracle(
   'fastest healthy (oracle)',
   'knows who is well, takes the fastest',
-  (_provider, first_ms) => first_ms,
+  (_provider, firstMs) => firstMs,
 );
 
 /** What needs no gateway. */
 export const SIMPLE: readonly Strategy[] = [
   {
     name: 'always the cheapest',
-    told: 'one provider, no fallback',
+    description: 'one provider, no fallback',
     create: (world) => {
       const [cheapest] = byCost(world.farSide.providers);
       return (wanted) => tryThem(world, wanted, async (failed) => (failed ? undefined : cheapest));
@@ -152,7 +156,7 @@ export const SIMPLE: readonly Strategy[] = [
   },
   {
     name: 'round robin',
-    told: 'each in turn, no fallback',
+    description: 'each in turn, no fallback',
     create: (world) => {
       let turn = -1;
       const { providers } = world.farSide;

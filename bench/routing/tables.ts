@@ -8,7 +8,7 @@ import type { Figures } from './simulate.ts';
 const MEBIBYTE = 1_048_576;
 const KIBIBYTE = 1_024;
 
-/** Three digits after the point, cut rather than rounded: 100 % is said only where nothing failed. */
+/** Three decimals, cut rather than rounded: 100 % means that nothing failed. */
 const share = (part: number) => `${digits(3)(Math.floor(part * 100_000) / 1_000)} %`;
 const ms = digits(0);
 
@@ -37,7 +37,7 @@ export function scenarioTable(scenario: Scenario, rows: readonly { name: string;
     ms(figures.added_p99_ms),
     ...providers.map((provider) => percent(figures.shares[provider] ?? 0)),
   ]);
-  return table(`${scenario.name}: ${scenario.told}`, head, cells);
+  return table(`${scenario.name}: ${scenario.description}`, head, cells);
 }
 
 /** Planning with the large catalog. */

@@ -7,13 +7,13 @@ const START_MS = Date.UTC(2026, 0, 5, 10);
 
 /** Time that passes when nothing is left to do. Milliseconds. */
 export interface VirtualTime {
-  now_ms(): number;
+  nowMs(): number;
   /** Since the start. */
-  elapsed_ms(): number;
+  elapsedMs(): number;
   sleep(ms: number): Promise<void>;
   after(ms: number, run: () => void): void;
   /** Runs what is due until so long after the start. */
-  runUntil(elapsed_ms: number): Promise<void>;
+  runUntil(elapsedMs: number): Promise<void>;
   /** Puts the globals back. */
   restore(): void;
 }
@@ -25,7 +25,7 @@ export interface VirtualTime {
 export function takeTime(): VirtualTime {
   const scheduler = new Scheduler(START_MS);
   const after = (ms: number, run: () => void) => scheduler.after(ms, 'timer', undefined, run);
-  const elapsed_ms = () => scheduler.now_ms - START_MS;
+  const elapsedMs = () => scheduler.now_ms - START_MS;
   const { setTimeout, clearTimeout, Date: RealDate } = globalThis;
   const now = performance.now;
   const dateNow = RealDate.now;
@@ -50,12 +50,12 @@ export function takeTime(): VirtualTime {
   syncBuiltinESMExports();
   globalThis.setTimeout = virtualTimeout as unknown as typeof setTimeout;
   globalThis.clearTimeout = cancel as typeof clearTimeout;
-  performance.now = elapsed_ms;
+  performance.now = elapsedMs;
   RealDate.now = () => Math.floor(scheduler.now_ms);
 
   return {
-    now_ms: () => scheduler.now_ms,
-    elapsed_ms,
+    nowMs: () => scheduler.now_ms,
+    elapsedMs: elapsedMs,
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after: (ms, run) => void after(ms, run),
     runUntil: (elapsed) => scheduler.runUntil(START_MS + elapsed, () => true),

@@ -36,29 +36,29 @@ const UNREAD_BYTES_MAX = 1024 * 1024;
 const wheel: OpenStream[][] = Array.from({ length: SLOTS }, () => []);
 let open = 0;
 let started = 0;
-let clock_ms = 0;
-let turned_at_ms = 0;
+let clockMs = 0;
+let turnedAtMs = 0;
 
-function now_ms(): number {
+function nowMs(): number {
   return Math.floor(performance.now());
 }
 
 function turn(): void {
-  const now = now_ms();
-  const until = clock_ms + Math.min(now - turned_at_ms, CATCH_UP_MS_MAX);
-  turned_at_ms = now;
-  while (clock_ms < until) {
-    clock_ms += 1;
-    const due = wheel[clock_ms % SLOTS]!;
+  const now = nowMs();
+  const until = clockMs + Math.min(now - turnedAtMs, CATCH_UP_MS_MAX);
+  turnedAtMs = now;
+  while (clockMs < until) {
+    clockMs += 1;
+    const due = wheel[clockMs % SLOTS]!;
     if (due.length === 0) continue;
-    wheel[clock_ms % SLOTS] = [];
+    wheel[clockMs % SLOTS] = [];
     for (const stream of due) advance(stream);
   }
   if (open > 0) setTimeout(turn, 1);
 }
 
-function schedule(stream: OpenStream, in_ms: number): void {
-  wheel[(clock_ms + Math.max(in_ms, 1)) % SLOTS]!.push(stream);
+function schedule(stream: OpenStream, inMs: number): void {
+  wheel[(clockMs + Math.max(inMs, 1)) % SLOTS]!.push(stream);
 }
 
 function advance(stream: OpenStream): void {
@@ -89,13 +89,13 @@ function startStream(socket: Socket, shape: StreamShape): void {
   socket.write(CONTENT);
   started += 1;
   if (open === 0) {
-    turned_at_ms = now_ms();
+    turnedAtMs = nowMs();
     setTimeout(turn, 1);
   }
   open += 1;
   // Streams that were opened together would tick together; multiples of the golden ratio spread them evenly over the interval.
-  const phase_ms = Math.ceil(((started * 0.618_034) % 1) * shape.interval_ms);
-  schedule({ socket, shape, left: shape.chunks - 1 }, phase_ms);
+  const phaseMs = Math.ceil(((started * 0.618_034) % 1) * shape.interval_ms);
+  schedule({ socket, shape, left: shape.chunks - 1 }, phaseMs);
 }
 
 function answer(socket: Socket, head: string, body: string): void {

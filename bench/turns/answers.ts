@@ -134,8 +134,8 @@ export const wholeCalls: Readonly<Partial<Record<Wire, (bytes: number) => Buffer
 export const wholeParts = (bytes: number) =>
   whole(response([outputMessage(times(TEXTS, () => outputText(text(bytes / TEXTS))) as unknown[])]));
 
-const chunk = (content: string, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason }] })}\n\n`;
+const chunk = (content: string, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: finishReason }] })}\n\n`;
 const END = `${chunk('', 'stop')}data: [DONE]\n\n`;
 const SINGLE_BYTES_MAX = 4e6;
 const EVENT_BYTES_MAX = 15e6;

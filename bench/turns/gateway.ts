@@ -14,10 +14,10 @@ const CONTEXT_TOKENS = 1_000_000_000;
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 
 const home = mkdtempSync(join(tmpdir(), 'bench-turns-'));
-const config_file = join(home, 'gateway.yaml');
-const [, , sandbox_url = '', provider_url = ''] = process.argv;
-const sandbox = declaredSandbox(sandbox_url);
-const scripted = declaredProviders(provider_url);
+const configFile = join(home, 'gateway.yaml');
+const [, , sandboxUrl = '', providerUrl = ''] = process.argv;
+const sandbox = declaredSandbox(sandboxUrl);
+const scripted = declaredProviders(providerUrl);
 const models = Object.fromEntries(
   Object.entries({ ...sandbox.models, ...scripted.models }).map(([id, model]) => [
     id,
@@ -25,35 +25,35 @@ const models = Object.fromEntries(
   ]),
 );
 const providers = { ...sandbox.providers, ...scripted.providers };
-writeFileSync(config_file, JSON.stringify({ ...sandbox, providers, models }));
+writeFileSync(configFile, JSON.stringify({ ...sandbox, providers, models }));
 const environment = {
   GATEWAY_HOST: '127.0.0.1',
   GATEWAY_PORT: '0',
   GATEWAY_DATA_DIR: join(home, 'data'),
   GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
 };
-const config = loadConfig(environment, { config_file });
+const config = loadConfig(environment, { config_file: configFile });
 const gateway = await startGateway({
   config,
   log: createLog('error', { write: (line) => void process.stderr.write(line) }),
 });
 
-const threadCpu_ms = () => {
+const threadCpuMs = () => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 };
-let longest_ms = 0;
-let last_ms = threadCpu_ms();
+let longestMs = 0;
+let lastMs = threadCpuMs();
 setInterval(() => {
-  const now_ms = threadCpu_ms();
-  longest_ms = Math.max(longest_ms, now_ms - last_ms);
-  last_ms = now_ms;
+  const nowMs = threadCpuMs();
+  longestMs = Math.max(longestMs, nowMs - lastMs);
+  lastMs = nowMs;
 }, BEAT_MS).unref();
 
 process.on('message', (message) => {
   if (message === 'read') {
-    process.send?.({ longest_ms });
-    longest_ms = 0;
+    process.send?.({ longest_ms: longestMs });
+    longestMs = 0;
   }
 });
 process.on('disconnect', () => {

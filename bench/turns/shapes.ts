@@ -61,13 +61,13 @@ const WIRES = [
 /** What each wire's encoder makes of requests. */
 function shapesOfWire(wire: Wire): Shape[] {
   const model = `scripted/${wire}`;
-  const asked = (content: string, more = '') => chat(content, more).replace(MODEL, model);
+  const requestWith = (content: string, more = '') => chat(content, more).replace(MODEL, model);
   const shared = { path: '/chat/completions', is_legal: true, answer: () => answers.wholeTexts[wire]!(10) } as const;
   const parts = (n: number) => `[${repeated(() => '{"type":"text","text":"a"}', Math.min(n, 1.3e6))}]`;
   return [
-    { ...shared, name: `tools for ${wire}`, body: (n) => asked('"Hello"', tools(n)) },
-    { ...shared, name: `small parts for ${wire}`, body: (n) => asked(parts(n)) },
-    { ...shared, name: `small parts of /messages for ${wire}`, path: '/messages', body: (n) => asked(parts(n)) },
+    { ...shared, name: `tools for ${wire}`, body: (n) => requestWith('"Hello"', tools(n)) },
+    { ...shared, name: `small parts for ${wire}`, body: (n) => requestWith(parts(n)) },
+    { ...shared, name: `small parts of /messages for ${wire}`, path: '/messages', body: (n) => requestWith(parts(n)) },
     {
       ...shared,
       name: `small messages for ${wire}`,
@@ -91,19 +91,29 @@ function shapesOfWire(wire: Wire): Shape[] {
       ...shared,
       name: `schemas of many keys for ${wire}`,
       body: (n) =>
-        asked(
+        requestWith(
           '"Hello"',
           `,"tools":[${repeated((j) => `{"type":"function","function":{"name":"f${j}","parameters":{"type":"object","properties":{${Array.from({ length: 5_000 }, (_, i) => `"k${j}_${i}":{}`).join()}}}}}`, Math.min(n, 1.1e6))}]`,
         ),
     },
-    { ...shared, name: `an image for ${wire}, with a limit`, body: (n) => asked(`[${image(n)}]`), is_limited: true },
+    {
+      ...shared,
+      name: `an image for ${wire}, with a limit`,
+      body: (n) => requestWith(`[${image(n)}]`),
+      is_limited: true,
+    },
     {
       ...shared,
       name: `images for ${wire}, with a limit`,
-      body: (n) => asked(`[${image(n, IMAGES)}]`),
+      body: (n) => requestWith(`[${image(n, IMAGES)}]`),
       is_limited: true,
     },
-    { ...shared, name: `a prompt for ${wire}, with a limit`, body: (n) => asked(string(text(n))), is_limited: true },
+    {
+      ...shared,
+      name: `a prompt for ${wire}, with a limit`,
+      body: (n) => requestWith(string(text(n))),
+      is_limited: true,
+    },
   ];
 }
 

@@ -1,14 +1,14 @@
-/** Where a filter found something in a text (UTF-16 offsets, end exclusive). */
+/** A match of a filter in a text. Offsets are UTF-16 code units, the end is exclusive. */
 export interface Finding {
   start: number;
   end: number;
-  /** Of `FilterSet.filters`. */
+  /** Index in `FilterSet.filters`. */
   filter: number;
-  /** Which family of prompt injection it is of. */
+  /** The family of prompt injection, for matches of the injection detector. */
   pattern?: string;
 }
 
-/** A place in a text, as a detector tells it. */
+/** A range of a text, as reported by a detector. Offsets are UTF-16 code units, the end is exclusive. */
 export interface Span {
   start: number;
   end: number;

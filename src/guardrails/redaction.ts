@@ -3,10 +3,10 @@ import { limits } from '../limits.ts';
 import type { Finding } from './finding.ts';
 import type { ActiveFilter } from './policy/filter-set.ts';
 
-/** Ways in which a placeholder is written: in other case, with its brackets escaped, with spaces or dashes in it. */
+/** A placeholder as a model may write it: in other case, with escaped brackets, with spaces or dashes. */
 export const WRITTEN = /\\?\[([^[\]\n]{1,240}?)\\?\]/g;
 
-/** What a placeholder says between its brackets, however it is written. */
+/** The normalized words between the brackets of a placeholder: the same for all spellings. */
 export function placeholderWords(inner: string): string {
   return inner
     .replaceAll('\\', '')
@@ -14,21 +14,21 @@ export function placeholderWords(inner: string): string {
     .toUpperCase();
 }
 
-/** Gives what is redacted a number: the same value the same, in the order in which values are met. */
+/** Numbers redacted values in the order in which they appear. Equal values have the same number. */
 export interface Numbering {
-  /** Keeps what looks like a placeholder in a text of the client's from being given out for something else. */
+  /** Reserves the placeholders that the client's text already contains: they never stand for another value. */
   avoid(text: string): void;
-  /** `[EMAIL]` of a value: `[EMAIL_1]`. Whichever way they are written, no two values have the same. */
+  /** The numbered placeholder of a value, such as `[EMAIL_1]` for `[EMAIL]`. No two values share one, in any spelling. */
   numbered(placeholder: string, value: string): string;
-  /** What stands for what, by placeholder. */
+  /** The redacted values by placeholder. */
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Makes the numbering of one call. */
+/** Creates the numbering of one call. */
 export function createNumbering(): Numbering {
   const values = new Map<string, string>();
-  /** By what placeholders say: labels that differ in case alone are one to who reads an answer. */
-  const series = new Map<string, { count: number; told: Map<string, string> }>();
+  /** By normalized words: labels that differ only in case look the same in an answer. */
+  const series = new Map<string, { count: number; placeholders: Map<string, string> }>();
   const avoided = new Set<string>();
   return {
     values,
@@ -39,37 +39,37 @@ export function createNumbering(): Numbering {
         if (NUMBERED.test(words)) avoided.add(words);
       }
     },
-    numbered(placeholder, value) {
-      const name = nameOf(placeholder);
+    numbered(base, value) {
+      const name = nameOf(base);
       const words = placeholderWords(name);
-      let known = series.get(words);
-      if (known === undefined) {
-        known = { count: 0, told: new Map() };
-        series.set(words, known);
+      let family = series.get(words);
+      if (family === undefined) {
+        family = { count: 0, placeholders: new Map() };
+        series.set(words, family);
       }
-      let told = known.told.get(value);
-      if (told === undefined) {
-        do known.count += 1;
-        while (avoided.has(placeholderWords(`${name}_${known.count}`)));
-        told = `[${name}_${known.count}]`;
-        known.told.set(value, told);
-        values.set(told, value);
+      let placeholder = family.placeholders.get(value);
+      if (placeholder === undefined) {
+        do family.count += 1;
+        while (avoided.has(placeholderWords(`${name}_${family.count}`)));
+        placeholder = `[${name}_${family.count}]`;
+        family.placeholders.set(value, placeholder);
+        values.set(placeholder, value);
       }
-      return told;
+      return placeholder;
     },
   };
 }
 
 const NUMBERED = /_\d+$/;
 
-/** What stands between the brackets of a placeholder, so that they are found again whatever a label holds. */
+/** The name between the brackets of a placeholder, without characters that would break its syntax. */
 function nameOf(placeholder: string): string {
   return placeholder.slice(1, -1).replaceAll(/[[\]]/g, '').replaceAll('\n', ' ').trim();
 }
 
 /**
- * A text with its findings replaced; those that overlap as one, which is of the longest. `placeholder` says what stands for a
- * value that a filter found. Others are served between many.
+ * Replaces the findings in a text. Overlapping findings are replaced as one, by the filter of the longest. `placeholder` returns the
+ * replacement of a matched value. `pause` lets other requests run between batches of findings.
  */
 export async function redacted(
   text: string,
@@ -77,8 +77,8 @@ export async function redacted(
   placeholder: (filter: number, value: string) => string,
   pause: () => Promise<void>,
 ): Promise<string> {
-  const is_sorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
-  const sorted = is_sorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
+  const isSorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
+  const sorted = isSorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
   const out: string[] = [];
   let from = 0;
   let next = 0;
@@ -100,13 +100,13 @@ export async function redacted(
   return out.join('');
 }
 
-/** Another id for one that must not be told: the same for the same, with the prefix by which wires know the kind. */
+/** A replacement for an id that must not be shown. Equal ids have equal replacements; the prefix that names the kind of id stays. */
 export function otherId(id: string): string {
   const [prefix = ''] = /^[a-z]{1,12}_/.exec(id) ?? [];
   return `${prefix}${createHash('sha256').update(`model-gateway:id:${id}`).digest('hex').slice(0, 24)}`;
 }
 
-/** What stands in place of what a filter finds; where it can be given back, with a number. */
+/** Returns the placeholder for a match of a filter. It is numbered if the filter is reversible. */
 export function placeholders(
   filters: readonly ActiveFilter[],
   isReversible: (filter: ActiveFilter) => boolean,

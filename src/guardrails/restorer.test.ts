@@ -22,20 +22,20 @@ test.each([
     `Ask ${Array(4).fill('bob@mail.example').join(' or ')}.`,
   ],
   ['[My Key_1]', 'sk-1234'],
-  // What this call did not give out, and what only looks like it.
+  // Placeholders of other calls, and texts that only look like placeholders.
   [
     '[EMAIL_2] [EMAIL] [EMAIL_1 [PHONE_1] EMAIL_1 [[EMAIL_1]]',
     '[EMAIL_2] [EMAIL] [EMAIL_1 [PHONE_1] EMAIL_1 [bob@mail.example]',
   ],
   ['a[0] = b[1]; // [x] \\', 'a[0] = b[1]; // [x] \\'],
-])('%s is given back, however it is cut', (text, expected) => {
+])('placeholders in %s are restored, whatever the chunk boundaries', (text, expected) => {
   expect(restored([text])).toBe(expected);
   expect(restored([...text])).toBe(expected);
   for (let cut = 0; cut <= text.length; cut += 1)
     expect(restored([text.slice(0, cut), text.slice(cut)])).toBe(expected);
 });
 
-test('what is no placeholder under way is not held back', () => {
+test('text that cannot become a placeholder is not held back', () => {
   const restorer = createRestorer(values);
   expect(restorer.push('See [the list')).toBe('See [the list');
   expect(restorer.push('] and [EMA')).toBe('] and ');
@@ -43,13 +43,13 @@ test('what is no placeholder under way is not held back', () => {
   expect(restorer.end()).toBe('');
 });
 
-test('in arguments it stays JSON', () => {
+test('restored values in tool arguments are escaped, so that they stay JSON', () => {
   const filter = createJsonFilter(placeholderFinder(values));
   const text = [...'{"to":"[EMAIL_10]","cc":["[EMAIL_1]"]}'].map((char) => filter.push(char)).join('') + filter.end();
   expect(JSON.parse(text)).toEqual({ to: 'eve "E" \\ @mail.example', cc: ['bob@mail.example'] });
 });
 
-test('any text in any pieces is restored as the whole is', () => {
+test('any chunking of a text restores the same as the whole text', () => {
   const word = fc.constantFrom('[EMAIL_1]', '[EMAIL_10]', '[', ']', '\\', 'EMAIL', '_1', ' ', 'x', '\n', '[my key_1]');
   fc.assert(
     fc.property(fc.array(fc.array(word, { maxLength: 4 }), { maxLength: 8 }), (pieces) => {

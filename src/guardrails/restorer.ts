@@ -4,8 +4,8 @@ import { createStreamFilter, type Finder, type Hit, type StreamFilter } from './
 const OPENED = /\\?\[([^[\]\n]{0,240})$/;
 
 /**
- * What finds the placeholders of a call in its answer, so that what they stand for is put back. Only those that the call gave
- * out: `values` says what each stands for, and may grow while the answer comes.
+ * Finds the placeholders of a call in its answer, to replace them by their values. Only placeholders of this call match: `values` maps
+ * each to its value, and may grow while the answer is streamed.
  */
 export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
   let known = new Map<string, string>();
@@ -25,9 +25,9 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
       if (!text.includes('[')) return [];
       const words = byWords();
       const hits: Hit[] = [];
-      for (const { 0: written, 1: inner, index } of text.matchAll(WRITTEN)) {
+      for (const { 0: spelling, 1: inner, index } of text.matchAll(WRITTEN)) {
         const value = words.get(placeholderWords(inner!.trim()));
-        if (value !== undefined) hits.push({ start: index, end: index + written.length, text: value });
+        if (value !== undefined) hits.push({ start: index, end: index + spelling.length, text: value });
       }
       return hits;
     },
@@ -35,15 +35,16 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
       const bare = text.endsWith('\\') ? text.length - 1 : text.length;
       const opened = OPENED.exec(text);
       if (opened === null) return bare;
-      const begun = placeholderWords(opened[1]!.trimStart());
-      for (const words of byWords().keys()) if (words.startsWith(begun) || begun.startsWith(words)) return opened.index;
+      const started = placeholderWords(opened[1]!.trimStart());
+      for (const words of byWords().keys())
+        if (words.startsWith(started) || started.startsWith(words)) return opened.index;
       return bare;
     },
     settled() {},
   };
 }
 
-/** Puts back in one text, as it comes, what placeholders stand for. */
+/** Replaces placeholders by their values in one streamed text. */
 export function createRestorer(values: ReadonlyMap<string, string>): StreamFilter {
   return createStreamFilter(placeholderFinder(values));
 }

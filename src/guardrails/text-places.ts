@@ -1,18 +1,18 @@
 /**
- * What may become of a text. `text`: it may be rewritten. `link`: an id that stands in several places and may be another,
- * as long as it is the same everywhere. `pinned`: it names or points at something, and would name nothing when changed. `json`:
- * a text whose strings, names and numbers may be rewritten, each by itself.
+ * How a text may be changed. `text`: it may be rewritten. `link`: an id that appears in several places and may be replaced
+ * by the same id everywhere. `pinned`: a name or address that would be invalid if changed. `json`:
+ * JSON text whose strings, names and numbers may be rewritten one by one.
  */
 export type TextKind = 'text' | 'link' | 'pinned' | 'json';
 
-/** Where a text stands. */
+/** The position of a text in a request or answer. */
 export interface Place {
-  /** In the inner language, such as `messages[0].content[1].text`. */
+  /** Path in the inner language, such as `messages[0].content[1].text`. */
   field: string;
   kind: TextKind;
-  /** Texts of one run follow each other, and a model reads them as one. */
+  /** Number of the run: texts of one run follow each other and a model reads them as one text. */
   run?: number;
 }
 
-/** Told every text in its place; gives the text that is to stand there, most often the same. */
+/** Called with each text and its place. Returns the text to write there, usually the same. */
 export type Visit = (text: string, place: Place) => string;

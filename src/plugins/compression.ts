@@ -16,47 +16,46 @@ import type { ChatRequest, Message } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import { type Compressed, compressMiddleOut } from './middle-out.ts';
 
-/** What an endpoint has room for. */
-interface Space {
+/** The bounds of an endpoint for a prompt. */
+interface PromptBounds {
   prompt_tokens: number;
-  /** What is left for the answer. */
+  /** Tokens left for the answer. */
   output_tokens: number;
   messages: number;
 }
 
-/** What counting a prompt showed: how our own count of it is to be multiplied. */
-interface Counted {
+/** The factor from our estimate of a prompt to its counted tokens. */
+interface EstimateScale {
   scale: number;
 }
 
-/** What an upstream's own template adds to a prompt. */
+/** Tokens that an upstream's template adds to a prompt. */
 const TEMPLATE_TOKENS = 64;
-/** What is shortened is counted again, and where it is still too long shortened more, so often. */
+/** How many times a shortened prompt is counted again and shortened more. */
 const RECOUNTS_MAX = 4;
 
-/** The output bound that a request names; undefined: none. */
+/** The output limit of a request. Undefined if it has none. */
 function outputBound({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
   return max_completion_tokens ?? max_tokens ?? undefined;
 }
 
-function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): Space {
-  const context_tokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
+function boundsOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): PromptBounds {
+  const contextTokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
   const wanted = Math.min(
-    outputBound(request) ??
-      Math.min(limits.compressed_output_tokens, context_tokens / limits.compressed_output_divisor),
+    outputBound(request) ?? Math.min(limits.compressed_output_tokens, contextTokens / limits.compressed_output_divisor),
     endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY,
-    context_tokens / 2,
+    contextTokens / 2,
   );
-  const prompt_tokens = Math.min(promptTokensMax(endpoint), Math.floor(context_tokens - wanted)) - TEMPLATE_TOKENS;
+  const promptTokens = Math.min(promptTokensMax(endpoint), Math.floor(contextTokens - wanted)) - TEMPLATE_TOKENS;
   const { messagesMax = Number.POSITIVE_INFINITY } = dialectOf(wireOf({ endpoint, ...candidate })).facts;
   return {
-    prompt_tokens,
+    prompt_tokens: promptTokens,
     output_tokens: Math.floor(wanted),
     messages: messagesMax,
   };
 }
 
-/** Our count of prompts that have most of their messages in common: each text is looked at once. */
+/** Estimates of prompts that share most messages: each message is estimated once. */
 class Estimates {
   readonly #weights = new WeakMap<Message, number>();
 
@@ -69,7 +68,7 @@ class Estimates {
     return weight;
   }
 
-  /** Of what stands beside the messages. */
+  /** The estimate of everything but the messages. */
   beside(request: ChatRequest): number {
     return estimatePrompt({ ...request, messages: [] });
   }
@@ -78,7 +77,11 @@ class Estimates {
     return request.messages.reduce((sum, message) => sum + this.of(message), this.beside(request));
   }
 
-  compress(request: ChatRequest, { prompt_tokens, messages }: Space, { scale }: Counted): Compressed | undefined {
+  compress(
+    request: ChatRequest,
+    { prompt_tokens, messages }: PromptBounds,
+    { scale }: EstimateScale,
+  ): Compressed | undefined {
     return compressMiddleOut(request.messages, {
       tokens_max: prompt_tokens - this.beside(request) * scale,
       messages_max: messages,
@@ -99,27 +102,27 @@ function isTextModel({ model }: Candidate): boolean {
   return model.output_modalities.includes('text');
 }
 
-/** Shortens prompts for endpoints that have no room for them, by the plugin's rules at the public service. */
+/** Shortens prompts that are too long for an endpoint, by the rules of the plugin in the public API. */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
   return (call) => {
-    const wish = compressionOf(call.request);
-    return wish === false ? undefined : new CallCompression(call, wish, tokenizer);
+    const requested = compressionOf(call.request);
+    return requested === false ? undefined : new CallCompression(call, requested, tokenizer);
   };
 }
 
-/** One call's prompt at the endpoints that it is tried at. A class and not closures: there is one for nearly every call, and most have nothing to do. */
+/** Fits one call's prompt to its endpoints. A class, not closures: nearly every call has one, and most have nothing to do. */
 class CallCompression implements CallAdapter {
   readonly #call: Call;
-  readonly #wish: boolean | undefined;
+  readonly #requested: boolean | undefined;
   readonly #tokenizer: Pick<Tokenizer, 'count'>;
-  /** What was counted for endpoints so far; undefined: nothing. */
-  #found: Map<Endpoint, Counted | undefined> | undefined;
+  /** The counts by endpoint. Undefined if nothing was counted. */
+  #counts: Map<Endpoint, EstimateScale | undefined> | undefined;
   #estimated: Estimates | undefined;
   #stage: Stage | undefined;
 
-  constructor(call: Call, wish: boolean | undefined, tokenizer: Pick<Tokenizer, 'count'>) {
+  constructor(call: Call, requested: boolean | undefined, tokenizer: Pick<Tokenizer, 'count'>) {
     this.#call = call;
-    this.#wish = wish;
+    this.#requested = requested;
     this.#tokenizer = tokenizer;
   }
 
@@ -129,75 +132,75 @@ class CallCompression implements CallAdapter {
   }
 
   #isFor(candidate: Candidate): boolean {
-    return isShortenedFor(candidate.endpoint, this.#wish) && isTextModel(candidate);
+    return isShortenedFor(candidate.endpoint, this.#requested) && isTextModel(candidate);
   }
 
   ready(candidate: Candidate): Promise<void> | undefined {
     const { endpoint } = candidate;
-    if (!this.#isFor(candidate) || this.#found?.has(endpoint) === true) return undefined;
+    if (!this.#isFor(candidate) || this.#counts?.has(endpoint) === true) return undefined;
     const { request } = this.#call;
-    const { prompt_tokens, messages } = spaceOf(candidate, request);
-    // Our count is not wrong by so much.
+    const { prompt_tokens, messages } = boundsOf(candidate, request);
+    // The estimate is never wrong by a factor of two.
     if (request.messages.length <= messages && this.#estimates.all(request) * 2 < prompt_tokens) return undefined;
     return this.#count(request, candidate).then((counted) => {
-      this.#found ??= new Map();
-      this.#found.set(endpoint, counted);
+      this.#counts ??= new Map();
+      this.#counts.set(endpoint, counted);
     });
   }
 
-  fit(given: ChatRequest, candidate: Candidate): Fitted {
-    const counted = this.#found?.get(candidate.endpoint) ?? this.#guessed(given, candidate);
+  fit(prompt: ChatRequest, candidate: Candidate): Fitted {
+    const counted = this.#counts?.get(candidate.endpoint) ?? this.#assumed(prompt, candidate);
     if (counted === undefined) {
-      if (this.#stage !== undefined) this.#tell(undefined);
-      return { request: given, report: [] };
+      if (this.#stage !== undefined) this.#addStage(undefined);
+      return { request: prompt, report: [] };
     }
-    const compressed = this.#estimates.compress(given, spaceOf(candidate, given), counted);
+    const compressed = this.#estimates.compress(prompt, boundsOf(candidate, prompt), counted);
     if (compressed === undefined) throw tooLong(candidate, this.#call);
-    this.#tell(compressed);
-    const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];
-    const fitted = { ...given, messages: [...compressed.messages] };
-    return { request: withinSpace(fitted, spaceOf(candidate, given), report), report };
+    this.#addStage(compressed);
+    const report: Report[] = [{ kind: 'changed', field: 'messages', reason: reasonOf(compressed, prompt) }];
+    const fitted = { ...prompt, messages: [...compressed.messages] };
+    return { request: withinBounds(fitted, boundsOf(candidate, prompt), report), report };
   }
 
-  /** The tokens of a prompt by the model's own tokenizer, else by our count with a margin. */
+  /** The tokens of a prompt by the model's tokenizer, otherwise by our estimate with a margin. */
   async #tokensOf(request: ChatRequest, candidate: Candidate): Promise<number> {
     const estimated = this.#estimates.all(request);
     if (estimated > limits.tokenized_chars_max) return estimated * ESTIMATE_MARGIN;
     const texts: string[] = [];
-    const other_tokens = estimatePrompt(request, (text) => {
+    const otherTokens = estimatePrompt(request, (text) => {
       texts.push(text);
       return 0;
     });
     const counted = await this.#tokenizer.count(texts.join('\n'), candidate);
-    return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + other_tokens;
+    return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + otherTokens;
   }
 
-  /** Undefined: the prompt fits as it is. */
-  async #count(request: ChatRequest, candidate: Candidate): Promise<Counted | undefined> {
-    const space = spaceOf(candidate, request);
+  /** Counts a prompt. Undefined if it fits unchanged. */
+  async #count(request: ChatRequest, candidate: Candidate): Promise<EstimateScale | undefined> {
+    const space = boundsOf(candidate, request);
     const tokens = await this.#tokensOf(request, candidate);
     if (tokens <= space.prompt_tokens && request.messages.length <= space.messages) return undefined;
     let scale = tokens / this.#estimates.all(request);
     for (let tries = 0; tries < RECOUNTS_MAX; tries += 1) {
-      const found = this.#estimates.compress(request, space, { scale });
-      if (found === undefined) break;
-      const left = await this.#tokensOf({ ...request, messages: [...found.messages] }, candidate);
-      if (left <= space.prompt_tokens) break;
-      scale *= (left / space.prompt_tokens) * 1.02;
+      const compressed = this.#estimates.compress(request, space, { scale });
+      if (compressed === undefined) break;
+      const tokensLeft = await this.#tokensOf({ ...request, messages: [...compressed.messages] }, candidate);
+      if (tokensLeft <= space.prompt_tokens) break;
+      scale *= (tokensLeft / space.prompt_tokens) * 1.02;
     }
     return { scale };
   }
 
-  /** For what was not counted: what was added to the prompt since, such as files and what tools said. */
-  #guessed(given: ChatRequest, candidate: Candidate): Counted | undefined {
-    if (given === this.#call.request || !this.#isFor(candidate)) return undefined;
-    const { prompt_tokens, messages } = spaceOf(candidate, given);
-    const fits = this.#estimates.all(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
+  /** The assumed scale of a prompt that was not counted, since files or tool results were added later. Undefined if it fits. */
+  #assumed(prompt: ChatRequest, candidate: Candidate): EstimateScale | undefined {
+    if (prompt === this.#call.request || !this.#isFor(candidate)) return undefined;
+    const { prompt_tokens, messages } = boundsOf(candidate, prompt);
+    const fits = this.#estimates.all(prompt) * ESTIMATE_MARGIN <= prompt_tokens && prompt.messages.length <= messages;
     return fits ? undefined : { scale: ESTIMATE_MARGIN };
   }
 
-  /** Of the endpoint that was tried last: of those before it nothing came. */
-  #tell(compressed: Compressed | undefined): void {
+  /** Replaces the stage by that of the endpoint tried last: earlier attempts failed. */
+  #addStage(compressed: Compressed | undefined): void {
     const { request, stages } = this.#call;
     if (this.#stage !== undefined && stages.includes(this.#stage)) stages.splice(stages.indexOf(this.#stage), 1);
     if (compressed === undefined) return;
@@ -218,7 +221,7 @@ class CallCompression implements CallAdapter {
 }
 
 /** An output bound that leaves the prompt less than half of the context is lowered to that half. */
-function withinSpace(request: ChatRequest, { output_tokens }: Space, report: Report[]): ChatRequest {
+function withinBounds(request: ChatRequest, { output_tokens }: PromptBounds, report: Report[]): ChatRequest {
   const fitted = { ...request };
   for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
     if ((fitted[field] ?? 0) <= output_tokens) continue;
@@ -228,6 +231,6 @@ function withinSpace(request: ChatRequest, { output_tokens }: Space, report: Rep
   return fitted;
 }
 
-function toldOf({ messages, cut }: Compressed, { messages: all }: ChatRequest): string {
+function reasonOf({ messages, cut }: Compressed, { messages: all }: ChatRequest): string {
   return `the endpoint has no room for the whole prompt: ${all.length - messages.length} messages from the middle were removed, ${cut} were shortened`;
 }

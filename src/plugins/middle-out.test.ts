@@ -12,13 +12,13 @@ const textLength = ({ content, tool_calls }: Message): number => {
   const calls = (tool_calls ?? []).map((call) => call.function.arguments);
   return [...texts, ...calls].join('').length + 4;
 };
-const room = (tokens_max: number, messages_max = Number.POSITIVE_INFINITY) => ({
-  tokens_max,
-  messages_max,
+const room = (tokensMax: number, messagesMax = Number.POSITIVE_INFINITY) => ({
+  tokens_max: tokensMax,
+  messages_max: messagesMax,
   weigh: textLength,
 });
 const user = (content: string): Message => ({ role: 'user', content });
-const said = (content: string): Message => ({ role: 'assistant', content });
+const assistant = (content: string): Message => ({ role: 'assistant', content });
 const calls = (...ids: string[]): Message => ({
   role: 'assistant',
   content: null,
@@ -28,72 +28,72 @@ const calls = (...ids: string[]): Message => ({
 const result = (id: string, content = 'r'): Message => ({ role: 'tool', tool_call_id: id, content });
 const names = (messages: readonly Message[] | undefined) => messages?.map(({ content }) => content);
 
-test('what fits is left as it is', () => {
+test('a conversation that fits is unchanged', () => {
   const messages = [user('hello')];
   expect(compressMiddleOut(messages, room(9))).toEqual({ messages, dropped: 0, cut: 0 });
 });
 
-test('whole turns go first, those in the middle, from the start and the end alike', () => {
+test('whole turns in the middle are removed first, equally far from start and end', () => {
   const messages = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((letter) => user(letter.repeat(6)));
-  const found = compressMiddleOut(messages, room(40));
-  expect(names(found?.messages)).toEqual(['aaaaaa', 'bbbbbb', 'ffffff', 'gggggg']);
-  expect(found).toMatchObject({ dropped: 3, cut: 0 });
+  const compressed = compressMiddleOut(messages, room(40));
+  expect(names(compressed?.messages)).toEqual(['aaaaaa', 'bbbbbb', 'ffffff', 'gggggg']);
+  expect(compressed).toMatchObject({ dropped: 3, cut: 0 });
 });
 
 test('a bound of messages keeps half from the start and half from the end', () => {
   const messages = Array.from({ length: 1_500 }, (_, at) => user(String(at)));
-  const found = compressMiddleOut(messages, room(Number.POSITIVE_INFINITY, 1_000));
-  expect(names(found?.messages)).toEqual(
+  const compressed = compressMiddleOut(messages, room(Number.POSITIVE_INFINITY, 1_000));
+  expect(names(compressed?.messages)).toEqual(
     [...Array(500).keys(), ...Array.from({ length: 500 }, (_, at) => at + 1_000)].map(String),
   );
 });
 
-test('instructions stay, wherever they stand, and so does what the user asked last', () => {
+test('instructions stay at any position, and so does the last question of the user', () => {
   const messages: Message[] = [
     { role: 'system', content: 'rules' },
     user('x'.repeat(50)),
     { role: 'developer', content: 'more' },
-    said('y'.repeat(50)),
+    assistant('y'.repeat(50)),
     user('question'),
     calls('1'),
     result('1', 'z'.repeat(50)),
     calls('2'),
     result('2', 'end'),
   ];
-  const found = compressMiddleOut(messages, room(80));
-  expect(found?.messages).toEqual([messages[0], messages[2], messages[4], messages[7], messages[8]]);
+  const compressed = compressMiddleOut(messages, room(80));
+  expect(compressed?.messages).toEqual([messages[0], messages[2], messages[4], messages[7], messages[8]]);
 });
 
-test('a call goes with its results and its reasoning', () => {
-  const messages = [user('q'), calls('1', '2'), result('1', 'x'.repeat(90)), result('2'), said('a'), user('n')];
-  const found = compressMiddleOut(messages, room(40));
-  expect(found?.messages).toEqual([messages[0], messages[4], messages[5]]);
+test('a call is removed with its results and its reasoning', () => {
+  const messages = [user('q'), calls('1', '2'), result('1', 'x'.repeat(90)), result('2'), assistant('a'), user('n')];
+  const compressed = compressMiddleOut(messages, room(40));
+  expect(compressed?.messages).toEqual([messages[0], messages[4], messages[5]]);
 });
 
-test('one text that is too long is cut in its middle, with a mark that says how much is missing', () => {
+test('a text that is too long is cut in its middle, with a mark that states the missing length', () => {
   const text = `${'a'.repeat(500)}${'b'.repeat(500)}`;
-  const found = compressMiddleOut([user('short'), said('also short'), user(text)], room(200));
-  const [last] = found!.messages.slice(-1);
+  const compressed = compressMiddleOut([user('short'), assistant('also short'), user(text)], room(200));
+  const [last] = compressed!.messages.slice(-1);
   expect(last!.content).toMatch(/^a+\n\[… (\d+) characters left out …\]\nb+$/);
   const [, missing] = /… (\d+) /.exec(last!.content as string)!;
   expect((last!.content as string).replace(/\n\[.*\]\n/s, '').length + Number(missing)).toBe(1_000);
-  expect(found!.messages.reduce((sum, one) => sum + textLength(one), 0)).toBeLessThanOrEqual(200);
+  expect(compressed!.messages.reduce((sum, one) => sum + textLength(one), 0)).toBeLessThanOrEqual(200);
 });
 
 test('short texts beside a long one stay whole', () => {
   const messages: Message[] = [{ role: 'system', content: 'short rules' }, user('x'.repeat(5_000))];
-  const found = compressMiddleOut(messages, room(500));
-  expect(found?.messages[0]).toBe(messages[0]);
-  expect(found).toMatchObject({ dropped: 0, cut: 1 });
+  const compressed = compressMiddleOut(messages, room(500));
+  expect(compressed?.messages[0]).toBe(messages[0]);
+  expect(compressed).toMatchObject({ dropped: 0, cut: 1 });
 });
 
-test('what is no text cannot be made to fit', () => {
+test('content other than text cannot be shortened', () => {
   const long = { ...calls('1') };
   long.tool_calls![0]!.function.arguments = JSON.stringify({ a: 'x'.repeat(500) });
   expect(compressMiddleOut([user('q'), long, result('1')], room(100))).toBeUndefined();
 });
 
-test.each([0, 1, 5, 60, 61, 62, 63, 64])('a text cut to %d characters has no half of one', (most) => {
+test.each([0, 1, 5, 60, 61, 62, 63, 64])('a text cut to %d characters has no split surrogate pair', (most) => {
   const cut = cutText('😀'.repeat(100), most);
   expect(cut.isWellFormed()).toBe(true);
   if (most >= 60) expect(cut.length).toBeLessThanOrEqual(most);
@@ -104,7 +104,7 @@ const conversation = fc
   .array(
     fc.oneof(
       fc.string({ maxLength: 60 }).map((text) => [user(text)]),
-      fc.string({ maxLength: 60 }).map((text) => [said(text)]),
+      fc.string({ maxLength: 60 }).map((text) => [assistant(text)]),
       fc.string({ maxLength: 20 }).map((text): Message[] => [{ role: 'system', content: text }]),
       fc.array(fc.string({ maxLength: 200 }), { minLength: 1, maxLength: 3 }).map((texts): Message[] => {
         const ids = texts.map((_, at) => `id${at}`);
@@ -124,8 +124,8 @@ const conversation = fc
   )
   .map((turns) => turns.flat());
 
-describe('whatever is sent', () => {
-  test('what is left fits, is in order, has its ends and its instructions, and no call or result alone', () => {
+describe('any conversation', () => {
+  test('fits after compression, in order, with its ends, its instructions, and calls with their results', () => {
     let shortened = 0;
     fc.assert(
       fc.property(
@@ -133,13 +133,13 @@ describe('whatever is sent', () => {
         fc.integer({ min: 50, max: 3_000 }),
         fc.integer({ min: 3, max: 40 }),
         (messages, tokens, count) => {
-          const found = compressMiddleOut(messages, room(tokens, count));
-          if (found === undefined) {
+          const compressed = compressMiddleOut(messages, room(tokens, count));
+          if (compressed === undefined) {
             // Only what must stay may be too much: its calls and pictures, its marks, or its number.
             return;
           }
-          const { messages: kept, dropped } = found;
-          shortened += Number(kept.length < messages.length || found.cut > 0);
+          const { messages: kept, dropped } = compressed;
+          shortened += Number(kept.length < messages.length || compressed.cut > 0);
           expect(kept.reduce((sum, one) => sum + textLength(one), 0)).toBeLessThanOrEqual(tokens);
           expect(kept.length).toBeLessThanOrEqual(count);
           expect(dropped).toBe(messages.length - kept.length);
@@ -161,7 +161,7 @@ describe('whatever is sent', () => {
             if (role === 'tool')
               expect(kept[n - 1]!.role === 'tool' || kept[n - 1]!.tool_calls !== undefined).toBe(true);
           }
-          expect(compressMiddleOut(messages, room(tokens, count))).toEqual(found);
+          expect(compressMiddleOut(messages, room(tokens, count))).toEqual(compressed);
         },
       ),
       { numRuns: inTier(125, 500), seed: 7 },
@@ -171,9 +171,9 @@ describe('whatever is sent', () => {
 });
 
 /** The same message, or the same with less text. */
-function isOf(kept: Message, given: Message): boolean {
-  if (kept === given) return true;
+function isOf(kept: Message, original: Message): boolean {
+  if (kept === original) return true;
   const { content: _, ...rest } = kept;
-  const { content: __, ...others } = given;
+  const { content: __, ...others } = original;
   return JSON.stringify(rest) === JSON.stringify(others) && JSON.stringify(kept.content).includes('left out');
 }

@@ -1,27 +1,27 @@
 import type { InnerPart, Message } from '../schemas/inner.ts';
 
-/** What a prompt may take, and how much its pieces take. */
+/** The bounds of a prompt, and the weight of its messages. */
 export interface Room {
   tokens_max: number;
   messages_max: number;
-  /** Tokens of a message, whatever it holds. */
+  /** The tokens of a message with all its content. */
   weigh(message: Message): number;
 }
 
-/** A conversation as an endpoint can read it. */
+/** A conversation shortened for an endpoint. */
 export interface Compressed {
   messages: readonly Message[];
-  /** Messages that are left out, and texts that are cut. */
+  /** The number of removed messages and of messages with cut texts. */
   dropped: number;
   cut: number;
 }
 
-/** Messages that stand and fall together: a turn that calls tools, and their results. */
+/** Messages that are kept or removed together: a turn that calls tools, and their results. */
 interface Unit {
   from: number;
   end: number;
   tokens: number;
-  is_kept: boolean;
+  isKept: boolean;
 }
 
 function isInstruction({ role }: Message): boolean {
@@ -35,23 +35,23 @@ function unitsOf(messages: readonly Message[], weights: readonly number[]): Unit
     if (message.role === 'tool' && last !== undefined && !isInstruction(messages[last.from]!)) {
       last.end = at + 1;
       last.tokens += weights[at]!;
-    } else units.push({ from: at, end: at + 1, tokens: weights[at]!, is_kept: isInstruction(message) });
+    } else units.push({ from: at, end: at + 1, tokens: weights[at]!, isKept: isInstruction(message) });
   }
   return units;
 }
 
-/** What is never left out: instructions, what the user asked last, and the end, which is what is to be answered. */
+/** Marks messages that are never removed: instructions, the user's last message, and the last message. */
 function keepAnchors(units: readonly Unit[], messages: readonly Message[]): void {
-  const asked = units.findLast(({ from }) => messages[from]!.role === 'user');
-  for (const unit of [asked, units.at(-1)]) if (unit !== undefined) unit.is_kept = true;
+  const lastQuestion = units.findLast(({ from }) => messages[from]!.role === 'user');
+  for (const unit of [lastQuestion, units.at(-1)]) if (unit !== undefined) unit.isKept = true;
 }
 
-/** Keeps from the start and the end, one by one, until either end meets what does not fit: what is left out is the middle. */
+/** Keeps units from the start and the end in turn, until one does not fit on each side. The middle is removed. */
 function keepEnds(units: readonly Unit[], room: Pick<Room, 'tokens_max' | 'messages_max'>): void {
   let tokens = 0;
   let count = 0;
-  for (const { is_kept, tokens: own, from, end } of units) {
-    if (!is_kept) continue;
+  for (const { isKept, tokens: own, from, end } of units) {
+    if (!isKept) continue;
     tokens += own;
     count += end - from;
   }
@@ -64,37 +64,37 @@ function keepEnds(units: readonly Unit[], room: Pick<Room, 'tokens_max' | 'messa
   };
   let first = 0;
   let last = units.length - 1;
-  let is_open_at_start = true;
-  let is_open_at_end = true;
-  for (let is_start = true; first <= last && (is_open_at_start || is_open_at_end); is_start = !is_start) {
-    if (is_start ? !is_open_at_start : !is_open_at_end) continue;
-    const unit = units[is_start ? first : last]!;
-    const is_in = unit.is_kept || fits(unit);
-    unit.is_kept = is_in;
-    if (is_start) {
-      is_open_at_start = is_in;
-      if (is_in) first += 1;
+  let isOpenAtStart = true;
+  let isOpenAtEnd = true;
+  for (let isStart = true; first <= last && (isOpenAtStart || isOpenAtEnd); isStart = !isStart) {
+    if (isStart ? !isOpenAtStart : !isOpenAtEnd) continue;
+    const unit = units[isStart ? first : last]!;
+    const isIn = unit.isKept || fits(unit);
+    unit.isKept = isIn;
+    if (isStart) {
+      isOpenAtStart = isIn;
+      if (isIn) first += 1;
     } else {
-      is_open_at_end = is_in;
-      if (is_in) last -= 1;
+      isOpenAtEnd = isIn;
+      if (isIn) last -= 1;
     }
   }
 }
 
-/** The texts of a message that may be cut; arguments of calls and reasoning are none. */
+/** The texts of a message that may be cut, without arguments of calls and reasoning. */
 function textsOf({ content }: Message): string[] {
   if (typeof content === 'string') return [content];
   return (content ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : []));
 }
 
-/** The most that a text may have so that all of them have no more than `chars_max`, and the short ones stay whole. */
-function longestText(lengths: readonly number[], chars_max: number): number {
+/** The greatest length of one text so that all texts together have at most `charsMax`. Short texts stay whole. */
+function longestText(lengths: readonly number[], charsMax: number): number {
   const sorted = [...lengths].sort((one, other) => one - other);
-  let left = chars_max;
+  let remaining = charsMax;
   for (const [at, length] of sorted.entries()) {
-    const share = Math.floor(left / (sorted.length - at));
+    const share = Math.floor(remaining / (sorted.length - at));
     if (length > share) return Math.max(0, share);
-    left -= length;
+    remaining -= length;
   }
   return Number.POSITIVE_INFINITY;
 }
@@ -102,41 +102,41 @@ function longestText(lengths: readonly number[], chars_max: number): number {
 const LOW_SURROGATE = /^[\uDC00-\uDFFF]/;
 const HIGH_SURROGATE = /[\uD800-\uDBFF]$/;
 
-/** Both ends of a text, and a mark between them; never half of a character. */
-export function cutText(text: string, chars_max: number): string {
-  if (text.length <= chars_max) return text;
-  const mark = (left_out: number) => `\n[… ${left_out} characters left out …]\n`;
-  const room = Math.max(0, chars_max - mark(text.length).length);
+/** Cuts the middle of a text and marks the gap. Never splits a surrogate pair. */
+export function cutText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  const mark = (leftOut: number) => `\n[… ${leftOut} characters left out …]\n`;
+  const room = Math.max(0, charsMax - mark(text.length).length);
   const start = text.slice(0, Math.ceil(room / 2)).replace(HIGH_SURROGATE, '');
   const end = (room < 2 ? '' : text.slice(text.length - Math.floor(room / 2))).replace(LOW_SURROGATE, '');
   return start + mark(text.length - start.length - end.length) + end;
 }
 
-function cutMessage(message: Message, chars_max: number): Message {
+function cutMessage(message: Message, charsMax: number): Message {
   const { content } = message;
-  if (typeof content === 'string') return { ...message, content: cutText(content, chars_max) };
+  if (typeof content === 'string') return { ...message, content: cutText(content, charsMax) };
   const cut = (part: InnerPart): InnerPart =>
-    part.type === 'text' && part.text.length > chars_max ? { ...part, text: cutText(part.text, chars_max) } : part;
+    part.type === 'text' && part.text.length > charsMax ? { ...part, text: cutText(part.text, charsMax) } : part;
   return { ...message, content: (content ?? []).map(cut) };
 }
 
-/** Cuts the longest texts in their middle until everything fits, as far as texts are what does not. */
+/** Cuts the middle of the longest texts until all messages fit, if cutting texts can achieve it. */
 function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pick<Compressed, 'messages' | 'cut'> {
   let kept = messages;
   let cut = 0;
-  let chars_max = Number.POSITIVE_INFINITY;
-  // How much a character weighs is known only of the whole: what the first estimate misses, the next ones find.
+  let charsMax = Number.POSITIVE_INFINITY;
+  // The weight of a character is only known as an average: later rounds correct the first estimate.
   for (let tries = 0; tries < 8; tries += 1) {
     const tokens = kept.reduce((sum, message) => sum + weigh(message), 0);
     if (tokens <= tokens_max) break;
     const lengths = kept.flatMap((message) => textsOf(message).map(({ length }) => length));
     const chars = lengths.reduce((sum, length) => sum + length, 0);
-    const per_char = tokens / Math.max(1, chars);
-    const over = (tokens - tokens_max) / per_char;
+    const perChar = tokens / Math.max(1, chars);
+    const over = (tokens - tokens_max) / perChar;
     const most = longestText(lengths, Math.floor((chars - over) * 0.98));
-    chars_max = Math.min(most, chars_max * 0.9);
+    charsMax = Math.min(most, charsMax * 0.9);
     kept = messages.map((message) =>
-      textsOf(message).some(({ length }) => length > chars_max) ? cutMessage(message, chars_max) : message,
+      textsOf(message).some(({ length }) => length > charsMax) ? cutMessage(message, charsMax) : message,
     );
     cut = kept.filter((message, at) => message !== messages[at]).length;
   }
@@ -144,9 +144,9 @@ function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pi
 }
 
 /**
- * Takes from the middle of a conversation what an endpoint has no room for: whole turns first, the ones nearest to the middle; where
- * what must stay is still too long, the middle of its longest texts. Keeps instructions, the last question, the end, the
- * order, and calls of tools with their results. Undefined: it cannot be made to fit.
+ * Removes the middle of a conversation that is too long for an endpoint: whole turns first, nearest to the middle;
+ * if the rest is still too long, the middle of its longest texts. Keeps instructions, the last question, the last message, the
+ * order, and tool calls with their results. Undefined if it cannot fit.
  */
 export function compressMiddleOut(messages: readonly Message[], room: Room): Compressed | undefined {
   const weights = messages.map(room.weigh);
@@ -155,8 +155,8 @@ export function compressMiddleOut(messages: readonly Message[], room: Room): Com
   const units = unitsOf(messages, weights);
   keepAnchors(units, messages);
   keepEnds(units, room);
-  const left = units.flatMap(({ is_kept, from, end }) => (is_kept ? messages.slice(from, end) : []));
-  const { messages: kept, cut } = cutTexts(left, room);
+  const messagesLeft = units.flatMap(({ isKept, from, end }) => (isKept ? messages.slice(from, end) : []));
+  const { messages: kept, cut } = cutTexts(messagesLeft, room);
   const tokens = kept.reduce((sum, message) => sum + room.weigh(message), 0);
   if (tokens > room.tokens_max || kept.length > room.messages_max) return undefined;
   return { messages: kept, dropped: messages.length - kept.length, cut };

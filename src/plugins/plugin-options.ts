@@ -2,10 +2,10 @@ import { invalidField } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
-/** Who reads PDFs; undefined: the endpoint where it can, else the gateway. */
+/** The engine for PDFs. If none is named, the endpoint reads them if it can, otherwise the gateway. */
 export type PdfEngine = 'native' | 'pdf-text' | 'mistral-ocr';
 
-/** The names of the public service: `cloudflare-ai` is its reader of text. */
+/** The names of engines in the public API. `cloudflare-ai` is its text extraction. */
 const ENGINES: Readonly<Record<string, PdfEngine>> = {
   native: 'native',
   'pdf-text': 'pdf-text',
@@ -13,7 +13,7 @@ const ENGINES: Readonly<Record<string, PdfEngine>> = {
   'mistral-ocr': 'mistral-ocr',
 };
 
-/** What `routing/router-models.ts` reads. */
+/** The options that `routing/router-models.ts` reads. */
 const AUTO_OPTIONS = [
   'id',
   'enabled',
@@ -30,17 +30,14 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function refuseUnknown(given: JsonObject, known: readonly string[], field: string): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
+function refuseUnknown(options: JsonObject, known: readonly string[], field: string): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const options = known.filter((name) => name !== 'id').join(', ');
-  throw invalidField(
-    `${field}.${unknown.slice(0, 100)}`,
-    `is not an option of this plugin; its options are ${options}`,
-  );
+  const names = known.filter((name) => name !== 'id').join(', ');
+  throw invalidField(`${field}.${unknown.slice(0, 100)}`, `is not an option of this plugin; its options are ${names}`);
 }
 
-function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void {
+function checkFileParser(plugin: Plugin, field: string, hasOcr: boolean): void {
   refuseUnknown(plugin, ['id', 'enabled', 'pdf'], field);
   const { pdf } = plugin;
   if (pdf === undefined || pdf === null) return;
@@ -51,7 +48,7 @@ function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void 
   if (typeof engine !== 'string' || !Object.hasOwn(ENGINES, engine)) {
     throw invalidField(`${field}.pdf.engine`, `must be one of ${Object.keys(ENGINES).join(', ')}`);
   }
-  if (ENGINES[engine] === 'mistral-ocr' && !has_ocr && plugin.enabled !== false) {
+  if (ENGINES[engine] === 'mistral-ocr' && !hasOcr && plugin.enabled !== false) {
     throw invalidField(`${field}.pdf.engine`, 'is not configured (plugins.file_parser.ocr): use pdf-text or native');
   }
 }
@@ -62,7 +59,7 @@ function checkCompression(plugin: Plugin, field: string): void {
   throw invalidField(`${field}.engine`, 'must be middle-out');
 }
 
-/** Plugins of the public service that do not exist here, and what to do without them. */
+/** Plugins of the public API that do not exist here, and their alternatives. */
 const MISSING: Readonly<Record<string, string>> = {
   moderation: 'does not exist here: filters of a guardrail check contents',
   fusion: 'does not exist here: call several models yourself',
@@ -74,9 +71,9 @@ function checkWeb(plugin: Plugin, field: string): void {
   throw invalidField(`${field}.x_search`, 'is not an option here: send x_search_filter to search X');
 }
 
-function checkPlugin(plugin: Plugin, field: string, has_ocr: boolean): void {
+function checkPlugin(plugin: Plugin, field: string, hasOcr: boolean): void {
   const { id, enabled } = plugin;
-  if (id === 'file-parser') checkFileParser(plugin, field, has_ocr);
+  if (id === 'file-parser') checkFileParser(plugin, field, hasOcr);
   else if (id === 'context-compression') checkCompression(plugin, field);
   else if (id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
   else if (id === 'auto-router') refuseUnknown(plugin, AUTO_OPTIONS, field);
@@ -86,19 +83,19 @@ function checkPlugin(plugin: Plugin, field: string, has_ocr: boolean): void {
   }
 }
 
-/** Throws `GatewayError` 400 that names the first plugin or option that there is not: what it asks for would be missing without a word. */
-export function checkPluginOptions({ plugins }: ChatRequest, has_ocr: boolean): void {
+/** Throws a `GatewayError` 400 that names the first unknown plugin or option, which would otherwise be ignored silently. */
+export function checkPluginOptions({ plugins }: ChatRequest, hasOcr: boolean): void {
   if (!plugins) return;
-  for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, has_ocr);
+  for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, hasOcr);
 }
 
-/** Whether a request asks for a plugin; undefined: it says nothing of it. */
+/** Whether a request enables a plugin. Undefined if it does not mention it. */
 export function asksFor({ plugins }: ChatRequest, id: string): boolean | undefined {
   const named = plugins?.findLast((plugin) => plugin.id === id);
   return named && named.enabled !== false;
 }
 
-/** Which engine a request names for PDFs, its options once checked. */
+/** The engine that a request names for PDFs. Its options must be checked before. */
 export function pdfEngineOf({ plugins }: ChatRequest): PdfEngine | undefined {
   const pdf = plugins?.findLast(({ id }) => id === 'file-parser')?.['pdf'];
   const engine = isObject(pdf) ? pdf['engine'] : undefined;

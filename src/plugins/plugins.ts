@@ -12,19 +12,19 @@ import { checkPluginOptions } from './plugin-options.ts';
 export interface PluginsOptions {
   files: FileParser;
   healing: Healing;
-  /** Whether an engine that reads pictures of pages is configured. Called once a request, so that a reload takes effect at once. */
+  /** Whether an OCR engine is configured. Called for each request, so that a reload takes effect at once. */
   hasOcr(): boolean;
 }
 
-/** Adds what files hold to a failure that came after they were read, so that the next try need not read them again. */
+/** Adds the texts of files to an error, so that the client's next attempt need not read them again. */
 function withFiles(error: GatewayError, annotations: readonly Annotation[]): GatewayError {
   if (annotations.length === 0 || (error.status !== 429 && error.status < 502)) return error;
   return error.with({ metadata: { ...error.metadata, file_annotations: annotations } });
 }
 
 /**
- * Plugins that look at a whole call or its whole answer: answers that were to be JSON are repaired, and clients of the chat API
- * are shown what their files hold.
+ * Plugins for whole calls and whole answers: JSON answers are repaired, and clients of the chat API
+ * receive the texts of their files.
  */
 export function plugins(options: PluginsOptions): Middleware {
   const { files, healing, hasOcr } = options;
@@ -32,7 +32,7 @@ export function plugins(options: PluginsOptions): Middleware {
     name: 'plugins',
     begin(call, purpose) {
       if (purpose === 'task') return undefined;
-      if (purpose === 'routing') return sparing(files, 'reading');
+      if (purpose === 'routing') return skipHooks(files, 'reading');
       const refusal = refusalOf(call, hasOcr);
       if (refusal !== undefined) {
         return {
@@ -41,7 +41,7 @@ export function plugins(options: PluginsOptions): Middleware {
           },
         };
       }
-      if (purpose === 'explain') return sparing(files, 'fetching');
+      if (purpose === 'explain') return skipHooks(files, 'fetching');
       if (purpose === 'countTokens') return undefined;
       const heals = healing.isFor(call);
       return heals || files.isFor(call) ? new CallPlugins(call, options, heals) : undefined;
@@ -49,7 +49,7 @@ export function plugins(options: PluginsOptions): Middleware {
   };
 }
 
-/** Why the options of a call's plugins are refused; undefined: they are all right. */
+/** The error for invalid plugin options of a call. Undefined if they are valid. */
 function refusalOf(call: Call, hasOcr: () => boolean): unknown {
   if (call.request.plugins == null) return undefined;
   try {
@@ -60,16 +60,16 @@ function refusalOf(call: Call, hasOcr: () => boolean): unknown {
   }
 }
 
-function sparing(files: FileParser, what: 'fetching' | 'reading'): CallHooks {
+function skipHooks(files: FileParser, what: 'fetching' | 'reading'): CallHooks {
   return {
     onRequest(call) {
-      files.spare(call, what);
+      files.skip(call, what);
       return call;
     },
   };
 }
 
-/** The plugins of one call that asks for them. */
+/** The plugins of one call that uses them. */
 class CallPlugins implements CallHooks {
   #call: Call;
   readonly #options: PluginsOptions;
@@ -107,14 +107,14 @@ class CallPlugins implements CallHooks {
     return place === 'thrown' ? withFiles(error, this.#annotations()) : error;
   }
 
-  /** What the files of the call hold, for clients of the chat API: no other API has a place for it. */
+  /** The texts of the call's files, for clients of the chat API: no other API has a field for them. */
   #annotations(): Annotation[] {
     const call = this.#call;
     return call.request.ext?.client.showsFiles ? this.#options.files.annotations(call).map(shownAnnotation) : [];
   }
 }
 
-/** Adds what files hold to a streamed answer, before its end. */
+/** Adds the texts of files to a streamed answer, before its end. */
 class FileAnnotations implements AnswerTransform {
   readonly refusal = undefined;
   readonly #annotations: () => Annotation[];

@@ -31,7 +31,7 @@ const made = (more: Partial<WorkerPoolOptions> = {}) => {
 };
 afterEach(() => pool.stop());
 
-test('work is answered, by a process that knows nothing of the environment', async () => {
+test('work runs in a process without environment variables', async () => {
   expect(await made()('answer')).toBe(0);
 });
 
@@ -53,7 +53,7 @@ test('work that takes too long is ended', async () => {
   expect(await run('answer')).toBe(0);
 });
 
-test('an owner has one process, whatever it has waiting', async () => {
+test('an owner has at most one process', async () => {
   const run = made();
   const ending = new AbortController();
   const first = run('stall', 'a', ending.signal);
@@ -64,7 +64,7 @@ test('an owner has one process, whatever it has waiting', async () => {
   expect(await second).toBe(0);
 });
 
-test('who has too much waiting is refused at once, and who waits too long is told', async () => {
+test('an owner with too much waiting work is refused at once, and waiting too long fails', async () => {
   const run = made({ wait_ms_max: 200 });
   const ending = new AbortController();
   const running = run('stall', 'a', ending.signal).catch(() => undefined);
@@ -75,7 +75,7 @@ test('who has too much waiting is refused at once, and who waits too long is tol
   await running;
 });
 
-test('who has left is not worked for', async () => {
+test('aborted work does not run', async () => {
   const run = made();
   const ending = new AbortController();
   const running = run('stall');
@@ -88,7 +88,7 @@ test('who has left is not worked for', async () => {
   await ended;
 });
 
-test('at the end nothing waits', async () => {
+test('stop rejects waiting work', async () => {
   const run = made();
   const all = [run('stall'), run('answer'), run('answer')].map((one) => one.catch((error: unknown) => error));
   await pool.stop();

@@ -2,10 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { limits } from '../limits.ts';
 
-/** Why work in a process of its own gave nothing. */
+/** Work in a separate process failed. */
 export class WorkFailed extends Error {
   override readonly name = 'WorkFailed';
-  /** `busy`: it was not begun, since too much waits. `late`, `large`: it was ended, for its time or its memory. `died`: its process ended by itself. */
+  /** `busy`: not started, since too much is waiting. `late`, `large`: ended for its time or memory. `died`: its process ended by itself. */
   readonly reason: 'busy' | 'late' | 'large' | 'died';
 
   constructor(reason: WorkFailed['reason'], message: string, cause?: unknown) {
@@ -15,25 +15,25 @@ export class WorkFailed extends Error {
 }
 
 export interface WorkerPoolOptions {
-  /** Plain JavaScript: its default export is given each message, and makes the answer. */
+  /** Plain JavaScript. Its default export takes each message and returns the answer. */
   script: URL;
   processes_max: number;
   waiting_max: number;
   waiting_per_owner_max: number;
-  /** How long one waits for a process, and how long its work may take. */
+  /** The time to wait for a process, and the time for its work. */
   wait_ms_max: number;
   ms_max: number;
   heap_mb_max: number;
-  /** What a process may hold outside of its heap. */
+  /** The memory of a process outside of its heap. */
   buffers_bytes_max?: number;
 }
 
 /**
- * Processes that work on what strangers sent: whatever it is, it takes no more than its share, and nothing else waits for it. No threads:
- * one list that grows past the bound of a thread's heap in a single step ends the whole process (Node's documentation of `resourceLimits`).
+ * Processes for untrusted input, with bounds of time and memory, so that nothing else waits for it. No threads:
+ * a single allocation beyond the heap limit of a thread ends the whole process (Node's documentation of `resourceLimits`).
  */
 export interface WorkerPool {
-  /** The process's answer. `owner`: nobody has more than one process. Rejects with `WorkFailed`, or the reason of the signal. */
+  /** Runs a message in a process and returns its answer. `owner` has at most one process. Rejects with `WorkFailed`, or the reason of the signal. */
   run(message: object, options: { owner: string; signal?: AbortSignal }): Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -48,33 +48,33 @@ interface Job {
 
 interface Process {
   child: ChildProcess;
-  /** It has said that it can work: its own start is no part of anybody's time. */
+  /** Whether the process has started: its start does not count as time of a job. */
   is_ready: boolean;
   job: Job | undefined;
-  /** Ends it when it has had nothing to do for a while. */
+  /** Ends the process after some idle time. */
   idle: NodeJS.Timeout | undefined;
 }
 
-/** Or never began. */
+/** Whether a process ended or was never started. */
 function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
 const HOST = new URL('./work-process.js', import.meta.url);
 
-/** No process runs until there is work. One that was ended, or died, is replaced when there is more. */
+/** Creates the pool. Processes start with the first work, and ended ones are replaced for the next work. */
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { script, processes_max, waiting_max, waiting_per_owner_max, wait_ms_max, ms_max, heap_mb_max } = options;
   const processes = new Set<Process>();
   const waiting = new Set<Job>();
-  const bytes_max = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
+  const bytesMax = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
 
   function start(): Process {
-    const child = fork(HOST, [script.href, String(bytes_max), String(limits.worker_look_ms)], {
+    const child = fork(HOST, [script.href, String(bytesMax), String(limits.worker_look_ms)], {
       execArgv: [`--max-old-space-size=${heap_mb_max}`],
       env: {},
       serialization: 'advanced',
-      // Its libraries may print; nobody reads it.
+      // Output of its libraries is dropped.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     child.unref();
@@ -88,9 +88,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     });
     child.on('error', (error) => end(one, died(error)));
     child.on('exit', (_code, signal) => {
-      // V8 aborts where its heap is full; the watch kills.
-      const is_full = signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' || signal === 'SIGILL';
-      end(one, is_full ? new WorkFailed('large', 'it takes too much memory') : died());
+      // V8 aborts if its heap is full; the memory watch kills.
+      const isFull = signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' || signal === 'SIGILL';
+      end(one, isFull ? new WorkFailed('large', 'it takes too much memory') : died());
     });
     return one;
   }
@@ -99,11 +99,11 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     return new WorkFailed('died', 'its process ended', cause);
   }
 
-  function settle(one: Process, tell: (job: Job) => void): void {
+  function settle(one: Process, settleJob: (job: Job) => void): void {
     const { job } = one;
     one.job = undefined;
     if (job === undefined) return;
-    tell(job);
+    settleJob(job);
     startNext();
     if (one.job === undefined && processes.has(one)) {
       one.idle = setTimeout(() => end(one, died()), limits.worker_idle_ms_max);
@@ -118,7 +118,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     settle(one, (job) => job.reject(why));
   }
 
-  function take(): Process | undefined {
+  function idleProcess(): Process | undefined {
     for (const one of processes) {
       if (one.job !== undefined) continue;
       clearTimeout(one.idle);
@@ -131,71 +131,71 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const busy = new Set([...processes].map(({ job }) => job?.owner));
     for (const job of waiting) {
       if (busy.has(job.owner)) continue;
-      const one = take();
+      const one = idleProcess();
       if (one === undefined) return;
       waiting.delete(job);
       busy.add(job.owner);
-      begin(one, job);
+      assign(one, job);
     }
   }
 
-  function begin(one: Process, job: Job): void {
+  function assign(one: Process, job: Job): void {
     one.job = job;
-    const end_late = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
-    let late = setTimeout(end_late, one.is_ready ? ms_max : limits.worker_start_ms_max);
+    const endOverdue = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
+    let timer = setTimeout(endOverdue, one.is_ready ? ms_max : limits.worker_start_ms_max);
     one.job = {
       ...job,
       ready() {
-        clearTimeout(late);
-        late = setTimeout(end_late, ms_max);
+        clearTimeout(timer);
+        timer = setTimeout(endOverdue, ms_max);
       },
       resolve(answer) {
-        clearTimeout(late);
+        clearTimeout(timer);
         job.resolve(answer);
       },
       reject(error) {
-        clearTimeout(late);
+        clearTimeout(timer);
         job.reject(error);
       },
     };
-    // What cannot be sent is told by its end.
+    // A failed send is reported by the end of the process.
     one.child.send(job.message, () => undefined);
   }
 
   return {
     run(message, { owner, signal }) {
-      const theirs = [...waiting].filter((job) => job.owner === owner).length;
-      if (waiting.size >= waiting_max || theirs >= waiting_per_owner_max) {
+      const ownWaiting = [...waiting].filter((job) => job.owner === owner).length;
+      if (waiting.size >= waiting_max || ownWaiting >= waiting_per_owner_max) {
         return Promise.reject(new WorkFailed('busy', 'too many files wait to be read'));
       }
       if (signal?.aborted) return Promise.reject(signal.reason as Error);
       return new Promise((resolve, reject) => {
-        const leave = () => {
+        const onAbort = () => {
           if (waiting.delete(job)) job.reject(signal?.reason);
           const one = [...processes].find(({ job: running }) => running?.message === message);
           if (one !== undefined) end(one, signal?.reason as Error);
         };
-        const patience = setTimeout(() => {
+        const waitTimer = setTimeout(() => {
           if (waiting.delete(job)) job.reject(new WorkFailed('busy', 'too many files wait to be read'));
         }, wait_ms_max);
-        const over = () => {
-          clearTimeout(patience);
-          signal?.removeEventListener('abort', leave);
+        const cleanUp = () => {
+          clearTimeout(waitTimer);
+          signal?.removeEventListener('abort', onAbort);
         };
         const job: Job = {
           owner,
           message,
           ready: () => undefined,
           resolve(answer) {
-            over();
+            cleanUp();
             resolve(answer);
           },
           reject(error) {
-            over();
+            cleanUp();
             reject(error as Error);
           },
         };
-        signal?.addEventListener('abort', leave, { once: true });
+        signal?.addEventListener('abort', onAbort, { once: true });
         waiting.add(job);
         startNext();
       });

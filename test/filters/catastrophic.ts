@@ -9,7 +9,7 @@ const many =
   (length: number) =>
     part.repeat(Math.ceil(length / part.length)) + end;
 
-/** Nested and overlapping repetitions, polynomial ones, those of published advisories told anew, and what RE2 has no syntax for. */
+/** Nested and overlapping repetitions, polynomial ones, rewritten patterns of published advisories, and patterns that RE2 does not support. */
 export const CATASTROPHES: readonly Catastrophe[] = [
   { pattern: '(a+)+$', attack: many('a') },
   { pattern: '(a*)*$', attack: many('a') },

@@ -260,7 +260,7 @@ export interface Score {
   missed: string[];
 }
 
-/** How well what is found agrees with the labels, for each slug and locale (`slug locale`), and for each slug alone. */
+/** How well findings agree with the labels, for each slug and locale (`slug locale`), and for each slug alone. */
 export function score(
   samples: readonly Sample[],
   find: (text: string) => readonly { slug: string; start: number; end: number }[],
@@ -272,21 +272,21 @@ export function score(
     return known;
   };
   for (const { text, locale, labels } of samples) {
-    const found = find(text);
+    const findings = find(text);
     for (const slug of LABELLED) {
       const mine = labels.filter((label) => label.slug === slug);
-      const told = found.filter((finding) => finding.slug === slug);
+      const matching = findings.filter((finding) => finding.slug === slug);
       for (const key of [slug, `${slug} ${locale}`]) {
         const sum = of(key);
         for (const { start, end } of mine) {
           sum.labelled += 1;
-          if (told.some((finding) => finding.start <= start && finding.end >= end)) sum.right += 1;
+          if (matching.some((finding) => finding.start <= start && finding.end >= end)) sum.right += 1;
           else sum.missed.push(text);
         }
-        for (const finding of told) {
+        for (const finding of matching) {
           sum.found += 1;
-          const is_right = mine.some(({ start, end }) => finding.start < end && finding.end > start);
-          if (!is_right) sum.wrong.push(text);
+          const isRight = mine.some(({ start, end }) => finding.start < end && finding.end > start);
+          if (!isRight) sum.wrong.push(text);
         }
       }
     }

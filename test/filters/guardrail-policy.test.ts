@@ -12,14 +12,14 @@ import { Random } from '../simulation/random.ts';
 
 const VENDORS = ['anthropic', 'openai', 'google', 'acme'] as const;
 
-/** Who was asked, in order. */
-let asked: string[] = [];
+/** The called providers, in order. */
+let calledProviders: string[] = [];
 let upstream: Server;
 
 beforeAll(async () => {
   upstream = createServer((request, response) => {
     const [, provider = ''] = (request.url ?? '').split('/');
-    asked.push(provider);
+    calledProviders.push(provider);
     request.resume().on('end', () => {
       response.setHeader('content-type', 'application/json');
       const usage = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000 };
@@ -57,20 +57,20 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     const yaml = yamlOf((upstream.address() as AddressInfo).port);
     gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     workspace = (await manage('GET', '/workspaces/default')).data.id;
-    asked = [];
+    calledProviders = [];
   });
   afterEach(() => gateway.stop());
 
   async function manage(method: string, path: string, body?: unknown, status?: number) {
     const authorization = `Bearer ${gateway.management_key}`;
     const answer = await gateway.call(method, path, body, { authorization });
-    const told = (await answer.json()) as {
+    const answerBody = (await answer.json()) as {
       data: { id: string; default_guardrail_id: string | null; updated_at: string };
       key: string;
     };
-    if (status === undefined) expect(answer.ok, JSON.stringify(told)).toBe(true);
-    else expect(answer.status, JSON.stringify(told)).toBe(status);
-    return told;
+    if (status === undefined) expect(answer.ok, JSON.stringify(answerBody)).toBe(true);
+    else expect(answer.status, JSON.stringify(answerBody)).toBe(status);
+    return answerBody;
   }
   const guardrail = async (settings: object) =>
     (await manage('POST', '/guardrails', { name: 'g', ...settings })).data.id;
@@ -78,20 +78,20 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     key: (id: string) => manage('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [gateway.key_hash] }),
     async member(id: string) {
       const { data } = (await manage('GET', '/organization/members')) as unknown as { data: { id: string }[] };
-      const member_user_ids = [data[0]!.id];
-      await manage('POST', `/guardrails/${id}/assignments/members`, { member_user_ids });
+      const memberUserIds = [data[0]!.id];
+      await manage('POST', `/guardrails/${id}/assignments/members`, { member_user_ids: memberUserIds });
     },
     workspace: (id: string | null) => manage('PATCH', `/workspaces/${workspace}`, { default_guardrail_id: id }),
   };
   async function chat(model: string, extra: object = {}) {
     const messages = [{ role: 'user', content: 'Is it?' }];
     const response = await gateway.call('POST', '/chat/completions', { model, messages, max_tokens: 20, ...extra });
-    const told = (await response.json()) as {
+    const answerBody = (await response.json()) as {
       model: string;
       provider: string;
       error?: { message: string; metadata: unknown };
     };
-    return { status: response.status, ...told };
+    return { status: response.status, ...answerBody };
   }
   async function usable(): Promise<Record<string, string[]>> {
     const { data } = (await (await gateway.call('GET', '/models/user')).json()) as { data: { id: string }[] };
@@ -101,7 +101,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
   test('a call whose endpoints guardrails alone leave out is a 403 of every operation, and the funnel names the step', async () => {
     await holdsFor.key(await guardrail({ allowed_models: ['acme/m'] }));
     expect((await chat('acme/m')).status).toBe(200);
-    asked = [];
+    calledProviders = [];
     const text = { model: 'openai/m', max_tokens: 20 };
     const messages = [{ role: 'user', content: 'Is it?' }];
     const calls: [path: string, body: object][] = [
@@ -115,11 +115,11 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     ];
     for (const [path, body] of calls) {
       const response = await gateway.call('POST', path, body);
-      const told = await response.text();
-      expect(response.status, `${path}: ${told}`).toBe(403);
-      expect(told).toContain('matching your guardrail restrictions');
+      const answerBody = await response.text();
+      expect(response.status, `${path}: ${answerBody}`).toBe(403);
+      expect(answerBody).toContain('matching your guardrail restrictions');
     }
-    expect(asked).toEqual([]);
+    expect(calledProviders).toEqual([]);
     expect((await chat('openai/m')).error?.metadata).toMatchObject({
       failed_routing_step: 'Filter by Guardrails',
       constraint: { field: 'model' },
@@ -170,9 +170,9 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
 
   test('of several candidates the forbidden ones are passed over', async () => {
     await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], ignored_providers: ['Keeping'] }));
-    const told = await chat('openai/m', { models: ['acme/m'] });
-    expect(told).toMatchObject({ status: 200, model: 'acme/m', provider: 'Clean' });
-    expect(asked).toEqual(['clean']);
+    const answerBody = await chat('openai/m', { models: ['acme/m'] });
+    expect(answerBody).toMatchObject({ status: 200, model: 'acme/m', provider: 'Clean' });
+    expect(calledProviders).toEqual(['clean']);
   });
 
   test('allowed lists are cut to what all of them hold, ignored ones are united', async () => {
@@ -233,7 +233,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(left.data.updated_at > held.data.updated_at).toBe(true);
   });
 
-  test('what a key is told that it may use is what its requests reach, whatever guardrails hold together', async () => {
+  test('the listed models of a key are those that its requests reach, with any combination of guardrails', async () => {
     const random = new Random(8);
     const draw = () => random.next();
     const some = (names: readonly string[]) => {
@@ -260,11 +260,11 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
         ids.push(id);
         settings.push(drawn);
       }
-      const told = await usable();
+      const answerBody = await usable();
       const reached = [];
       for (const model of models) if ((await chat(model)).status === 200) reached.push(model);
       expect(reached.sort(), JSON.stringify(settings)).toEqual(
-        Object.keys(told)
+        Object.keys(answerBody)
           .filter((id) => models.includes(id))
           .sort(),
       );
@@ -292,14 +292,14 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect((await chat('acme/m')).status).toBe(200);
     const refused = async (key: string) => {
       const response = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
-      return { status: response.status, told: await response.text() };
+      return { status: response.status, answerBody: await response.text() };
     };
     // The second passes the limit, which nobody could know before it answered.
     expect((await refused(second.key)).status).toBe(200);
     for (const key of [gateway.key, second.key]) {
-      const { status, told } = await refused(key);
-      expect(status, told).toBe(402);
-      expect(told).toContain('all of this workspace');
+      const { status, answerBody } = await refused(key);
+      expect(status, answerBody).toBe(402);
+      expect(answerBody).toContain('all of this workspace');
     }
     await manage('PATCH', `/guardrails/${id}`, { limit_usd: 100 });
     expect((await refused(second.key)).status).toBe(200);

@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** An upstream that says what it was asked to say, whatever the format. */
+/** An upstream that echoes the last message, in any format. */
 const upstream = createServer(async (request, response) => {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
-  const { messages, stream } = JSON.parse(Buffer.concat(parts).toString()) as Asked;
-  const said = messages.at(-1)!.content;
-  const text = typeof said === 'string' ? said : said.map((part) => part.text).join('');
+  const { messages, stream } = JSON.parse(Buffer.concat(parts).toString()) as ReceivedRequest;
+  const content = messages.at(-1)!.content;
+  const text = typeof content === 'string' ? content : content.map((part) => part.text).join('');
   const usage = { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 };
   if (!stream) {
     const choice = { index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' };
@@ -29,7 +29,7 @@ const upstream = createServer(async (request, response) => {
   send({ choices: [], usage });
   response.end('data: [DONE]\n\n');
 });
-interface Asked {
+interface ReceivedRequest {
   messages: { content: string | { text: string }[] }[];
   stream?: boolean;
 }
@@ -78,10 +78,10 @@ interface Answer {
 }
 const ask = async (path: string, body: object): Promise<Answer> =>
   (await (await gateway.call('POST', path, { model, plugins, ...body }, METADATA)).json()) as Answer;
-const chat_format = { type: 'json_schema', json_schema: { name: 'person', schema } };
+const chatFormat = { type: 'json_schema', json_schema: { name: 'person', schema } };
 
 describe.each<[string, object, (answer: Answer) => string]>([
-  ['/chat/completions', { messages, response_format: chat_format }, (answer) => answer.choices[0]!.message.content],
+  ['/chat/completions', { messages, response_format: chatFormat }, (answer) => answer.choices[0]!.message.content],
   [
     '/chat/completions',
     { messages, response_format: { type: 'json_object' } },
@@ -103,7 +103,7 @@ describe.each<[string, object, (answer: Answer) => string]>([
     (answer) => answer.content[0]!.text,
   ],
 ])('%s, %j', (path, body, textOf) => {
-  test('is mended where the plugin is asked for, and says so', async () => {
+  test('is repaired if the plugin is requested, with a stage', async () => {
     const answer = await ask(path, body);
     expect(JSON.parse(textOf(answer))).toEqual(MENDED);
     expect(answer.gateway_metadata.pipeline).toMatchObject([{ type: 'response_healing', data: { improved: true } }]);
@@ -115,8 +115,8 @@ describe.each<[string, object, (answer: Answer) => string]>([
   });
 });
 
-test('a stream is what the model says, which is told', async () => {
-  const body = { model, plugins, messages, response_format: chat_format, stream: true };
+test('a stream is not repaired, and a stage says so', async () => {
+  const body = { model, plugins, messages, response_format: chatFormat, stream: true };
   const text = await (await gateway.call('POST', '/chat/completions', body, METADATA)).text();
   expect(text).toContain('Here you are');
   expect(text).toContain('"reason":"streams are not repaired"');

@@ -8,11 +8,11 @@ import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { bytesOf, type Told } from '../leak-streams.ts';
+import { bytesOf, type ModelOutput } from '../leak-streams.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SECRET = '4111 1111 1111 1111';
-const told: Told = {
+const told: ModelOutput = {
   reasoning: ['They paid with 4111 11', '11 1111 1111, I see.'],
   text: ['The card is 4111', ' 1111 1111 1', '111. Anything else?'],
   args: ['{"card":"4111 1111', ' 1111 1111","n":1}'],
@@ -22,7 +22,7 @@ let upstream: Server;
 let gateway: TestGateway;
 /** Bodies that came, and whether the gateway hung up on an answer that has no end. */
 let bodies: JsonObject[] = [];
-let hung_up = 0;
+let hungUp = 0;
 
 /** A provider of the wire that stands first in the path. Of the model `endless` the answer goes on for ever. */
 function answer(path: string, body: JsonObject, response: ServerResponse): void {
@@ -36,33 +36,33 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     const timer = setInterval(() => response.write(chunk(' on')), 5);
     response.on('close', () => {
       clearInterval(timer);
-      hung_up += 1;
+      hungUp += 1;
     });
     return;
   }
   if (body['model'] === 'failing') {
     response.writeHead(400, { 'content-type': 'application/json' });
-    const failed_generation = '{"card": "4111 1111 1111 1111"}';
+    const failedGeneration = '{"card": "4111 1111 1111 1111"}';
     const error = {
-      message: `Failed to call a function: ${failed_generation}`,
+      message: `Failed to call a function: ${failedGeneration}`,
       code: 'tool_use_failed',
-      failed_generation,
+      failed_generation: failedGeneration,
     };
     response.end(JSON.stringify({ error }));
     return;
   }
   if (body['model'] === 'steps') {
-    const is_last = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
+    const isLast = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
     const tools = (body['tools'] ?? []) as { function: { name: string } }[];
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     const called = {
       index: 0,
       id: 'call_1',
       type: 'function',
       function: { name: tools[0]?.function.name, arguments: '{}' },
     };
-    const text = is_last ? 'And 5500-0000-0000-0004.' : 'The card is 4111 1111 1111 1111';
+    const text = isLast ? 'And 5500-0000-0000-0004.' : 'The card is 4111 1111 1111 1111';
     response.writeHead(200, { 'content-type': type });
     response.write(
       text
@@ -71,7 +71,7 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
         .join(''),
     );
     response.end(
-      `${is_last ? chunk({}, 'stop') : chunk({ tool_calls: [called] }) + chunk({}, 'tool_calls')}data: [DONE]\n\n`,
+      `${isLast ? chunk({}, 'stop') : chunk({ tool_calls: [called] }) + chunk({}, 'tool_calls')}data: [DONE]\n\n`,
     );
     return;
   }
@@ -91,20 +91,20 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
   }
   if (body['model'] === 'form') {
     const content = '{"to":"[ADDRESS_1]","card":4111111111111111,"note":"Card:\\n4111 1111 1111 1111"}';
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     response.writeHead(200, { 'content-type': type });
     response.write([...content].map((piece) => chunk({ content: piece })).join(''));
     response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
     return;
   }
   if (body['model'] === 'echo') {
-    const asked = (body['messages'] as { content: string }[]).at(-1)!.content;
-    const content = `You said: ${asked} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
+    const lastMessage = (body['messages'] as { content: string }[]).at(-1)!.content;
+    const content = `You said: ${lastMessage} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
     const args = '{"card":"[CREDIT_CARD_1]"}';
     const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'send', arguments: '' } };
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     if (body['stream'] === true) {
       response.writeHead(200, { 'content-type': type });
       for (const piece of content.match(/.{1,3}/g)!) response.write(chunk({ content: piece }));
@@ -172,7 +172,9 @@ beforeAll(async () => {
       { endpoints: [{ provider: `at-${wire}`, upstream_model: 'claude-sonnet-4-5', pricing }] },
     ]),
   );
-  const at = (upstream_model: string) => ({ endpoints: [{ provider: 'at-openai-chat', upstream_model, pricing }] });
+  const at = (upstreamModel: string) => ({
+    endpoints: [{ provider: 'at-openai-chat', upstream_model: upstreamModel, pricing }],
+  });
   gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
@@ -189,28 +191,33 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 /** The guardrails of the test that runs. */
-let held_ids: string[] = [];
+let heldIds: string[] = [];
 beforeEach(() => {
   bodies = [];
-  hung_up = 0;
+  hungUp = 0;
 });
 afterEach(async () => {
   const authorization = `Bearer ${gateway.management_key}`;
-  for (const id of held_ids) {
-    const gone = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
-    expect(gone.ok).toBe(true);
+  for (const id of heldIds) {
+    const deletion = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
+    expect(deletion.ok).toBe(true);
   }
-  held_ids = [];
+  heldIds = [];
 });
 
 async function hold(settings: object): Promise<string> {
   const authorization = `Bearer ${gateway.management_key}`;
   const made = await gateway.call('POST', '/guardrails', { name: 'g', ...settings }, { authorization });
   const { data } = (await made.json()) as { data: { id: string } };
-  const key_hashes = [gateway.key_hash];
-  const held = await gateway.call('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes }, { authorization });
+  const keyHashes = [gateway.key_hash];
+  const held = await gateway.call(
+    'POST',
+    `/guardrails/${data.id}/assignments/keys`,
+    { key_hashes: keyHashes },
+    { authorization },
+  );
   expect(held.ok).toBe(true);
-  held_ids.push(data.id);
+  heldIds.push(data.id);
   return data.id;
 }
 const cards = (action: 'redact' | 'block', more: object = {}) => ({
@@ -332,17 +339,17 @@ test('what a provider says of an answer that failed is filtered, whole and strea
 
 test('every step of an answer with tools of the gateway is filtered, and each match counted once', async () => {
   await hold(cards('redact'));
-  const asked = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
-  const stream = await gateway.call('POST', '/chat/completions', { ...asked, stream: true });
+  const chatBody = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
+  const stream = await gateway.call('POST', '/chat/completions', { ...chatBody, stream: true });
   const text = await stream.text();
   expect(bodies).toHaveLength(2);
-  const told = text
+  const streamedText = text
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))
     .flatMap((event) => (JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] }).choices)
     .map(({ delta }) => delta.content ?? '')
     .join('');
-  expect(told).toBe('The card is [CREDIT_CARD]\n\nAnd [CREDIT_CARD].');
+  expect(streamedText).toBe('The card is [CREDIT_CARD]\n\nAnd [CREDIT_CARD].');
   expect(text).not.toMatch(/4111|5500/);
   const record = JSON.stringify(await generation(stream.headers.get('x-generation-id')!));
   expect(record).toContain('"in":"answer"');
@@ -351,8 +358,11 @@ test('every step of an answer with tools of the gateway is filtered, and each ma
 
 test('JSON that is mended is filtered as it is mended', async () => {
   await hold(cards('redact'));
-  const asked = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
-  const response = await gateway.call('POST', '/chat/completions', { ...asked, plugins: [{ id: 'response-healing' }] });
+  const chatBody = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
+  const response = await gateway.call('POST', '/chat/completions', {
+    ...chatBody,
+    plugins: [{ id: 'response-healing' }],
+  });
   const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
   expect(JSON.parse(choices[0]!.message.content)).toEqual({ card: '[CREDIT_CARD]' });
 });
@@ -372,7 +382,7 @@ describe('what is blocked', () => {
     expect(choices.map(({ delta }) => (delta as JsonObject)['content']).join('')).toBe('The card is ');
     expect(choices.at(-1)).toMatchObject({ finish_reason: 'content_filter', error: says });
     expect(chunks.at(-1)!.usage!['completion_tokens']).toBeGreaterThan(0);
-    await vi.waitFor(() => expect(hung_up).toBe(1));
+    await vi.waitFor(() => expect(hungUp).toBe(1));
     const record = await generation(response.headers.get('x-generation-id')!);
     expect(record).toMatchObject({ cancelled: false });
     expect(record['total_cost']).toBeGreaterThan(0);
@@ -387,15 +397,15 @@ describe('what is blocked', () => {
     expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } });
     expect(response.output_text).toBe('The card is ');
     const stream = await openai().completions.create({ model, prompt: 'Which card?', stream: true });
-    const told_texts: string[] = [];
+    const shownTexts: string[] = [];
     const finishes: (string | null | undefined)[] = [];
     for await (const { choices } of stream) {
-      told_texts.push(choices[0]?.text ?? '');
+      shownTexts.push(choices[0]?.text ?? '');
       finishes.push(choices[0]?.finish_reason);
     }
-    expect(told_texts.join('')).toBe('The card is ');
+    expect(shownTexts.join('')).toBe('The card is ');
     expect(finishes).toContain('content_filter');
-    await vi.waitFor(() => expect(hung_up).toBe(3));
+    await vi.waitFor(() => expect(hungUp).toBe(3));
   });
 
   test('of a whole answer is a 403 that shows nothing of it, and it is billed', async () => {
@@ -426,24 +436,24 @@ describe('the next turn', () => {
   ] as const)('of %s through %s goes on, and what the gateway recalls is not shown', async (wire, path) => {
     await hold(cards('redact'));
     const model = `acme/${wire}`;
-    const is_responses = path === '/responses';
+    const isResponses = path === '/responses';
     const tools =
       path === '/messages'
         ? [{ name: 'send', input_schema: { type: 'object', properties: {} } }]
-        : is_responses
+        : isResponses
           ? [{ type: 'function', name: 'send', parameters: { type: 'object', properties: {} }, strict: false }]
           : [send];
     const bound = path === '/messages' ? { max_tokens: 4_000 } : {};
     const first = { model, tools, stream: true, ...bound };
-    const asked = is_responses
+    const chatBody = isResponses
       ? { ...first, input: [{ role: 'user', content: 'Which card?' }] }
       : { ...first, messages };
-    const text = await (await gateway.call('POST', path, asked)).text();
+    const text = await (await gateway.call('POST', path, chatBody)).text();
     expect(text).not.toMatch(/4111|1111/);
     const turn = turnOf(path, text);
-    const next = is_responses
-      ? { ...asked, input: [{ role: 'user', content: 'Which card?' }, ...turn] }
-      : { ...asked, messages: [...messages, ...turn] };
+    const next = isResponses
+      ? { ...chatBody, input: [{ role: 'user', content: 'Which card?' }, ...turn] }
+      : { ...chatBody, messages: [...messages, ...turn] };
     const debug = path === '/chat/completions' ? { debug: { echo_upstream_body: true } } : {};
     const second = await gateway.call('POST', path, { ...next, ...debug });
     const answered = await second.text();
@@ -498,10 +508,10 @@ function turnOf(path: string, text: string): JsonObject[] {
       call.function.arguments += piece.function.arguments ?? '';
     }
   }
-  const tool_calls = [call!] as unknown as JsonObject[];
+  const toolCalls = [call!] as unknown as JsonObject[];
   return [
     // Many clients drop what was thought: the gateway brings it back.
-    { ...message, tool_calls },
+    { ...message, tool_calls: toolCalls },
     { role: 'tool', tool_call_id: call!.id, content: 'sent' },
   ];
 }
@@ -510,28 +520,28 @@ describe('reversible redaction', () => {
   beforeEach(() => hold(cards('redact', { content_filter_output: null, content_filter_reversible: true })));
 
   const body = { model: 'acme/echo', messages: [{ role: 'user', content: `Pay with ${SECRET}.` }], tools: [send] };
-  const said = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
+  const expectedText = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
 
   test('gives the client back what the model never saw, as a stream and whole', async () => {
     const { choices } = await openai()
       .chat.completions.stream(body as never)
       .finalChatCompletion();
     const [choice] = choices;
-    expect(choice!.message.content).toBe(said);
+    expect(choice!.message.content).toBe(expectedText);
     const [call] = choice!.message.tool_calls as unknown as { function: { arguments: string } }[];
     expect(JSON.parse(call!.function.arguments)).toEqual({ card: SECRET });
     const whole = (await (await gateway.call('POST', '/chat/completions', body)).json()) as {
       choices: { message: { content: string } }[];
     };
-    expect(whole.choices[0]!.message.content).toBe(said);
+    expect(whole.choices[0]!.message.content).toBe(expectedText);
     const response = await openai()
       .responses.stream({ model: 'acme/echo', input: `Pay with ${SECRET}.` })
       .finalResponse();
-    expect(response.output_text).toBe(said);
+    expect(response.output_text).toBe(expectedText);
     const message = await anthropic()
       .messages.stream({ ...body, tools: [], max_tokens: 99 } as never)
       .finalMessage();
-    expect(message.content[0]).toMatchObject({ type: 'text', text: said });
+    expect(message.content[0]).toMatchObject({ type: 'text', text: expectedText });
     expect(JSON.stringify(bodies)).not.toContain('4111');
     expect(JSON.stringify(bodies)).toContain('[CREDIT_CARD_1]');
   });

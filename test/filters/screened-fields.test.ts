@@ -1,6 +1,6 @@
 /**
  * What a client may not say reaches no provider, wherever in its request it stands: each value, key and number of each field, item,
- * block and tool in the lists of `fields/` once is the secret, and the request passes its door, the filters and the encoders
+ * block and tool in the lists of `fields/` once is the secret, and the request passes its parser, the filters and the encoders
  * of all wires.
  */
 
@@ -126,7 +126,7 @@ const isFree = (path: string) => /arguments|\.input$|\.input\.|\.metadata$|\.pro
 
 interface Api {
   schema: TObject;
-  door(body: JsonObject): ChatRequest;
+  parseRequest(body: JsonObject): ChatRequest;
   bodies: [string, JsonObject][];
 }
 
@@ -198,7 +198,7 @@ const kindBodies = (rows: Record<string, KindRow>, body: (row: KindRow) => JsonO
 const apis: Record<string, Api> = {
   'chat completions': {
     schema: ChatCompletionBody,
-    door: (body) => chatRequest(body as unknown as ChatBody),
+    parseRequest: (body) => chatRequest(body as unknown as ChatBody),
     bodies: [
       ...fieldBodies(CHAT, { ...chatFields, ...chatAdditions }),
       ['a conversation', { model: 'a/b', messages: conversation }],
@@ -206,7 +206,7 @@ const apis: Record<string, Api> = {
   },
   'the Responses API': {
     schema: ResponsesBody,
-    door: (body) => responsesRequest(body as unknown as ResponsesRequestBody, { envelope }),
+    parseRequest: (body) => responsesRequest(body as unknown as ResponsesRequestBody, { envelope }),
     bodies: [
       ...fieldBodies(RESPONSES, { ...responsesFields, ...responsesAdditions }),
       ...kindBodies(responsesItems, ({ before = [], value, after = [] }) => ({
@@ -218,7 +218,7 @@ const apis: Record<string, Api> = {
   },
   'the Messages API': {
     schema: MessagesBody,
-    door: (body) => messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] }),
+    parseRequest: (body) => messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] }),
     bodies: [
       ...fieldBodies(MESSAGES, { ...messagesFields, ...messagesAdditions }),
       ...kindBodies(messagesBlocks, ({ role = 'user', before, value, after = [] }) => ({
@@ -242,17 +242,17 @@ const isSetting = (at: string) => at.endsWith('(number)') && !/arguments|\.input
 const leaks = (text: string) =>
   text.includes(SECRETS.text) || text.includes(SECRETS.word) || text.includes(String(SECRETS.number));
 
-describe.each(Object.entries(apis))('of %s', (_name, { schema, door, bodies }) => {
+describe.each(Object.entries(apis))('of %s', (_name, { schema, parseRequest, bodies }) => {
   test.each(bodies)('%s', async (_field, body) => {
     let sent = 0;
     const leaked: string[] = [];
     for (const { at, value } of planted(body, '')) {
       if (isSetting(at)) continue;
-      const given = value as JsonObject;
-      if (Value.Errors(schema, given).length > 0) continue;
+      const body = value as JsonObject;
+      if (Value.Errors(schema, body).length > 0) continue;
       let request: ChatRequest;
       try {
-        request = door(given);
+        request = parseRequest(body);
       } catch (error) {
         if (error instanceof GatewayError) continue;
         throw error;

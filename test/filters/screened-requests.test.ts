@@ -10,7 +10,7 @@ const EMAIL = 'jane.doe@example.com';
 const CARD = '4111 1111 1111 1111';
 
 /** What reached the upstream: paths and bodies. */
-let asked: { path: string; body: string }[] = [];
+let received: { path: string; body: string }[] = [];
 /** What the model says. */
 let says = 'Yes.';
 let upstream: Server;
@@ -22,7 +22,7 @@ beforeAll(async () => {
       .on('data', (part: Buffer) => bytes.push(part))
       .on('end', () => {
         const body = Buffer.concat(bytes).toString('latin1');
-        asked.push({ path: request.url ?? '', body });
+        received.push({ path: request.url ?? '', body });
         const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
         if (body.includes('"stream":true')) {
           response.setHeader('content-type', 'text/event-stream');
@@ -74,7 +74,7 @@ responses: { store: true }
 afterAll(() => gateway.stop());
 
 beforeEach(async () => {
-  asked = [];
+  received = [];
   says = 'Yes.';
   const made = await gateway.call(
     'POST',
@@ -92,9 +92,9 @@ const call = (method: string, path: string, body?: unknown, headers: Record<stri
 async function manage(method: string, path: string, body?: unknown) {
   const authorization = `Bearer ${gateway.management_key}`;
   const answer = await gateway.call(method, path, body, { authorization });
-  const told = (await answer.json()) as { data: Record<string, unknown> & { id: string } };
-  expect(answer.ok, JSON.stringify(told)).toBe(true);
-  return told.data;
+  const answerBody = (await answer.json()) as { data: Record<string, unknown> & { id: string } };
+  expect(answer.ok, JSON.stringify(answerBody)).toBe(true);
+  return answerBody.data;
 }
 
 /** A guardrail that holds for the key. */
@@ -124,34 +124,34 @@ const wav = (() => {
   return Buffer.concat([head, Buffer.alloc(16_000)]).toString('base64');
 })();
 
-const SAID = `Write to ${EMAIL}, please.`;
-const messages = [{ role: 'user', content: SAID }];
+const PROMPT = `Write to ${EMAIL}, please.`;
+const messages = [{ role: 'user', content: PROMPT }];
 const text = { model: 'acme/m', max_tokens: 20 };
 const calls: [name: string, path: string, body: object, field: string][] = [
   ['chat', '/chat/completions', { ...text, messages }, 'messages[0].content'],
   ['a chat stream', '/chat/completions', { ...text, messages, stream: true }, 'messages[0].content'],
-  ['the prompt form', '/chat/completions', { ...text, prompt: SAID }, 'prompt'],
-  ['completions', '/completions', { ...text, prompt: SAID }, 'prompt'],
-  ['a completions stream', '/completions', { ...text, prompt: SAID, stream: true }, 'prompt'],
-  ['responses', '/responses', { model: 'acme/m', input: SAID }, 'input'],
+  ['the prompt form', '/chat/completions', { ...text, prompt: PROMPT }, 'prompt'],
+  ['completions', '/completions', { ...text, prompt: PROMPT }, 'prompt'],
+  ['a completions stream', '/completions', { ...text, prompt: PROMPT, stream: true }, 'prompt'],
+  ['responses', '/responses', { model: 'acme/m', input: PROMPT }, 'input'],
   [
     'a responses stream',
     '/responses',
-    { model: 'acme/m', input: [{ role: 'user', content: SAID }], stream: true },
+    { model: 'acme/m', input: [{ role: 'user', content: PROMPT }], stream: true },
     'input[0]',
   ],
   ['messages', '/messages', { ...text, messages }, 'messages[0].content'],
   [
     'a messages stream',
     '/messages',
-    { ...text, system: SAID, messages: [{ role: 'user', content: 'x' }], stream: true },
+    { ...text, system: PROMPT, messages: [{ role: 'user', content: 'x' }], stream: true },
     'system',
   ],
-  ['embeddings', '/embeddings', { model: 'acme/vectors', input: ['x', SAID] }, 'input[1]'],
+  ['embeddings', '/embeddings', { model: 'acme/vectors', input: ['x', PROMPT] }, 'input[1]'],
   [
     'transcriptions',
     '/audio/transcriptions',
-    { model: 'acme/ears', prompt: SAID, input_audio: { data: wav, format: 'wav' } },
+    { model: 'acme/ears', prompt: PROMPT, input_audio: { data: wav, format: 'wav' } },
     'prompt',
   ],
 ];
@@ -160,29 +160,29 @@ describe('what is to be redacted', () => {
   test.each(calls)('of %s does not reach the provider', async (_name, path, body) => {
     await holds(filter('redact'));
     const response = await call('POST', path, body);
-    const told = await response.text();
-    expect(response.status, told).toBe(200);
-    expect(asked).toHaveLength(1);
-    expect(asked[0]?.body).toContain('Write to [EMAIL], please.');
-    expect(asked[0]?.body).not.toContain(EMAIL);
+    const answerBody = await response.text();
+    expect(response.status, answerBody).toBe(200);
+    expect(received).toHaveLength(1);
+    expect(received[0]?.body).toContain('Write to [EMAIL], please.');
+    expect(received[0]?.body).not.toContain(EMAIL);
   });
 
-  test('is told in the pipeline, as often as it was found, and never itself', async () => {
-    const guardrail_id = await holds({
+  test('is counted in the pipeline without the matched text', async () => {
+    const guardrailId = await holds({
       content_filter_builtins: [
         { slug: 'email', action: 'redact' },
         { slug: 'credit-card', action: 'redact', label: 'CARD' },
       ],
     });
-    const body = { ...text, messages: [{ role: 'user', content: `${SAID} ${CARD} ${EMAIL}` }] };
+    const body = { ...text, messages: [{ role: 'user', content: `${PROMPT} ${CARD} ${EMAIL}` }] };
     const shown = { 'x-gateway-experimental-metadata': 'enabled' };
     const response = await call('POST', '/chat/completions', body, shown);
-    const told = (await response.json()) as { id: string; gateway_metadata: { pipeline: unknown } };
+    const answerBody = (await response.json()) as { id: string; gateway_metadata: { pipeline: unknown } };
     const pipeline = [
       {
         type: 'guardrail',
         name: 'content-filter',
-        guardrail_id,
+        guardrail_id: guardrailId,
         guardrail_scope: 'api-key',
         summary: 'Redacted: 3 matches (email, credit-card)',
         data: {
@@ -194,8 +194,8 @@ describe('what is to be redacted', () => {
         },
       },
     ];
-    expect(told.gateway_metadata.pipeline).toEqual(pipeline);
-    expect(asked[0]?.body).toContain('Write to [EMAIL], please. [CARD] [EMAIL]');
+    expect(answerBody.gateway_metadata.pipeline).toEqual(pipeline);
+    expect(received[0]?.body).toContain('Write to [EMAIL], please. [CARD] [EMAIL]');
     expect(gateway.log_lines.join()).not.toMatch(/jane\.doe|4111 1111/);
     const metrics = await (
       await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${gateway.management_key}` } })
@@ -205,15 +205,15 @@ describe('what is to be redacted', () => {
 
   test('is redacted in what a client puts into the body of the provider', async () => {
     await holds(filter('redact'));
-    const provider = { options: { acme: { note: SAID, deep: { list: [EMAIL] } } } };
+    const provider = { options: { acme: { note: PROMPT, deep: { list: [EMAIL] } } } };
     for (const [path, body] of [
       ['/chat/completions', { ...text, messages: [{ role: 'user', content: 'x' }], provider }],
-      ['/embeddings', { model: 'acme/vectors', input: 'x', provider, extra: SAID, user: SAID }],
+      ['/embeddings', { model: 'acme/vectors', input: 'x', provider, extra: PROMPT, user: PROMPT }],
     ] as const) {
       const response = await call('POST', path, body);
       expect(response.status, await response.text()).toBe(200);
-      expect(asked.at(-1)?.body).toContain('"note":"Write to [EMAIL], please."');
-      expect(asked.at(-1)?.body).not.toContain(EMAIL);
+      expect(received.at(-1)?.body).toContain('"note":"Write to [EMAIL], please."');
+      expect(received.at(-1)?.body).not.toContain(EMAIL);
     }
   });
 
@@ -230,9 +230,9 @@ describe('what is to be redacted', () => {
       ],
     };
     expect((await call('POST', '/chat/completions', body)).status).toBe(200);
-    expect(asked[0]?.body).not.toMatch(/1111/);
-    expect(asked[0]?.body).toContain('My card is [CREDIT_CARD]');
-    expect(asked[0]?.body).toContain(', you know.');
+    expect(received[0]?.body).not.toMatch(/1111/);
+    expect(received[0]?.body).toContain('My card is [CREDIT_CARD]');
+    expect(received[0]?.body).toContain(', you know.');
   });
 
   test('leaves arguments and results of tools JSON, whatever they are escaped as', async () => {
@@ -263,7 +263,7 @@ describe('what is to be redacted', () => {
     };
     expect((await call('POST', '/chat/completions', body)).status).toBe(200);
     const sent = (
-      JSON.parse(asked[0]!.body) as {
+      JSON.parse(received[0]!.body) as {
         messages: { content: string; tool_calls: { function: { arguments: string } }[] }[];
       }
     ).messages;
@@ -293,53 +293,57 @@ describe('what is to be redacted', () => {
     });
     expect(response.status, await response.text()).toBe(200);
     // The model takes files of its wire's kinds alone: a text is put to it as one.
-    expect(asked[0]?.body).toContain('name,mail\\njane,[EMAIL]\\nxxx');
-    expect(asked[0]?.body).not.toContain(EMAIL);
-    expect(asked[0]?.body).toContain(picture);
+    expect(received[0]?.body).toContain('name,mail\\njane,[EMAIL]\\nxxx');
+    expect(received[0]?.body).not.toContain(EMAIL);
+    expect(received[0]?.body).toContain(picture);
   });
 });
 
 describe('what is to be blocked', () => {
-  test.each(calls)('of %s is refused with 403, and nobody is asked', async (_name, path, body, field) => {
-    const guardrail_id = await holds(filter('block'));
+  test.each(calls)('of %s is refused with 403, and no provider is called', async (_name, path, body, field) => {
+    const guardrailId = await holds(filter('block'));
     const response = await call('POST', path, body);
-    const told = (await response.json()) as {
+    const answerBody = (await response.json()) as {
       type?: string;
       error: { code?: number; type?: string; message: string; metadata: object };
     };
-    expect(response.status, JSON.stringify(told)).toBe(403);
+    expect(response.status, JSON.stringify(answerBody)).toBe(403);
     expect(response.headers.get('content-type')).toContain('application/json');
-    expect(told.error.message).toBe('Request blocked by content filter: Email address');
-    expect(told.error.metadata).toEqual({
+    expect(answerBody.error.message).toBe('Request blocked by content filter: Email address');
+    expect(answerBody.error.metadata).toEqual({
       filter: 'email',
       label: 'Email address',
       field,
-      guardrail_id,
+      guardrail_id: guardrailId,
       guardrail_scope: 'api-key',
     });
-    if (path === '/messages') expect([told.type, told.error.type]).toEqual(['error', 'permission_error']);
-    else expect(told.error.code).toBe(403);
-    expect(asked).toEqual([]);
-    expect(JSON.stringify(told)).not.toContain(EMAIL);
+    if (path === '/messages') expect([answerBody.type, answerBody.error.type]).toEqual(['error', 'permission_error']);
+    else expect(answerBody.error.code).toBe(403);
+    expect(received).toEqual([]);
+    expect(JSON.stringify(answerBody)).not.toContain(EMAIL);
     const mine = (await (await call('GET', '/key')).json()) as { data: { usage: number } };
     expect(mine.data.usage).toBe(0);
   });
 
   test.each(calls)(
-    'of %s is told with the routing that would have been, where the client asks',
+    'of %s is refused with the routing metadata, if the client requests it',
     async (_name, path, body) => {
-      const guardrail_id = await holds(filter('block'));
+      const guardrailId = await holds(filter('block'));
       const response = await call('POST', path, body, { 'x-gateway-experimental-metadata': 'enabled' });
-      const { gateway_metadata: told } = (await response.json()) as {
+      const { gateway_metadata: answerBody } = (await response.json()) as {
         gateway_metadata: { pipeline: object[]; endpoints: object };
       };
-      expect(told).toMatchObject({ requested: expect.stringMatching(/^acme/), attempt: 0, endpoints: { total: 1 } });
-      expect(told).not.toHaveProperty('attempts');
-      expect(told.pipeline).toEqual([
+      expect(answerBody).toMatchObject({
+        requested: expect.stringMatching(/^acme/),
+        attempt: 0,
+        endpoints: { total: 1 },
+      });
+      expect(answerBody).not.toHaveProperty('attempts');
+      expect(answerBody.pipeline).toEqual([
         {
           type: 'guardrail',
           name: 'content-filter',
-          guardrail_id,
+          guardrail_id: guardrailId,
           guardrail_scope: 'api-key',
           summary: 'Blocked: 1 match (email)',
           data: {
@@ -395,13 +399,13 @@ describe('what is to be blocked', () => {
 
   test('of several prompts fails alone', async () => {
     await holds(filter('block'));
-    const response = await call('POST', '/completions', { ...text, prompt: ['Hello', SAID] });
-    const told = (await response.json()) as { choices: { finish_reason: string; error?: { code: number } }[] };
-    expect(told.choices.map(({ finish_reason, error }) => [finish_reason, error?.code])).toEqual([
+    const response = await call('POST', '/completions', { ...text, prompt: ['Hello', PROMPT] });
+    const answerBody = (await response.json()) as { choices: { finish_reason: string; error?: { code: number } }[] };
+    expect(answerBody.choices.map(({ finish_reason, error }) => [finish_reason, error?.code])).toEqual([
       ['stop', undefined],
       ['error', 403],
     ]);
-    expect(asked).toHaveLength(1);
+    expect(received).toHaveLength(1);
   });
 
   test('is what redaction finds in names and addresses', async () => {
@@ -428,7 +432,7 @@ describe('what is to be blocked', () => {
       403,
       expect.stringContaining('filters cannot read tokens'),
     ]);
-    expect(asked).toEqual([]);
+    expect(received).toEqual([]);
   });
 });
 
@@ -438,7 +442,7 @@ test('what is flagged goes on, and is recorded with the generation', async () =>
   const response = await call('POST', '/chat/completions', { ...text, messages: [{ role: 'user', content }] });
   const { id } = (await response.json()) as { id: string };
   expect(response.status).toBe(200);
-  expect(asked[0]?.body).toContain(content);
+  expect(received[0]?.body).toContain(content);
   const record = await (await call('GET', `/generation?id=${id}`)).text();
   expect(record).toContain('"regex_pi_detection"');
   expect(record).toContain('"flagged"');
@@ -456,13 +460,13 @@ describe('reversible redaction', () => {
     await holds(reversible);
     says = 'I told [EMAIL_2] and [EMAIL_1].';
     const other = 'bob@example.org';
-    const said = `Tell ${EMAIL}, ${other}, and ${EMAIL} again.`;
-    const whole = await (await call('POST', path, body(said))).text();
-    expect(asked[0]?.body).toContain('Tell [EMAIL_1], [EMAIL_2], and [EMAIL_1] again.');
+    const prompt = `Tell ${EMAIL}, ${other}, and ${EMAIL} again.`;
+    const whole = await (await call('POST', path, body(prompt))).text();
+    expect(received[0]?.body).toContain('Tell [EMAIL_1], [EMAIL_2], and [EMAIL_1] again.');
     expect(whole).toContain(`I told ${other} and ${EMAIL}.`);
-    const stream = await (await call('POST', path, { ...body(said), stream: true })).text();
+    const stream = await (await call('POST', path, { ...body(prompt), stream: true })).text();
     expect(stream).not.toContain('EMAIL_');
-    expect(asked[1]?.body).not.toContain('example');
+    expect(received[1]?.body).not.toContain('example');
   });
 
   test('has the same numbers as the conversation goes on', async () => {
@@ -475,7 +479,7 @@ describe('reversible redaction', () => {
     ];
     await call('POST', '/chat/completions', { ...text, messages: turns.slice(0, 2) });
     await call('POST', '/chat/completions', { ...text, messages: turns });
-    const sent = asked.map(({ body }) => (JSON.parse(body) as { messages: object[] }).messages);
+    const sent = received.map(({ body }) => (JSON.parse(body) as { messages: object[] }).messages);
     expect(sent[1]?.slice(0, 2)).toEqual(sent[0]);
     expect(JSON.stringify(sent[1])).toContain('I wrote to [EMAIL_2] for [EMAIL_1].');
     expect(JSON.stringify(sent[1])).toContain('And to [EMAIL_3].');
@@ -515,23 +519,23 @@ guardrails: ${settings}`,
     }
   }
 
-  test('end the request, streamed or not, before anybody is asked', async () => {
+  test('end the request, streamed or not, before a provider is called', async () => {
     await with_('{ timeout_ms: 1 }', async (ask) => {
       for (const stream of [false, true]) {
         const response = await ask('POST', '/chat/completions', { ...body, stream });
         expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
         expect(await response.text()).toContain('content_filter_unavailable');
       }
-      expect(asked).toEqual([]);
+      expect(received).toEqual([]);
     });
   });
 
-  test('let it pass where the operator wants that, which is told', async () => {
+  test('let it pass if the operator allows that, with a stage', async () => {
     await with_('{ timeout_ms: 1, on_failure: allow }', async (ask) => {
       const response = await ask('POST', '/chat/completions', body, { 'x-gateway-experimental-metadata': 'enabled' });
       expect(response.status).toBe(200);
       expect(await response.text()).toContain('names and addresses were not searched');
-      expect(asked[0]?.body).toContain('Jane Doe');
+      expect(received[0]?.body).toContain('Jane Doe');
     });
   });
 });
@@ -548,11 +552,11 @@ test('what the gateway remembers of turns from before a filter is held against i
         messages: conversation,
         tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }],
       });
-      const told = (await response.json()) as {
+      const answerBody = (await response.json()) as {
         choices: { message: { reasoning_details: object[]; tool_calls: { id: string }[] } }[];
       };
-      expect(response.status, JSON.stringify(told)).toBe(200);
-      return told.choices[0]!.message;
+      expect(response.status, JSON.stringify(answerBody)).toBe(200);
+      return answerBody.choices[0]!.message;
     };
     answer({
       id: 'msg_1',
@@ -583,8 +587,8 @@ test('what the gateway remembers of turns from before a filter is held against i
     const made = await other.call('POST', '/guardrails', { name: 'g', ...filter('redact') }, { authorization });
     const { id } = ((await made.json()) as { data: { id: string } }).data;
     await other.call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [other.key_hash] }, { authorization });
-    for (const asked_for of [bare, turns]) {
-      await chat(asked_for);
+    for (const turnMessages of [bare, turns]) {
+      await chat(turnMessages);
       expect(last().body).toContain('Hello.');
       expect(last().body).not.toContain(EMAIL);
     }
@@ -595,10 +599,10 @@ test('what the gateway remembers of turns from before a filter is held against i
 
 test('a response that is stored goes on through the same filters', async () => {
   await holds(filter('redact'));
-  const first = await call('POST', '/responses', { model: 'acme/m', input: SAID, store: true });
+  const first = await call('POST', '/responses', { model: 'acme/m', input: PROMPT, store: true });
   const { id } = (await first.json()) as { id: string };
   const next = await call('POST', '/responses', { model: 'acme/m', input: 'And?', previous_response_id: id });
   expect([first.status, next.status]).toEqual([200, 200]);
-  expect(asked[1]?.body).toContain('Write to [EMAIL], please.');
-  expect(asked[1]?.body).not.toContain(EMAIL);
+  expect(received[1]?.body).toContain('Write to [EMAIL], please.');
+  expect(received[1]?.body).not.toContain(EMAIL);
 });

@@ -43,7 +43,7 @@ beforeAll(async () => {
     if (request.url === '/hop') response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end();
     else response.end(PNG);
   });
-  const base_url = `http://127.0.0.1:${await listen(upstream)}/v1`;
+  const baseUrl = `http://127.0.0.1:${await listen(upstream)}/v1`;
   const port = await listen(files);
   listed = `http://localhost:${port}`;
   const model = (provider: string) => ({
@@ -53,17 +53,17 @@ beforeAll(async () => {
   });
   const declared = Object.fromEntries(
     DIALECTS.flatMap((dialect) => [
-      [dialect, { name: dialect, dialect, base_url, embeddings_dialect: 'openai-embeddings' }],
-      [`${dialect}-open`, { name: `${dialect} open`, dialect, base_url, quirks: { inline_media: false } }],
+      [dialect, { name: dialect, dialect, base_url: baseUrl, embeddings_dialect: 'openai-embeddings' }],
+      [`${dialect}-open`, { name: `${dialect} open`, dialect, base_url: baseUrl, quirks: { inline_media: false } }],
     ]),
   );
   const local = Object.fromEntries(
-    ['vllm', 'sglang', 'llamacpp', 'lmstudio', 'ollama'].map((slug) => [slug, { base_url }]),
+    ['vllm', 'sglang', 'llamacpp', 'lmstudio', 'ollama'].map((slug) => [slug, { base_url: baseUrl }]),
   );
   gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
-      providers: { ...declared, ...local, openai: { base_url, api_key: 'k' } },
+      providers: { ...declared, ...local, openai: { base_url: baseUrl, api_key: 'k' } },
       models: Object.fromEntries([...Object.keys(declared), 'openai'].map((slug) => [`test/${slug}`, model(slug)])),
       media: { private_hosts: [`localhost:${port}`], buckets: ['s3://shared'] },
     }),
@@ -133,7 +133,7 @@ const FORBIDDEN = [
 
 const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
 const input = (...items: object[]) => ({ input: items });
-const said = (...content: object[]) => input({ role: 'user', content });
+const userMessage = (...content: object[]) => input({ role: 'user', content });
 const result = (content: object) =>
   user({ type: 'text', text: 'so' }).messages.concat([
     { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] },
@@ -215,14 +215,14 @@ const FIELDS: [path: string, field: string, body: (url: string) => object][] = [
     (url) => ({ ...user({ type: 'text', text: 'x' }), mcp_servers: [{ type: 'url', url, name: 'm' }] }),
   ],
   ['messages/count_tokens', 'messages[0].content[0].source.url', (url) => user({ type: 'image', source: source(url) })],
-  ['responses', 'input[0].content[0].image_url', (url) => said({ type: 'input_image', image_url: url })],
-  ['responses', 'input[0].content[0].file_url', (url) => said({ type: 'input_file', file_url: url })],
-  ['responses', 'input[0].content[0].file_data', (url) => said({ type: 'input_file', file_data: url })],
-  ['responses', 'input[0].content[0].video_url', (url) => said({ type: 'input_video', video_url: url })],
+  ['responses', 'input[0].content[0].image_url', (url) => userMessage({ type: 'input_image', image_url: url })],
+  ['responses', 'input[0].content[0].file_url', (url) => userMessage({ type: 'input_file', file_url: url })],
+  ['responses', 'input[0].content[0].file_data', (url) => userMessage({ type: 'input_file', file_data: url })],
+  ['responses', 'input[0].content[0].video_url', (url) => userMessage({ type: 'input_video', video_url: url })],
   [
     'responses',
     'input[0].content[0].input_audio.data',
-    (url) => said({ type: 'input_audio', input_audio: { data: url, format: 'wav' } }),
+    (url) => userMessage({ type: 'input_audio', input_audio: { data: url, format: 'wav' } }),
   ],
   [
     'responses',
@@ -257,8 +257,8 @@ const FIELDS: [path: string, field: string, body: (url: string) => object][] = [
 const FEW = ['http://169.254.169.254/latest/meta-data/', '/etc/passwd.png', 'gs://secrets/key'];
 /** Each address in one field of each operation, and in all that hold data as well; in the second tier in every field. */
 function forbiddenIn(path: string, field: string): string[] {
-  const is_first = FIELDS.find(([one]) => one === path)?.[1] === field;
-  return inTier(is_first || field.endsWith('data'), true) ? FORBIDDEN : FEW;
+  const isFirst = FIELDS.find(([one]) => one === path)?.[1] === field;
+  return inTier(isFirst || field.endsWith('data'), true) ? FORBIDDEN : FEW;
 }
 
 const limit = (path: string) => (path.startsWith('messages') ? { max_tokens: 10 } : {});

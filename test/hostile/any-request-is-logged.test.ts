@@ -82,7 +82,7 @@ async function logged(request: ChatRequest): Promise<void> {
 describe.each(Object.entries(apis))('any request of %s', (_api, { schema, read }) => {
   test('can be filtered, recorded, kept and broadcast', async () => {
     const check = Compile(schema);
-    let read_count = 0;
+    let readCount = 0;
     await fc.assert(
       fc.asyncProperty(anyOf(schema as never), async (body) => {
         const copy = structuredClone(body);
@@ -94,12 +94,12 @@ describe.each(Object.entries(apis))('any request of %s', (_api, { schema, read }
           if (error instanceof GatewayError) return;
           throw error;
         }
-        read_count += 1;
+        readCount += 1;
         await logged(request);
       }),
       { numRuns: RUNS, maxSkipsPerRun: 1_000 },
     );
-    expect(read_count).toBeGreaterThan(inTier(0, RUNS / 20));
+    expect(readCount).toBeGreaterThan(inTier(0, RUNS / 20));
   });
 });
 

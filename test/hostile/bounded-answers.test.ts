@@ -49,7 +49,7 @@ const TOO_MANY: [what: string, message: object][] = [
   ['values', { content: 'a', x: times(limits.answer_values_max, () => 0) }],
 ];
 
-interface Told {
+interface AnswerBody {
   error?: { code?: number; status?: number; message: string };
 }
 
@@ -197,7 +197,7 @@ test.each(['/chat/completions', '/messages', '/responses'])(
       max_tokens: 100,
       ...(path === '/responses' ? { input: 'x' } : { messages: [{ role: 'user', content: 'x' }] }),
     });
-    expect([response.status, ((await response.json()) as Told).error]).toEqual([
+    expect([response.status, ((await response.json()) as AnswerBody).error]).toEqual([
       200,
       path === '/responses' ? null : undefined,
     ]);

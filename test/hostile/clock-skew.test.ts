@@ -14,8 +14,8 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
 
   if (engine === 'sqlite') {
     test('is right by definition where the store is its own', async () => {
-      const now_ms = () => Date.now() - TWO_HOURS_MS;
-      gateway = await startGateway({ clock: { now_ms, monotonic_ms: () => performance.now() } });
+      const nowMs = () => Date.now() - TWO_HOURS_MS;
+      gateway = await startGateway({ clock: { now_ms: nowMs, monotonic_ms: () => performance.now() } });
       const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
       expect(metrics).toContain('\ngateway_store_clock_skew_seconds 0\n');
     });
@@ -23,21 +23,21 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
   }
 
   test('refuses a key that has expired by the store’s clock, warns, and counts its skew', async () => {
-    const now_ms = () => Date.now() - TWO_HOURS_MS;
+    const nowMs = () => Date.now() - TWO_HOURS_MS;
     gateway = await startGateway({
       environment: { DATABASE_URL: (await freshUrl()) ?? '' },
-      clock: { now_ms, monotonic_ms: () => performance.now() },
+      clock: { now_ms: nowMs, monotonic_ms: () => performance.now() },
     });
     const { call, management_key, log_lines, url } = gateway;
     const authorization = `Bearer ${management_key}`;
-    const expires_at = new Date(Date.now() + 3_000).toISOString();
-    const made = await call('POST', '/keys', { name: 'k', expires_at }, { authorization });
+    const expiresAt = new Date(Date.now() + 3_000).toISOString();
+    const made = await call('POST', '/keys', { name: 'k', expires_at: expiresAt }, { authorization });
     expect(made.status).toBe(201);
     const { key, data } = (await made.json()) as { key: string; data: { created_at: string } };
     expect(Math.abs(Date.parse(data.created_at) - Date.now())).toBeLessThan(TWO_HOURS_MS / 2);
     const status = async () => (await call('GET', '/key', undefined, { authorization: `Bearer ${key}` })).status;
     await expect.poll(status, { timeout: 20_000 }).toBe(401);
-    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires_at) - 100);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt) - 100);
     expect(log_lines.filter((line) => line.includes("from the store's"))).toHaveLength(1);
     const metrics = await (await fetch(`${url}/metrics`)).text();
     expect(Number(/^gateway_store_clock_skew_seconds (.*)$/m.exec(metrics)?.[1])).toBeCloseTo(7_200, 0);

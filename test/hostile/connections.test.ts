@@ -6,14 +6,14 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-const reserved_ms_max = limits.connection_reserved_ms_max;
+const reservedMsMax = limits.connection_reserved_ms_max;
 /** Longer than a busy machine takes. */
 const WAIT = { timeout: 60_000 };
 
 let gateway: TestGateway;
 const sockets: Socket[] = [];
 afterEach(async () => {
-  Object.assign(limits, { connection_reserved_ms_max: reserved_ms_max });
+  Object.assign(limits, { connection_reserved_ms_max: reservedMsMax });
   for (const socket of sockets.splice(0)) socket.destroy();
   await gateway.stop();
 });

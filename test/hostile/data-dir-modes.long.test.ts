@@ -25,17 +25,17 @@ test.skipIf(process.platform === 'win32').each([[1], [2]])(
   'what the gateway keeps is for its user alone from the moment it is made: store, log of changes, journal, secret, backup (%i workers)',
   async (workers) => {
     const home = freshDir();
-    const data_dir = join(home, 'made', 'data');
-    const gateway = await serve({ data_dir, args: ['--workers', String(workers)] });
+    const dataDir = join(home, 'made', 'data');
+    const gateway = await serve({ data_dir: dataDir, args: ['--workers', String(workers)] });
     const { key } = await makeKey(gateway);
     const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
     expect(answer.status).toBe(200);
-    expect(readdirSync(data_dir)).toEqual(
+    expect(readdirSync(dataDir)).toEqual(
       expect.arrayContaining(['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'secret', 'slots']),
     );
     expect(exposed(join(home, 'made'))).toEqual([]);
     const backup = run(process.execPath, [LAUNCHER, 'backup', join(home, 'made', 'today.db')], {
-      env: { GATEWAY_DATA_DIR: data_dir },
+      env: { GATEWAY_DATA_DIR: dataDir },
     });
     expect(await backup.ended).toBe(0);
     expect(await stop(gateway)).toBe(0);

@@ -66,9 +66,9 @@ test.each(Object.entries(WAYS))('%s', (_way, write) => {
         expect(shown).toContain('[redacted]');
         // Nothing of it that is long enough to be of use is left.
         const left = reduced(shown.replaceAll('[redacted]', '|')).slice(0, 4_000);
-        const said = reduced(echo);
-        for (let at = 0; at + 12 <= said.length; at += 1) {
-          const part = said.slice(at, at + 12);
+        const reducedEcho = reduced(echo);
+        for (let at = 0; at + 12 <= reducedEcho.length; at += 1) {
+          const part = reducedEcho.slice(at, at + 12);
           if (reduced(secret).includes(part)) expect(left).not.toContain(part);
         }
         expect(shown.startsWith(before.trimEnd().split(' ')[0]!)).toBe(true);
@@ -117,12 +117,18 @@ test('a running gateway shows none of it, in whole answers, streams and what fai
   await new Promise<void>((resolve) => {
     upstream.listen(0, '127.0.0.1', resolve);
   });
-  const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  const baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
   const gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
-        acme: { name: 'Acme', dialect: 'openai-chat', base_url, api_key: secret, headers: { 'x-api-key': header } },
+        acme: {
+          name: 'Acme',
+          dialect: 'openai-chat',
+          base_url: baseUrl,
+          api_key: secret,
+          headers: { 'x-api-key': header },
+        },
       },
       models: {
         'acme/m': { endpoints: [{ provider: 'acme', upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }] },

@@ -12,9 +12,9 @@ export interface Flood {
 }
 
 /** One event of a stream: its name, where the wire frames it, and what it says. */
-type Told = JsonObject | [event: string, payload: JsonObject];
+type FloodEvent = JsonObject | [event: string, payload: JsonObject];
 
-function frames(events: readonly Told[]): Frame[] {
+function frames(events: readonly FloodEvent[]): Frame[] {
   return events.map((one) =>
     Array.isArray(one)
       ? { event: one[0] as string, data: JSON.stringify(one[1]) }
@@ -210,9 +210,9 @@ function messagesBlocks(
 }
 
 /** One block grows. */
-function messagesDeltas(parts: string, content_block: JsonObject, delta: (i: number) => JsonObject): Flood {
+function messagesDeltas(parts: string, contentBlock: JsonObject, delta: (i: number) => JsonObject): Flood {
   return messages(parts, (n) => [
-    { type: 'content_block_start', index: 0, content_block },
+    { type: 'content_block_start', index: 0, content_block: contentBlock },
     ...times(n, (i) => ({ type: 'content_block_delta', index: 0, delta: delta(i) })),
     { type: 'content_block_stop', index: 0 },
   ]);
@@ -313,9 +313,9 @@ function responsesItems(parts: string, item: (i: number) => JsonObject): Flood {
   return responses(
     parts,
     (n) =>
-      times(n, (output_index): JsonObject[] => [
-        { type: 'response.output_item.added', output_index, item: item(output_index) },
-        { type: 'response.output_item.done', output_index, item: item(output_index) },
+      times(n, (outputIndex): JsonObject[] => [
+        { type: 'response.output_item.added', output_index: outputIndex, item: item(outputIndex) },
+        { type: 'response.output_item.done', output_index: outputIndex, item: item(outputIndex) },
       ]).flat(),
     (n) => times(n, item),
   );
@@ -417,25 +417,29 @@ const responsesFloods: Flood[] = [
     (n) => [{ type: 'reasoning', id: 'rs', summary: times(n, () => ({ type: 'summary_text', text: 'a' })) }],
   ),
   responses('calls that are open at once', (n) => [
-    ...times(n, (output_index) => ({
+    ...times(n, (outputIndex) => ({
       type: 'response.output_item.added',
-      output_index,
+      output_index: outputIndex,
       item: {
         type: 'function_call',
-        id: `fc_${output_index}`,
-        call_id: `call_${output_index}`,
+        id: `fc_${outputIndex}`,
+        call_id: `call_${outputIndex}`,
         name: 'f',
         arguments: '',
       },
     })),
-    ...times(n, (output_index) => ({ type: 'response.function_call_arguments.delta', output_index, delta: '{}' })),
-    ...times(n, (output_index) => ({
+    ...times(n, (outputIndex) => ({
+      type: 'response.function_call_arguments.delta',
+      output_index: outputIndex,
+      delta: '{}',
+    })),
+    ...times(n, (outputIndex) => ({
       type: 'response.output_item.done',
-      output_index,
+      output_index: outputIndex,
       item: {
         type: 'function_call',
-        id: `fc_${output_index}`,
-        call_id: `call_${output_index}`,
+        id: `fc_${outputIndex}`,
+        call_id: `call_${outputIndex}`,
         name: 'f',
         arguments: '{}',
       },
@@ -538,12 +542,12 @@ const geminiFloods: Flood[] = [
 
 // ---------------------------------------------------------------- bedrock-converse
 
-const converseEnd: Told[] = [
+const converseEnd: FloodEvent[] = [
   ['messageStop', { stopReason: 'end_turn' }],
   ['metadata', { usage: { inputTokens: 3, outputTokens: 5, totalTokens: 8 } }],
 ];
 
-function converse(parts: string, events: (n: number) => Told[], content?: (n: number) => JsonValue[]): Flood {
+function converse(parts: string, events: (n: number) => FloodEvent[], content?: (n: number) => JsonValue[]): Flood {
   return {
     wire: 'bedrock-converse',
     parts,
@@ -560,11 +564,11 @@ function converse(parts: string, events: (n: number) => Told[], content?: (n: nu
   };
 }
 
-const converseDelta = (contentBlockIndex: number, delta: JsonObject): Told => [
+const converseDelta = (contentBlockIndex: number, delta: JsonObject): FloodEvent => [
   'contentBlockDelta',
   { contentBlockIndex, delta },
 ];
-const converseStop = (contentBlockIndex: number): Told => ['contentBlockStop', { contentBlockIndex }];
+const converseStop = (contentBlockIndex: number): FloodEvent => ['contentBlockStop', { contentBlockIndex }];
 const converseCitation = (i: number): JsonObject => ({
   title: 't',
   location: { web: { url: `${URL}${i}` } },
@@ -574,7 +578,7 @@ const converseFloods: Flood[] = [
   converse(
     'calls',
     (n) =>
-      times(n, (i): Told[] => [
+      times(n, (i): FloodEvent[] => [
         ['contentBlockStart', { contentBlockIndex: i, start: { toolUse: { toolUseId: `t${i}`, name: 'f' } } }],
         converseStop(i),
       ]).flat(),
@@ -582,7 +586,7 @@ const converseFloods: Flood[] = [
   ),
   converse(
     'texts',
-    (n) => times(n, (i): Told[] => [converseDelta(i, { text: 'a' }), converseStop(i)]).flat(),
+    (n) => times(n, (i): FloodEvent[] => [converseDelta(i, { text: 'a' }), converseStop(i)]).flat(),
     (n) => times(n, () => ({ text: 'a' })),
   ),
   converse(
@@ -597,13 +601,16 @@ const converseFloods: Flood[] = [
   converse(
     'cited texts',
     (n) =>
-      times(n, (i): Told[] => [converseDelta(i, { text: 'a', citation: converseCitation(i) }), converseStop(i)]).flat(),
+      times(n, (i): FloodEvent[] => [
+        converseDelta(i, { text: 'a', citation: converseCitation(i) }),
+        converseStop(i),
+      ]).flat(),
     (n) => times(n, (i) => ({ citationsContent: { content: [{ text: 'a' }], citations: [converseCitation(i)] } })),
   ),
   converse(
     'thoughts',
     (n) =>
-      times(n, (i): Told[] => [
+      times(n, (i): FloodEvent[] => [
         converseDelta(i, { reasoningContent: { text: 'a' } }),
         converseDelta(i, { reasoningContent: { signature: 'c2ln' } }),
         converseStop(i),
@@ -622,7 +629,7 @@ const converseFloods: Flood[] = [
   converse('blocks that are open at once', (n) => [
     ...times(
       n,
-      (i): Told => [
+      (i): FloodEvent => [
         'contentBlockStart',
         { contentBlockIndex: i, start: { toolUse: { toolUseId: `t${i}`, name: 'f' } } },
       ],
@@ -656,12 +663,12 @@ function cohere(parts: string, events: (n: number) => JsonObject[], message?: (n
   };
 }
 
-const cohereCitation = (i: number, content_index = 0): JsonObject => ({
+const cohereCitation = (i: number, contentIndex = 0): JsonObject => ({
   start: 0,
   end: 1,
   text: 'a',
   type: 'TEXT_CONTENT',
-  content_index,
+  content_index: contentIndex,
   sources: [{ type: 'document', document: { url: `${URL}${i}`, title: 't' } }],
 });
 const cohereText = (index: number, content: JsonObject): JsonObject => ({

@@ -38,9 +38,9 @@ describeStores('a disk without space', ({ open }) => {
 
   async function onDisk(bytes: number) {
     const { database, store } = await setUp();
-    const data_dir = freshDir();
-    const disk = boundedDisk(data_dir, bytes);
-    return { database, store, data_dir, disk, recorder: await start(store, data_dir, { disk }) };
+    const dataDir = freshDir();
+    const disk = boundedDisk(dataDir, bytes);
+    return { database, store, data_dir: dataDir, disk, recorder: await start(store, dataDir, { disk }) };
   }
 
   test('what the store has acknowledged makes room for new calls: three times what the disk holds is served', async () => {
@@ -135,12 +135,12 @@ describeStores('a disk without space', ({ open }) => {
 
   test('of settled segments no more is kept than the setting says', async () => {
     const { store } = await setUp();
-    const data_dir = freshDir();
-    const disk = boundedDisk(data_dir, 16 * MB);
-    const recorder = await start(store, data_dir, { disk, journal_keep: { ms: 3_600_000, bytes: 3 * MB } });
+    const dataDir = freshDir();
+    const disk = boundedDisk(dataDir, 16 * MB);
+    const recorder = await start(store, dataDir, { disk, journal_keep: { ms: 3_600_000, bytes: 3 * MB } });
     expect(await callAll(recorder, 200)).toBe(0);
     await recorder.flush();
-    const isSettled = () => files(data_dir).some((name) => name.endsWith('.settled'));
+    const isSettled = () => files(dataDir).some((name) => name.endsWith('.settled'));
     await expect.poll(isSettled, { timeout: PATIENCE }).toBe(true);
     await expect.poll(() => recorder.state().journal_bytes, { timeout: PATIENCE }).toBeLessThanOrEqual(3 * MB);
     expect(recorder.state().journal_given_up_bytes).toBe(0);

@@ -49,11 +49,16 @@ describeStores('keys made with a key', ({ freshUrl }) => {
 
   test('get at most its limit, its expiry and its workspace, by what it has when the code is exchanged', async () => {
     const { makeKey, makeChild, code, exchange, keyOf, manage } = await setUp();
-    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
-    const bounds = { limit: 5, limit_reset: 'weekly', include_byok_in_limit: true, expires_at };
-    const { id: workspace_id } = (await manage('POST', '/workspaces', { name: 'Lab', slug: 'lab' })) as { id: string };
-    const parent = await makeKey({ ...bounds, workspace_id });
-    const shared = { parent_hash: parent.hash, workspace_id, include_byok_in_limit: true, expires_at };
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const bounds = { limit: 5, limit_reset: 'weekly', include_byok_in_limit: true, expires_at: expiresAt };
+    const { id: workspaceId } = (await manage('POST', '/workspaces', { name: 'Lab', slug: 'lab' })) as { id: string };
+    const parent = await makeKey({ ...bounds, workspace_id: workspaceId });
+    const shared = {
+      parent_hash: parent.hash,
+      workspace_id: workspaceId,
+      include_byok_in_limit: true,
+      expires_at: expiresAt,
+    };
     const absent = await makeChild(parent.secret);
     expect(await keyOf(absent.hash)).toMatchObject({ ...shared, limit: 5, limit_reset: 'weekly' });
     const above = await makeChild(parent.secret, { limit: 6, expires_at: '2999-01-01T00:00:00Z' });
@@ -118,11 +123,11 @@ describeStores('keys made with a key', ({ freshUrl }) => {
   }, 120_000);
 
   test('count against its rates, and no name that an application chooses gives them others', async () => {
-    const rate_limits = {
+    const rateLimits = {
       per_key: { requests_per_minute: 3 },
       keys: { trusted: { requests_per_minute: 'unlimited' } },
     };
-    const { one, makeKey, makeChild, chat } = await setUp(JSON.stringify({ rate_limits }));
+    const { one, makeKey, makeChild, chat } = await setUp(JSON.stringify({ rate_limits: rateLimits }));
     const parent = await makeKey();
     const children = [await makeChild(parent.secret, { key_label: 'trusted' }), await makeChild(parent.secret)];
     const statuses: number[] = [];
@@ -161,12 +166,12 @@ describeStores('keys made with a key', ({ freshUrl }) => {
       return async () => (await ask(one, one.management_key, 'GET', path)).status;
     };
     // The stranger first: where the others are there, it would be as well.
-    const content_of_stranger = await say(stranger);
+    const contentOfStranger = await say(stranger);
     const contents = await Promise.all(family.map(say));
     for (const content of contents) await expect.poll(content, { timeout: 10_000 }).toBe(200);
-    expect(await content_of_stranger()).toBe(404);
+    expect(await contentOfStranger()).toBe(404);
     await sleep(5 * limits.logged_gather_ms);
-    expect(await content_of_stranger()).toBe(404);
+    expect(await contentOfStranger()).toBe(404);
   }, 120_000);
 
   test('pay with the provider credentials that an ancestor of theirs may use, and not with those of another key', async () => {
@@ -194,9 +199,9 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     const { secret } = await makeKey();
     const waiting = await code(secret);
     expect(waiting.status).toBe(200);
-    const config_file = join(one.data_dir, 'other.yaml');
-    writeFileSync(config_file, 'auth: { codes_by_api_key: off }');
-    const reloaded = one.gateway.replace(loadConfig({}, { config_file }));
+    const configFile = join(one.data_dir, 'other.yaml');
+    writeFileSync(configFile, 'auth: { codes_by_api_key: off }');
+    const reloaded = one.gateway.replace(loadConfig({}, { config_file: configFile }));
     expect(reloaded).toMatchObject({ settings: ['codes_by_api_key'], needs_restart: [] });
     expect(await code(secret)).toMatchObject({ status: 403, body: { error: { code: 403 } } });
     expect(await exchange(waiting)).toMatchObject({ status: 403 });

@@ -46,14 +46,14 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
   test('answers on 127.0.0.1 and on ::1, and so does the listener of its metrics', async () => {
     const metrics = createServer().listen(0, '127.0.0.1');
     await once(metrics, 'listening');
-    const { port: metrics_port } = metrics.address() as { port: number };
+    const { port: metricsPort } = metrics.address() as { port: number };
     metrics.close();
     await once(metrics, 'close');
-    await start({}, { metrics: { host: 'localhost', port: metrics_port } });
+    await start({}, { metrics: { host: 'localhost', port: metricsPort } });
     for (const host of ADDRESSES) {
       expect((await fetch(`${urlOf(host)}/health/live`)).status).toBe(200);
       const url = new URL(urlOf(host));
-      url.port = String(metrics_port);
+      url.port = String(metricsPort);
       expect((await fetch(new URL('/metrics', url))).status).toBe(200);
     }
   });

@@ -37,11 +37,11 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => {
     upstream.listen(0, '127.0.0.1', resolve);
   });
-  const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  const baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
   gateway = await startLoggingGateway({
     environment: { GATEWAY_SANDBOX: 'on' },
     yaml: JSON.stringify({
-      providers: { odd: { name: 'Odd', dialect: 'openai-chat', base_url } },
+      providers: { odd: { name: 'Odd', dialect: 'openai-chat', base_url: baseUrl } },
       models: {
         'test/odd': { endpoints: [{ provider: 'odd', upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }] },
       },

@@ -25,8 +25,10 @@ describe('what a wire would rewrite value by value is bounded', () => {
     expect(refused(() => checkDefinitions(tools(values(definitions_values_max - 100))))).toBeUndefined();
     expect(refused(() => checkDefinitions(tools(values(definitions_values_max))))).toMatch(/more than 100000 values/);
     expect(refused(() => checkDefinitions(tools('a'.repeat(definitions_chars_max))))).toMatch(/8388608 characters/);
-    const response_format = { schema: values(definitions_values_max) };
-    expect(refused(() => checkDefinitions({ messages: [], response_format } as never))).toMatch(/tools and the schema/);
+    const responseFormat = { schema: values(definitions_values_max) };
+    expect(refused(() => checkDefinitions({ messages: [], response_format: responseFormat } as never))).toMatch(
+      /tools and the schema/,
+    );
   });
 
   test('parts of all messages, those of results of tools among them', () => {

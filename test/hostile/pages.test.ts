@@ -56,8 +56,8 @@ describe('a form acts only if it comes from this site', () => {
 
   test('an approval without the token of its session is refused', async () => {
     const fields = { callback_url: 'https://app.example/cb', decision: 'approve' };
-    for (const form_token of ['', 'x', 'a'.repeat(43)]) {
-      const answer = await post('/auth', { ...fields, form_token }, `${SAME_SITE}Cookie: ${cookie}\r\n`);
+    for (const formToken of ['', 'x', 'a'.repeat(43)]) {
+      const answer = await post('/auth', { ...fields, form_token: formToken }, `${SAME_SITE}Cookie: ${cookie}\r\n`);
       expect([answer?.status, answer?.headers['location']]).toEqual([403, undefined]);
     }
   });
@@ -83,10 +83,10 @@ describe('nobody is sent to an address that was not checked', () => {
     '/a/../..//evil.example',
     'javascript:alert(1)',
     '@evil.example',
-  ])('%j is no place to return to', async (return_to) => {
-    const answer = await post('/sign-in', { management_key: gateway.management_key, return_to });
+  ])('%j is no place to return to', async (returnTo) => {
+    const answer = await post('/sign-in', { management_key: gateway.management_key, return_to: returnTo });
     expect([answer?.status, answer?.headers['location']]).toEqual([303, '/sign-in']);
-    const page = await get(`/sign-in?${new URLSearchParams({ return_to })}`);
+    const page = await get(`/sign-in?${new URLSearchParams({ return_to: returnTo })}`);
     expect(page?.body).not.toContain('evil.example');
   });
 
@@ -98,8 +98,8 @@ describe('nobody is sent to an address that was not checked', () => {
     expect(answer?.headers['location']).toBe('/%0d%0aSet-Cookie:x=1');
     const fields = { callback_url: 'https://app.example/cb', state: 'x\r\nSet-Cookie: y=1', decision: 'deny' };
     const page = await get(`/auth?${new URLSearchParams(fields)}`, `Cookie: ${cookie}\r\n`);
-    const [, form_token = ''] = /name="form_token" value="([^"]+)"/.exec(page?.body ?? '') ?? [];
-    const sent = await post('/auth', { ...fields, form_token }, `${SAME_SITE}Cookie: ${cookie}\r\n`);
+    const [, formToken = ''] = /name="form_token" value="([^"]+)"/.exec(page?.body ?? '') ?? [];
+    const sent = await post('/auth', { ...fields, form_token: formToken }, `${SAME_SITE}Cookie: ${cookie}\r\n`);
     expect(sent?.headers['location']).toMatch(/^https:\/\/app\.example\/cb\?[\x21-\x7e]+$/);
     expect(sent?.headers['set-cookie']).toBeUndefined();
   });
@@ -112,8 +112,8 @@ describe('nobody is sent to an address that was not checked', () => {
     'https://app.example\\@evil.example/',
     'https://app.example;script-src x/cb',
     '//app.example/cb',
-  ])('%j is no callback, and changes no policy of the page', async (callback_url) => {
-    const page = await get(`/auth?${new URLSearchParams({ callback_url })}`, `Cookie: ${cookie}\r\n`);
+  ])('%j is no callback, and changes no policy of the page', async (callbackUrl) => {
+    const page = await get(`/auth?${new URLSearchParams({ callback_url: callbackUrl })}`, `Cookie: ${cookie}\r\n`);
     expect(page?.status).toBe(400);
     expect(page?.headers['content-security-policy']).toMatch(/form-action 'self'; frame-ancestors 'none'/);
   });

@@ -45,9 +45,9 @@ interface TriedRequest {
 
 /** A request as bytes; its id comes back with its answer. */
 function bytesOf({ method, path, credential, more = '' }: TriedRequest, id: string): string {
-  const has_body = !['GET', 'HEAD', 'DELETE'].includes(method);
-  const body = has_body ? JSON.stringify(BODIES[path] ?? {}) : '';
-  const content = has_body ? `content-type: application/json\r\ncontent-length: ${body.length}\r\n` : '';
+  const hasBody = !['GET', 'HEAD', 'DELETE'].includes(method);
+  const body = hasBody ? JSON.stringify(BODIES[path] ?? {}) : '';
+  const content = hasBody ? `content-type: application/json\r\ncontent-length: ${body.length}\r\n` : '';
   const authorization = credential === undefined ? '' : `authorization: Bearer ${credential}\r\n`;
   return `${method} ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${authorization}${content}${more}\r\n${body}`;
 }
@@ -80,7 +80,7 @@ const credentials = () => [gateway.key, gateway.management_key, 'unknown', undef
 
 test('on every route, a client that sends a hundred requests at once and reads nothing has one answered at a time, or is cut off', async () => {
   const wrong: string[] = [];
-  let cut_off = 0;
+  let cutOff = 0;
   for (const one of requests()) {
     const { client, server } = await watched.open();
     client.write(bytesOf({ ...one, credential: gateway.management_key }, 'r').repeat(100));
@@ -90,11 +90,11 @@ test('on every route, a client that sends a hundred requests at once and reads n
     if (under_way > 1 || unread_bytes > 1024 * 1024) {
       wrong.push(`${one.method} ${one.path}: ${under_way} under way, ${unread_bytes} bytes`);
     }
-    if (server.destroyed) cut_off += 1;
+    if (server.destroyed) cutOff += 1;
     client.destroy();
   }
   expect(wrong).toEqual([]);
-  expect(cut_off).toBeGreaterThan(50);
+  expect(cutOff).toBeGreaterThan(50);
 });
 
 test('on every route, a few pipelined requests are answered one after the other, in their order', async () => {
@@ -141,13 +141,13 @@ test('while a request is under way, nothing more is read than one read brings, a
   }
   client.write('GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
   await vi.waitFor(() => expect(server.bytesRead).toBeGreaterThan(8_000), WAIT);
-  let read_max = 0;
+  let readMax = 0;
   while (watched.costOf(server).under_way === 0 && watched.costOf(server).parsed > 0) {
-    read_max = Math.max(read_max, server.bytesRead);
+    readMax = Math.max(readMax, server.bytesRead);
     await new Promise(setImmediate);
   }
   // A read brings 64 KiB; one more may have begun before the first waiting request was known.
-  expect(read_max).toBeLessThan(4 * 64 * 1024);
+  expect(readMax).toBeLessThan(4 * 64 * 1024);
   const ids = [...(await text(client)).matchAll(/^x-request-id: r-(\d+)\r$/gim)].map(([, id]) => Number(id));
   expect(ids).toEqual(Array.from({ length: count }, (_, index) => index));
   expect(watched.worstOf(server).parsed).toBeLessThanOrEqual(limits.pipelined_requests_max + 1);

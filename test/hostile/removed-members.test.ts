@@ -39,26 +39,26 @@ describeStores('a member who was removed', ({ freshUrl }) => {
 
   test('has no key on any node, nor a key made with one, nor a code that waits', async () => {
     const { add, makeKey, makeChild, both, code, exchange, manage, other } = await setUp();
-    const creator_user_id = await add('ada');
-    const parent = await makeKey({ creator_user_id });
+    const creatorUserId = await add('ada');
+    const parent = await makeKey({ creator_user_id: creatorUserId });
     const child = await makeChild((await makeChild(parent.secret)).secret);
     const secrets = [parent.secret, child.secret];
     const all = async () => (await Promise.all(secrets.map(both))).flat();
     expect(await all()).toEqual([200, 200, 200, 200]);
     const waiting = await code(child.secret);
-    await manage('DELETE', `/organization/members/${creator_user_id}`);
+    await manage('DELETE', `/organization/members/${creatorUserId}`);
     expect(await all()).toEqual([401, 401, 401, 401]);
     expect((await exchange(waiting, other)).status).toBe(403);
   }, 120_000);
 
   test('gets no key by a race of codes and exchanges with the removal', async () => {
     const { add, makeKey, code, exchange, manage, one, other, chat } = await setUp();
-    const creator_user_id = await add('ada');
-    const parent = await makeKey({ creator_user_id });
+    const creatorUserId = await add('ada');
+    const parent = await makeKey({ creator_user_id: creatorUserId });
     const made: string[] = [];
-    let is_removed = false;
+    let isRemoved = false;
     const attack = async (gateway: typeof one) => {
-      while (!is_removed) {
+      while (!isRemoved) {
         const answer = await code(parent.secret, {}, gateway);
         if (answer.status !== 200) continue;
         const { status, secret } = await exchange(answer, gateway);
@@ -67,8 +67,8 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     };
     const attackers = [attack(one), attack(other)];
     await expect.poll(() => made.length, { timeout: 20_000 }).toBeGreaterThan(1);
-    await manage('DELETE', `/organization/members/${creator_user_id}`);
-    is_removed = true;
+    await manage('DELETE', `/organization/members/${creatorUserId}`);
+    isRemoved = true;
     await Promise.all(attackers);
     for (const secret of [parent.secret, ...made]) {
       expect([(await chat(one, secret)).status, (await chat(other, secret)).status]).toEqual([401, 401]);

@@ -151,8 +151,8 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
     test.each(shapes)('a body of too many %s is a 400 that names the rule', async (rule, body) => {
       const { status, text } = await send(operation, body);
       // Who needs no key may send little.
-      const is_long = operation.path.endsWith('/auth/keys') && body.length > limits.form_bytes_max;
-      const expected = is_long ? [413, 'Request payload too large'] : [400, expect.stringContaining(rule)];
+      const isLong = operation.path.endsWith('/auth/keys') && body.length > limits.form_bytes_max;
+      const expected = isLong ? [413, 'Request payload too large'] : [400, expect.stringContaining(rule)];
       expect([status, JSON.parse(text).error.message]).toEqual(expected);
     });
 

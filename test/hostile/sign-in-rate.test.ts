@@ -19,9 +19,9 @@ async function attempt(path: string, forwarded: string): Promise<number> {
   return answer.status;
 }
 
-async function exhaust(path: string, per_minute: number, forwarded: (nth: number) => string): Promise<number[]> {
+async function exhaust(path: string, perMinute: number, forwarded: (nth: number) => string): Promise<number[]> {
   const statuses: number[] = [];
-  for (let nth = 0; nth < per_minute; nth += 1) statuses.push(await attempt(path, forwarded(nth)));
+  for (let nth = 0; nth < perMinute; nth += 1) statuses.push(await attempt(path, forwarded(nth)));
   return statuses;
 }
 
@@ -32,21 +32,21 @@ const routes = [
 
 test.each(routes)(
   'behind a configured proxy one client that tries too often at %s locks out itself alone',
-  async (path, per_minute) => {
+  async (path, perMinute) => {
     gateway = await startGateway({ yaml: 'http: { trusted_proxies: [127.0.0.1] }', clock });
-    expect(await exhaust(path, per_minute, () => '198.51.100.1')).not.toContain(429);
+    expect(await exhaust(path, perMinute, () => '198.51.100.1')).not.toContain(429);
     expect(await attempt(path, '198.51.100.1')).toBe(429);
     // What a client writes in front of its own address has no effect.
     expect(await attempt(path, '203.0.113.9, 198.51.100.1')).toBe(429);
     expect(await attempt(path, '198.51.100.2')).not.toBe(429);
     // One customer of IPv6 has a whole /64.
-    await exhaust(path, per_minute, (nth) => `2001:db8::${nth + 1}`);
+    await exhaust(path, perMinute, (nth) => `2001:db8::${nth + 1}`);
     expect(await attempt(path, '2001:db8::ffff')).toBe(429);
   },
 );
 
-test.each(routes)('nobody but a configured proxy says where an attempt at %s comes from', async (path, per_minute) => {
+test.each(routes)('nobody but a configured proxy says where an attempt at %s comes from', async (path, perMinute) => {
   gateway = await startGateway({ yaml: 'http: { trusted_proxies: [10.0.0.0/8] }', clock });
-  expect(await exhaust(path, per_minute, (nth) => `198.51.100.${nth}`)).not.toContain(429);
+  expect(await exhaust(path, perMinute, (nth) => `198.51.100.${nth}`)).not.toContain(429);
   expect(await attempt(path, '203.0.113.1')).toBe(429);
 });

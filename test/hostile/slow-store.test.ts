@@ -17,8 +17,8 @@ describeStores('a store that is slow by the clock', ({ engine, freshUrl }) => {
     const url = (await freshUrl()) ?? '';
     const way = await breakingWay(url);
     cleanups.push(() => way.stop());
-    let ahead_ms = 0;
-    const clock = { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms };
+    let aheadMs = 0;
+    const clock = { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs };
     const yaml = 'rate_limits: { per_key: { requests_per_minute: 100000 } }';
     const gateway = await startGateway({ yaml, clock, environment: { DATABASE_URL: way.url(url), ...SECRET } });
     cleanups.push(() => gateway.stop());
@@ -26,7 +26,7 @@ describeStores('a store that is slow by the clock', ({ engine, freshUrl }) => {
     cleanups.push(() => other.stop());
     const answersTake = (ms: number) => {
       way.onAnswer(() => {
-        ahead_ms += ms;
+        aheadMs += ms;
       });
     };
     return { gateway, other, answersTake };

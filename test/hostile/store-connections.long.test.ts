@@ -92,10 +92,10 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
   }
 
   /** Every key is new to every node, so that each of its calls reads the store; some at a time. */
-  async function load(gateways: readonly TestGateway[], keys_count = 60): Promise<Record<number, number>> {
+  async function load(gateways: readonly TestGateway[], keysCount = 60): Promise<Record<number, number>> {
     const [first] = gateways;
     const keys: string[] = [];
-    while (keys.length < keys_count && first) keys.push((await makeKey(first, { limit: 1 })).key);
+    while (keys.length < keysCount && first) keys.push((await makeKey(first, { limit: 1 })).key);
     const calls = keys.flatMap((key) => gateways.map((gateway) => ({ key, gateway })));
     const statuses: number[] = [];
     const client = async () => {
@@ -163,9 +163,9 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
         writeFileSync(file, lines.join('\n'));
         // Gateways in this process let nobody else read what it makes.
         chmodSync(file, 0o644);
-        const is_root = process.getuid?.() === 0;
+        const isRoot = process.getuid?.() === 0;
         const command = [PGBOUNCER ?? '', '-q', file];
-        const [program = '', ...args] = is_root
+        const [program = '', ...args] = isRoot
           ? ['setpriv', '--reuid=postgres', '--clear-groups', ...command]
           : command;
         const child = spawn(program, args, { cwd: own.folder, stdio: 'ignore' });

@@ -29,8 +29,8 @@ async function makeKey(gateway: TestGateway, body: object = {}): Promise<{ key: 
   return { key, hash: data.hash };
 }
 
-async function chat(gateway: TestGateway, key = gateway.key, max_tokens = 20) {
-  const body = { model: 'sandbox/echo', max_tokens, messages: [{ role: 'user', content: 'hello there' }] };
+async function chat(gateway: TestGateway, key = gateway.key, maxTokens = 20) {
+  const body = { model: 'sandbox/echo', max_tokens: maxTokens, messages: [{ role: 'user', content: 'hello there' }] };
   const answer = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
   await answer.text();
   const { headers, status } = answer;

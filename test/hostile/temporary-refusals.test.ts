@@ -50,8 +50,8 @@ async function requiredOf(request: (typeof REQUESTS)[number]): Promise<number> {
 }
 
 test.each(REQUESTS)('%s %j: a limit that never pays for it is final, with a window and without', async (path, body) => {
-  for (const limit_reset of [null, 'daily']) {
-    const answer = await ask(await keyWith({ limit: 0, limit_reset }), [path, body]);
+  for (const limitReset of [null, 'daily']) {
+    const answer = await ask(await keyWith({ limit: 0, limit_reset: limitReset }), [path, body]);
     expect(answer).toMatchObject({ status: 402, should_retry: null, retry_after_s: Number.NaN });
   }
 });

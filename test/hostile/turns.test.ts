@@ -29,14 +29,14 @@ import type { JsonValue } from '../../src/schemas/json.ts';
 /** Turns of the loop that pass until something has come. */
 async function turnsOf<T>(work: Promise<T>): Promise<{ value: T; turns: number }> {
   let turns = 0;
-  let is_over = false;
+  let isOver = false;
   const count = () => {
     turns += 1;
-    if (!is_over) setImmediate(count);
+    if (!isOver) setImmediate(count);
   };
   setImmediate(count);
   const value = await work.finally(() => {
-    is_over = true;
+    isOver = true;
   });
   return { value, turns };
 }

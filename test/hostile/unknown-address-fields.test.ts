@@ -23,20 +23,20 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => {
     upstream.listen(0, '127.0.0.1', resolve);
   });
-  const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  const baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
   const model = (provider: string) => ({
     context_length: 1_000_000,
     input_modalities: ['text', 'image', 'file'],
     endpoints: [{ provider, upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }],
   });
-  const provider = { dialect: 'openai-chat', base_url };
+  const provider = { dialect: 'openai-chat', base_url: baseUrl };
   gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
         'openai-chat': provider,
         open: { ...provider, quirks: { inline_media: false } },
-        vllm: { base_url },
+        vllm: { base_url: baseUrl },
       },
       models: { 'test/openai-chat': model('openai-chat'), 'test/openai-chat-open': model('open') },
     }),

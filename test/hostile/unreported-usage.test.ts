@@ -18,11 +18,11 @@ const STORY = ' one river house stone';
 const words = (count: number) => STORY.repeat(count / 4);
 
 /** A whole answer of the chat wire, with the usage that its provider reports, or without. */
-function whole(content: string, completion_tokens?: number): Step[] {
+function whole(content: string, completionTokens?: number): Step[] {
   const usage =
-    completion_tokens === undefined
+    completionTokens === undefined
       ? {}
-      : { usage: { prompt_tokens: 10, completion_tokens, total_tokens: 10 + completion_tokens } };
+      : { usage: { prompt_tokens: 10, completion_tokens: completionTokens, total_tokens: 10 + completionTokens } };
   const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }];
   return [responseHead(200, 'application/json'), JSON.stringify({ id: 'up-1', choices, ...usage }), 'END'];
 }

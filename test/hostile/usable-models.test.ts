@@ -24,14 +24,14 @@ async function callsOf(file: string, name: string): Promise<number> {
 }
 
 test('many who ask at once for what one key may use share the work', async () => {
-  const request_count = 60;
+  const requestCount = 60;
   const one = async () => (await gateway.call('GET', '/models/user')).text();
   await one();
   await callsOf('/usable-models.ts', 'usable');
   const whole = await one();
   const models = await callsOf('/usable-models.ts', 'usable');
   expect(models).toBeGreaterThan(10);
-  const answers = await Promise.all(Array.from({ length: request_count }, one));
+  const answers = await Promise.all(Array.from({ length: requestCount }, one));
   expect(new Set([whole, ...answers]).size).toBe(1);
-  expect(await callsOf('/usable-models.ts', 'usable')).toBeLessThan((models * request_count) / 3);
+  expect(await callsOf('/usable-models.ts', 'usable')).toBeLessThan((models * requestCount) / 3);
 });

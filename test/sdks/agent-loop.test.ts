@@ -39,7 +39,7 @@ beforeAll(async () => {
   );
   const models = Object.fromEntries(
     wires.flatMap(([provider, { prefix }]) =>
-      Object.entries({ '': 'tools', [SLOW]: 'tools;chunk_delay_ms=10' }).map(([end, upstream_model]) => [
+      Object.entries({ '': 'tools', [SLOW]: 'tools;chunk_delay_ms=10' }).map(([end, upstreamModel]) => [
         `agent/${provider}${end}`,
         {
           input_modalities: ['text', 'image', 'file'],
@@ -47,7 +47,7 @@ beforeAll(async () => {
           endpoints: [
             {
               provider,
-              upstream_model: prefix + upstream_model,
+              upstream_model: prefix + upstreamModel,
               max_completion_tokens: 32_000,
               pricing: { prompt: 1, completion: 4, input_cache_read: 0.1, input_cache_write: 1.25 },
             },
@@ -86,7 +86,7 @@ interface Call {
   id: string;
   name: string;
 }
-const saidOf = (at: number) => (at === FAILED ? 'File not found' : `Result ${at}`);
+const resultTextOf = (at: number) => (at === FAILED ? 'File not found' : `Result ${at}`);
 
 /** An agent in one client API: it holds the conversation in that API's own form. */
 interface Agent {
@@ -130,8 +130,8 @@ async function readAndLeave(path: string, body: object): Promise<string> {
   return response.headers.get('x-generation-id')!;
 }
 
-const chatAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const chatAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
   const cached = (text: string) => [{ type: 'text', text, cache_control: CACHED }];
   const messages: object[] = [
@@ -189,7 +189,7 @@ const chatAgent: MakeAgent = (first_model) => {
         ...calls.map(({ id }, at) => ({
           role: 'tool',
           tool_call_id: id,
-          content: at === SHOWN ? [{ type: 'text', text: saidOf(at) }, picture] : saidOf(at),
+          content: at === SHOWN ? [{ type: 'text', text: resultTextOf(at) }, picture] : resultTextOf(at),
         })),
       );
       return next();
@@ -209,8 +209,8 @@ const chatAgent: MakeAgent = (first_model) => {
   };
 };
 
-const responsesAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const responsesAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
   const cached = (text: string) => [{ type: 'input_text', text, prompt_cache_breakpoint: { mode: 'explicit' } }];
   const input: object[] = [
@@ -247,7 +247,7 @@ const responsesAgent: MakeAgent = (first_model) => {
         ...calls.map(({ id }, at) => ({
           type: 'function_call_output',
           call_id: id,
-          output: at === SHOWN ? [{ type: 'input_text', text: saidOf(at) }, picture] : saidOf(at),
+          output: at === SHOWN ? [{ type: 'input_text', text: resultTextOf(at) }, picture] : resultTextOf(at),
         })),
       );
       return next();
@@ -267,8 +267,8 @@ const responsesAgent: MakeAgent = (first_model) => {
   };
 };
 
-const messagesAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const messagesAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new Anthropic({ apiKey: gateway.key, baseURL: gateway.base_url.replace(/\/v1$/, ''), maxRetries: 0 });
   const messages: { role: 'user' | 'assistant'; content: string | object[] }[] = [];
   const first = { type: 'text', text: FILES.join('\n'), cache_control: CACHED };
@@ -305,7 +305,7 @@ const messagesAgent: MakeAgent = (first_model) => {
         content: calls.map(({ id }, at) => ({
           type: 'tool_result',
           tool_use_id: id,
-          content: at === SHOWN ? [{ type: 'text', text: saidOf(at) }, picture] : saidOf(at),
+          content: at === SHOWN ? [{ type: 'text', text: resultTextOf(at) }, picture] : resultTextOf(at),
           ...(at === FAILED ? { is_error: true } : {}),
         })),
       });
@@ -329,7 +329,7 @@ const messagesAgent: MakeAgent = (first_model) => {
 const agents = { chat: chatAgent, Responses: responsesAgent, Messages: messagesAgent } as const;
 
 /** What an upstream was told, by its own wire's words. */
-interface Told {
+interface ReceivedTurn {
   /** The conversation, turn by turn or item by item. */
   turns: JsonObject[];
   tools: string[];
@@ -344,7 +344,7 @@ interface Told {
 
 const count = (value: JsonValue | undefined, what: RegExp) => (JSON.stringify(value ?? null).match(what) ?? []).length;
 
-const tellers: Record<WireName, (body: JsonObject) => Told> = {
+const tellers: Record<WireName, (body: JsonObject) => ReceivedTurn> = {
   anthropic(body) {
     const turns = array(body['messages']).map(object);
     const blocks = turns.flatMap(({ content }) => (typeof content === 'string' ? [] : array(content).map(object)));
@@ -420,7 +420,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     expect(calls.map(({ name }) => name)).toEqual(TOOLS.map(({ name }) => name));
     expect(new Set(calls.map(({ id }) => id)).size).toBe(TOOL_COUNT);
     expect(await agent.answer(calls)).toEqual([]);
-    expect(agent.text()).toContain(`${saidOf(0)}; ${saidOf(FAILED)}; ${saidOf(SHOWN)}`);
+    expect(agent.text()).toContain(`${resultTextOf(0)}; ${resultTextOf(FAILED)}; ${resultTextOf(SHOWN)}`);
 
     const before = await usedUsd();
     const left = await generation(await agent.leave(LONG));
@@ -435,13 +435,19 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     const known = new Set(calls.map(({ id }) => id));
     expect(more.filter(({ id }) => known.has(id))).toEqual([]);
     expect(await agent.answer(more)).toEqual([]);
-    expect(agent.text()).toContain(saidOf(TOOL_COUNT - 1));
+    expect(agent.text()).toContain(resultTextOf(TOOL_COUNT - 1));
 
     // Nothing was refused, nothing asked twice.
     const passed = proxy.passed.slice(start);
     expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(passed.map((one) => one.left)).toEqual([false, false, true, false, false]);
-    const [first, second, third, fourth, fifth] = tell() as [Told, Told, Told, Told, Told];
+    const [first, second, third, fourth, fifth] = tell() as [
+      ReceivedTurn,
+      ReceivedTurn,
+      ReceivedTurn,
+      ReceivedTurn,
+      ReceivedTurn,
+    ];
     for (const told of [first, second, fourth, fifth]) expect(told.tools).toEqual(TOOLS.map(({ name }) => name));
     // All that went before is told in the same words: prompts stay cached.
     for (const [earlier, later] of [
@@ -453,7 +459,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
       expect(later.turns.slice(0, earlier.turns.length)).toEqual(earlier.turns);
     }
     expect(second.results).toHaveLength(TOOL_COUNT);
-    for (const [at, result] of fifth.results.slice(TOOL_COUNT).entries()) expect(result).toContain(saidOf(at));
+    for (const [at, result] of fifth.results.slice(TOOL_COUNT).entries()) expect(result).toContain(resultTextOf(at));
     expect(second.pictures).toBe(1);
     if (api === 'Messages' && wire !== 'responses') expect(second.errors).toBe(1);
     if (wire !== 'gemini') expect(first.cached).toBe(2);
@@ -483,7 +489,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     const last = await agent.ask('And the rest.');
     agent.use('agent/responses');
     expect(await agent.answer(last)).toEqual([]);
-    expect(agent.text()).toContain(saidOf(TOOL_COUNT - 1));
+    expect(agent.text()).toContain(resultTextOf(TOOL_COUNT - 1));
 
     // The sandbox refuses what was signed elsewhere: then it would have been asked twice.
     const passed = proxy.passed.slice(start);
@@ -513,11 +519,11 @@ test('a turn goes on in the chat API with what the Messages API showed of it', a
   const { content } = await ask('/messages', { messages: [question], thinking });
   const [thought, text] = array(content).map(object) as [JsonObject, JsonObject];
   expect(thought['signature']).toMatch(/^gw1\./);
-  const reasoning_details = [
+  const reasoningDetails = [
     { type: 'reasoning.text', text: thought['thinking'], signature: thought['signature'], format: null },
     { type: 'reasoning.encrypted', data: 'gw1.of.another', format: 'anthropic-claude-v1' },
   ];
-  const turn = { role: 'assistant', content: text['text'], reasoning_details };
+  const turn = { role: 'assistant', content: text['text'], reasoning_details: reasoningDetails };
   await ask('/chat/completions', { messages: [question, turn, question] });
   const [, next] = proxy.passed.slice(start).map(({ body }) => tellers.responses(body));
   expect(next?.state).toEqual([expect.stringMatching(/^gAAAA/)]);

@@ -19,12 +19,12 @@ import { modelOf, type SdkGateway, wireFacts } from './sdk-gateway.ts';
 /** One provider package at the gateway. */
 export interface AiClient {
   model(name: string): LanguageModel;
-  /** What this package needs to be told in each call. */
+  /** Options that this package needs in each call. */
   always: CallSettings;
   /** What asks for reasoning. */
   reasoning: CallSettings;
   /** Whether the package shows the text of reasoning over this wire. */
-  shows_reasoning(wire: Wire): boolean;
+  showsReasoning(wire: Wire): boolean;
   /** Whether it tells an error after the start of a stream as one; else the finish reason alone says that it failed. */
   shows_late_errors: boolean;
   /** Whether it can send files that are no images. */
@@ -56,9 +56,9 @@ export const tools = {
 };
 
 const warnings: unknown[] = [];
-globalThis.AI_SDK_LOG_WARNINGS = (told) => void warnings.push(...told.warnings);
+globalThis.AI_SDK_LOG_WARNINGS = (event) => void warnings.push(...event.warnings);
 
-/** What the SDK warned of since it was last asked. */
+/** The warnings of the SDK since the last call. */
 export function takeWarnings(): unknown[] {
   return warnings.splice(0);
 }
@@ -75,7 +75,7 @@ export async function partsOf<TOOLS extends ToolSet>(
   return parts;
 }
 
-/** The parts of an answer in their order, each kind told once for a run of it; a package's own parts (`custom`) apart. */
+/** The kinds of parts of an answer in order, without repetitions; a package's own parts (`custom`) are left out. */
 function outline(parts: readonly { type: string }[]): string[] {
   const types = parts.map(({ type }) => type).filter((type) => type !== 'custom');
   return types.filter((type, i) => type !== types[i - 1]);
@@ -100,10 +100,10 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
   const thinking = (slug: string) => ({ ...call(slug), ...client().reasoning });
   const quiet = { onError: () => undefined };
-  const counts_reasoning = !wireFacts.reasoning_uncounted.has(dialect);
-  const thinks_unasked = wireFacts.thinks_unasked.has(dialect);
+  const countsReasoning = !wireFacts.reasoning_uncounted.has(dialect);
+  const reasonsByDefault = wireFacts.thinks_unasked.has(dialect);
   // https://docs.cohere.com/reference/chat: images, and documents of another kind.
-  const takes_files = dialect !== 'cohere-chat';
+  const takesFiles = dialect !== 'cohere-chat';
 
   test('a whole answer has text, finish reason and a usage that adds up', async () => {
     const { text, finishReason, usage, finalStep } = await generateText(call('echo'));
@@ -119,8 +119,8 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     const whole = await generateText(call('echo'));
     const result = streamText({ ...call('echo'), ...quiet });
     const parts = await partsOf(result.stream);
-    const told = thinks_unasked ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
-    expect(outline(told)).toEqual([
+    const shown = reasonsByDefault ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
+    expect(outline(shown)).toEqual([
       'start',
       'start-step',
       'text-start',
@@ -149,10 +149,10 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
 
   test('a loop of tools runs to its answer, whole and streamed', async () => {
-    const asked = { ...call('tools'), tools, stopWhen: stepCountIs(4) };
-    const whole = await generateText(asked);
+    const options = { ...call('tools'), tools, stopWhen: stepCountIs(4) };
+    const whole = await generateText(options);
     expectLoop(whole.steps, whole.text);
-    const streamed = streamText({ ...asked, ...quiet });
+    const streamed = streamText({ ...options, ...quiet });
     const parts = await partsOf(streamed.stream);
     expectLoop(await streamed.steps, await streamed.text);
     const started = parts.flatMap((part) => (part.type === 'tool-input-start' ? part.id : []));
@@ -163,17 +163,17 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
 
   test('a loop that thinks keeps its reasoning over the steps, whole and streamed', async () => {
-    const asked = { ...thinking('tools'), tools, stopWhen: stepCountIs(4) };
-    const whole = await generateText(asked);
-    const streamed = streamText({ ...asked, ...quiet });
+    const options = { ...thinking('tools'), tools, stopWhen: stepCountIs(4) };
+    const whole = await generateText(options);
+    const streamed = streamText({ ...options, ...quiet });
     await partsOf(streamed.stream);
     for (const { steps, text } of [whole, { steps: await streamed.steps, text: await streamed.text }]) {
       expectLoop(steps, text);
-      if (client().shows_reasoning(dialect)) {
+      if (client().showsReasoning(dialect)) {
         for (const { reasoningText } of steps) expect(reasoningText).toContain('The user says 4 tokens.');
       }
       const { reasoningTokens } = steps[0]!.usage.outputTokenDetails;
-      if (counts_reasoning) expect(reasoningTokens).toBeGreaterThan(0);
+      if (countsReasoning) expect(reasoningTokens).toBeGreaterThan(0);
     }
     expect(takeWarnings()).toEqual([]);
   });
@@ -207,7 +207,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
       { type: 'text' as const, text: 'What is this?' },
       image,
       image,
-      ...(client().sends_files && takes_files ? [file] : []),
+      ...(client().sends_files && takesFiles ? [file] : []),
     ];
     const { text } = await generateText({ ...rest, messages: [{ role: 'user', content }] });
     expect(text).toMatch(/^\[2 images(?:, 1 file)?\] What is this\?$/);

@@ -64,9 +64,9 @@ test('a client made from openapi.json can call every operation, and every answer
       });
       check(operation, answer);
       called.add(operation.operationId);
-      const said = `${operation.operationId}: ${JSON.stringify(answer.data)}`;
-      if (refusal === undefined) expect(answer.status, said).toBeLessThan(400);
-      else expect(answer.status, said).toBe(refusal);
+      const context = `${operation.operationId}: ${JSON.stringify(answer.data)}`;
+      if (refusal === undefined) expect(answer.status, context).toBeLessThan(400);
+      else expect(answer.status, context).toBe(refusal);
       return answer.data as { data: Body } & Body;
     };
     const managed = (...args: Arguments) => call(gateway.management_key, ...args);
@@ -75,18 +75,18 @@ test('a client made from openapi.json can call every operation, and every answer
     const v1 = '/api/v1';
 
     // What ordinary keys do.
-    const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+    const chatBody = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
     await managed('patch', `${v1}/workspaces/{id}`, { id: 'default' }, { is_observability_io_logging_enabled: true });
-    const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
-    await ordinary('post', `${v1}/route/explain`, null, asked);
+    const completion = await ordinary('post', `${v1}/chat/completions`, null, chatBody);
+    await ordinary('post', `${v1}/route/explain`, null, chatBody);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
     const kept = { model: 'sandbox/echo', input: 'hello', store: true };
-    const { id: response_id } = await ordinary('post', `${v1}/responses`, null, kept);
-    await ordinary('get', `${v1}/responses/{id}`, { id: String(response_id) });
-    await ordinary('get', `${v1}/responses/{id}/input_items`, { id: String(response_id) });
-    await ordinary('delete', `${v1}/responses/{id}`, { id: String(response_id) });
-    await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
-    await ordinary('post', `${v1}/messages/count_tokens`, null, asked);
+    const { id: responseId } = await ordinary('post', `${v1}/responses`, null, kept);
+    await ordinary('get', `${v1}/responses/{id}`, { id: String(responseId) });
+    await ordinary('get', `${v1}/responses/{id}/input_items`, { id: String(responseId) });
+    await ordinary('delete', `${v1}/responses/{id}`, { id: String(responseId) });
+    await ordinary('post', `${v1}/messages`, null, { ...chatBody, max_tokens: 16 });
+    await ordinary('post', `${v1}/messages/count_tokens`, null, chatBody);
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
     await ordinary('get', `${v1}/embeddings/models`);
     const data = readFileSync(new URL('../audio/speech.wav', import.meta.url), 'base64');
@@ -109,15 +109,15 @@ test('a client made from openapi.json can call every operation, and every answer
 
     // Workspaces and their members.
     const members = await managed('get', `${v1}/organization/members`);
-    const user_id = String((members.data as unknown as Body[])[0]?.['id']);
+    const userId = String((members.data as unknown as Body[])[0]?.['id']);
     const { data: workspace } = await managed('post', `${v1}/workspaces`, null, { name: 'Research', slug: 'research' });
     const id = String(workspace['id']);
     await managed('get', `${v1}/workspaces`, { limit: 10 });
     await managed('get', `${v1}/workspaces/{id}`, { id: 'research' });
     await managed('patch', `${v1}/workspaces/{id}`, { id }, { description: 'Models under test' });
-    await managed('post', `${v1}/workspaces/{id}/members/add`, { id }, { user_ids: [user_id] });
+    await managed('post', `${v1}/workspaces/{id}/members/add`, { id }, { user_ids: [userId] });
     await managed('get', `${v1}/workspaces/{id}/members`, { id });
-    await managed('post', `${v1}/workspaces/{id}/members/remove`, { id }, { user_ids: [user_id] });
+    await managed('post', `${v1}/workspaces/{id}/members/remove`, { id }, { user_ids: [userId] });
     await managed('put', `${v1}/workspaces/{id}/budgets/{interval}`, { id, interval: 'monthly' }, { limit_usd: 500 });
     await managed('get', `${v1}/workspaces/{id}/budgets/{interval}`, { id, interval: 'monthly' });
     await managed('get', `${v1}/workspaces/{id}/budgets`, { id });
@@ -141,7 +141,7 @@ test('a client made from openapi.json can call every operation, and every answer
     await managed('get', `${v1}/guardrails/{id}`, guard);
     await managed('patch', `${v1}/guardrails/{id}`, guard, { limit_usd: 10, reset_interval: 'daily' });
     await managed('post', `${v1}/guardrails/{id}/assignments/keys`, guard, { key_hashes: [hash] });
-    await managed('post', `${v1}/guardrails/{id}/assignments/members`, guard, { member_user_ids: [user_id] });
+    await managed('post', `${v1}/guardrails/{id}/assignments/members`, guard, { member_user_ids: [userId] });
     await managed('get', `${v1}/guardrails/{id}/assignments/keys`, guard);
     await managed('get', `${v1}/guardrails/{id}/assignments/members`, guard);
     await managed('post', `${v1}/guardrails/test`, null, {
@@ -151,7 +151,7 @@ test('a client made from openapi.json can call every operation, and every answer
     await managed('get', `${v1}/guardrails/assignments/keys`);
     await managed('get', `${v1}/guardrails/assignments/members`);
     await managed('post', `${v1}/guardrails/{id}/assignments/keys/remove`, guard, { key_hashes: [hash] });
-    await managed('post', `${v1}/guardrails/{id}/assignments/members/remove`, guard, { member_user_ids: [user_id] });
+    await managed('post', `${v1}/guardrails/{id}/assignments/members/remove`, guard, { member_user_ids: [userId] });
     await managed('delete', `${v1}/guardrails/{id}`, guard);
 
     // Credentials of one's own.
@@ -163,13 +163,17 @@ test('a client made from openapi.json can call every operation, and every answer
     await managed('delete', `${v1}/byok/{id}`, credential);
 
     // A key by authorization code.
-    const code_verifier = 'v'.repeat(43);
+    const codeVerifier = 'v'.repeat(43);
     const { data: code } = await ordinary('post', `${v1}/auth/keys/code`, null, {
       callback_url: 'https://app.example/callback',
-      code_challenge: createHash('sha256').update(code_verifier).digest('base64url'),
+      code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
       code_challenge_method: 'S256',
     });
-    await call('', 'post', `${v1}/auth/keys`, null, { code: code['id'], code_verifier, code_challenge_method: 'S256' });
+    await call('', 'post', `${v1}/auth/keys`, null, {
+      code: code['id'],
+      code_verifier: codeVerifier,
+      code_challenge_method: 'S256',
+    });
 
     // What was used, by whom it was changed, and the end of it all.
     await managed('get', `${v1}/credits`);
@@ -179,7 +183,7 @@ test('a client made from openapi.json can call every operation, and every answer
     await managed('delete', `${v1}/workspaces/{id}`, { id });
     // One node runs, and its one member is the last administrator: neither can go.
     await managed('post', `${v1}/ledger/release`, null, { node_id: 'no-such-node' }, 404);
-    await managed('delete', `${v1}/organization/members/{id}`, { id: user_id }, undefined, 400);
+    await managed('delete', `${v1}/organization/members/{id}`, { id: userId }, undefined, 400);
 
     expect(all.map(({ operation }) => operation.operationId).filter((name) => !called.has(name))).toEqual([]);
   } finally {

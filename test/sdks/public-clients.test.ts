@@ -79,10 +79,10 @@ describe('the routing of a call', () => {
 describe('keys', () => {
   test('a key says whom it is for and when it was last used; a secret of the caller is refused', async () => {
     const { key, hash } = await makeKey({ external: { user: 'customer 7' } });
-    const found = async () => (await manage('GET', `/keys/${hash}`)).body.data;
-    expect(await found()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
+    const readKey = async () => (await manage('GET', `/keys/${hash}`)).body.data;
+    expect(await readKey()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
     await ask('POST', '/chat/completions', hello, bearer(key));
-    const { created_at, last_used_at } = await found();
+    const { created_at, last_used_at } = await readKey();
     expect(Date.parse(last_used_at)).toBeGreaterThanOrEqual(Date.parse(created_at));
     const refused = await manage('POST', '/keys', { name: 'k', external: { user: 'u', api_key: 'x'.repeat(40) } });
     expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('api_key')]);
@@ -90,8 +90,8 @@ describe('keys', () => {
   });
 
   test('the effective budget is the one with the least left, of the workspace and the organization too; an application learns of its own alone', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
-    const { key } = await makeKey({ limit: 20, workspace_id });
+    const { id: workspaceId } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
+    const { key } = await makeKey({ limit: 20, workspace_id: workspaceId });
     const effective = async (secret: string) =>
       (await ask('GET', '/key', undefined, bearer(secret))).body.data as unknown as {
         budgets: { scope: string }[];
@@ -114,17 +114,17 @@ describe('keys', () => {
     expect((await effective(exchanged.key)).effective_budget).toMatchObject({ scope: 'key_limit', limit_usd: 9 });
   });
 
-  test('a key is told of its own limit and those of its guardrails, the tightest first to refuse, and of no budget of its workspace', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
+  test('a key sees its own limit and those of its guardrails, the tightest first to refuse, but no budget of its workspace', async () => {
+    const { id: workspaceId } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
-    const { key, hash } = await makeKey({ limit: 20, workspace_id });
-    const { id: guardrail_id } = await made('/guardrails', {
+    const { key, hash } = await makeKey({ limit: 20, workspace_id: workspaceId });
+    const { id: guardrailId } = await made('/guardrails', {
       name: 'g',
       limit_usd: 1,
       reset_interval: 'daily',
-      workspace_id,
+      workspace_id: workspaceId,
     });
-    await manage('POST', `/guardrails/${guardrail_id}/assignments/keys`, { key_hashes: [hash] });
+    await manage('POST', `/guardrails/${guardrailId}/assignments/keys`, { key_hashes: [hash] });
     await ask('POST', '/chat/completions', hello, bearer(key));
     const shown = (await ask('GET', '/key', undefined, bearer(key))).body.data as unknown as {
       usage: number;
@@ -143,7 +143,7 @@ describe('keys', () => {
       ['key_limit', 20, shown.usage],
     ]);
     expect(shown.budgets.map((one) => [one.budget_id !== null, one.guardrail_id])).toEqual([
-      [false, guardrail_id],
+      [false, guardrailId],
       [false, null],
     ]);
     expect(shown.effective_budget.scope).toBe('api_key');
@@ -152,14 +152,14 @@ describe('keys', () => {
   });
 
   test('a code is for the workspace of the key that makes it, or for one that a management key names', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
-    const asked = { callback_url: 'https://app.example/callback', workspace_id };
-    const refused = await ask('POST', '/auth/keys/code', asked);
+    const { id: workspaceId } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
+    const codeRequest = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
+    const refused = await ask('POST', '/auth/keys/code', codeRequest);
     expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('workspace_id')]);
-    const { body } = await manage('POST', '/auth/keys/code', asked);
+    const { body } = await manage('POST', '/auth/keys/code', codeRequest);
     const { body: exchanged } = await ask('POST', '/auth/keys', { code: body.data.id });
     const own = await ask('GET', '/key', undefined, bearer(exchanged.key));
-    expect(own.body.data).toMatchObject({ workspace_id });
+    expect(own.body.data).toMatchObject({ workspace_id: workspaceId });
   });
 });
 
@@ -221,8 +221,8 @@ describe('what a guardrail cannot hold is refused', () => {
 
   test('what restricts nothing is taken', async () => {
     const none = { enable_paid_model_training: true, enable_free_model_training: null, allowed_data_regions: null };
-    const content_filter_builtins = [{ slug: 'regex-prompt-injection', action: 'block', scan_scope: 'all_messages' }];
-    await made('/guardrails', { name: 'g', ...none, content_filter_builtins });
+    const contentFilterBuiltins = [{ slug: 'regex-prompt-injection', action: 'block', scan_scope: 'all_messages' }];
+    await made('/guardrails', { name: 'g', ...none, content_filter_builtins: contentFilterBuiltins });
     await made('/workspaces', { name: 'T', slug: 't', disabled_server_tools: [], include_byok_in_budgets: true });
     const refused = await manage('POST', '/workspaces', {
       name: 'U',

@@ -17,7 +17,7 @@ refuseWarnings();
 type Message = Anthropic.Beta.BetaMessageParam;
 type Params = Anthropic.Beta.MessageCreateParamsNonStreaming;
 
-const cache_control = { type: 'ephemeral' as const };
+const cacheControl = { type: 'ephemeral' as const };
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const tools = Array.from({ length: 30 }, (_, i) => ({
@@ -30,7 +30,7 @@ const tools = Array.from({ length: 30 }, (_, i) => ({
     additionalProperties: false,
     $schema: 'http://json-schema.org/draft-07/schema#',
   },
-  ...(i === 29 ? { cache_control } : {}),
+  ...(i === 29 ? { cache_control: cacheControl } : {}),
 }));
 
 /** The request of a coding agent's turn. */
@@ -39,8 +39,12 @@ function turn(wire: Wire, messages: Message[], slug = 'tools'): Params {
     model: modelOf(wire, slug),
     max_tokens: 16_000,
     system: [
-      { type: 'text', text: 'You are a coding agent.', cache_control },
-      { type: 'text', text: `Follow these rules. ${'Be careful with files. '.repeat(300)}`, cache_control },
+      { type: 'text', text: 'You are a coding agent.', cache_control: cacheControl },
+      {
+        type: 'text',
+        text: `Follow these rules. ${'Be careful with files. '.repeat(300)}`,
+        cache_control: cacheControl,
+      },
     ],
     tools,
     messages,
@@ -67,7 +71,7 @@ function say(messages: Message[], text: string): void {
       );
     }
   }
-  messages.push({ role: 'user', content: [{ type: 'text', text, cache_control }] });
+  messages.push({ role: 'user', content: [{ type: 'text', text, cache_control: cacheControl }] });
 }
 
 function textOf({ content }: Anthropic.Beta.BetaMessage): string {
@@ -94,8 +98,8 @@ describe.each(clientWires)('over %s', (wire) => {
       messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: resultsOf(first) });
       const second = await anthropic.beta.messages.stream(turn(wire, messages)).finalMessage();
       expect(second.stop_reason).toBe('end_turn');
-      const told = tools.map(({ name }, i) => (i === 1 ? `${name} found no file` : `${name} is done`));
-      expect(textOf(second)).toBe(`The tools answered: ${told.join('; ')}`);
+      const toolResults = tools.map(({ name }, i) => (i === 1 ? `${name} found no file` : `${name} is done`));
+      expect(textOf(second)).toBe(`The tools answered: ${toolResults.join('; ')}`);
       expect(second.usage.input_tokens).toBeGreaterThanOrEqual(0);
       messages.push({ role: 'assistant', content: second.content });
     }
@@ -105,18 +109,18 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(last.usage.cache_read_input_tokens).toBeGreaterThan(1_000);
   });
 
-  test('a turn that is aborted is taken up again with what was heard of it', async () => {
+  test('an aborted turn continues with its received text', async () => {
     const messages: Message[] = [{ role: 'user', content: 'Tell me a story.' }];
     const before = site.sandbox.requests().aborted;
     const stream = anthropic.beta.messages.stream({ ...turn(wire, messages, 'slow'), tools: [] });
-    let heard = '';
+    let receivedText = '';
     stream.on('text', (delta) => {
-      heard += delta;
-      if (heard.length > 20) stream.abort();
+      receivedText += delta;
+      if (receivedText.length > 20) stream.abort();
     });
     await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
     await expect.poll(() => site.sandbox.requests().aborted).toBe(before + 1);
-    messages.push({ role: 'assistant', content: heard.trimEnd() }, { role: 'user', content: 'Go on.' });
+    messages.push({ role: 'assistant', content: receivedText.trimEnd() }, { role: 'user', content: 'Go on.' });
     const next = await anthropic.beta.messages.stream({ ...turn(wire, messages, 'echo'), tools: [] }).finalMessage();
     expect(textOf(next)).toBe('Go on.');
   });
@@ -173,7 +177,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(['max_tokens', 'end_turn']).toContain(answer.stop_reason);
   });
 
-  test('the beginning of an answer is gone on with, or the wire says that it cannot', async () => {
+  test('a prefilled answer is continued, or the wire refuses it', async () => {
     const messages: Message[] = [
       { role: 'user', content: 'echo this' },
       { role: 'assistant', content: 'echo' },
@@ -196,14 +200,14 @@ describe.each(clientWires)('over %s', (wire) => {
       max_tokens: 8_000,
       messages: [{ role: 'user' as const, content: `Story ${i}` }],
     });
-    const told = await Promise.all(
+    const answers = await Promise.all(
       Array.from({ length: 6 }, (_, i) => anthropic.messages.stream(params(i)).finalMessage()),
     );
-    const texts = told.map((message) =>
+    const texts = answers.map((message) =>
       message.content.map((block) => (block.type === 'text' ? block.text : '')).join(''),
     );
     expect(new Set(texts).size).toBe(6);
-    for (const { usage } of told) {
+    for (const { usage } of answers) {
       expect(usage.output_tokens).toBeGreaterThanOrEqual(3_000);
       if (!wireFacts.thinks_unasked.has(wire)) expect(usage.output_tokens).toBe(3_000);
     }

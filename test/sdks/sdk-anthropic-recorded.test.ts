@@ -46,11 +46,11 @@ const STOPS: Readonly<Record<string, string>> = {
 };
 
 /** What an answer of another wire says to any client. */
-function expectTold({ content, stop_reason, usage }: Anthropic.Message, reading: ClientReading): void {
+function expectMessage({ content, stop_reason, usage }: Anthropic.Message, reading: ClientReading): void {
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   expect(text).toBe(reading.text + reading.refusal);
   const calls = content.flatMap((block) => (block.type === 'tool_use' ? [[block.name, block.input]] : []));
-  expect(calls).toEqual(reading.calls.map(({ name, arguments: told }) => [name, JSON.parse(told)]));
+  expect(calls).toEqual(reading.calls.map(({ name, arguments: text }) => [name, JSON.parse(text)]));
   const thoughts = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
   expect(thoughts.replaceAll('\n', '')).toBe(reading.reasoning.replaceAll('\n', ''));
   expect(stop_reason).toBe(STOPS[String(reading.finish)]);
@@ -62,9 +62,9 @@ function expectTold({ content, stop_reason, usage }: Anthropic.Message, reading:
 /** All but what is the gateway's: the id, the model's name, who answered, members that are null, and what it adds to the usage. */
 function own({ id: _id, model: _model, usage, ...message }: Anthropic.Message): unknown {
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
-  const told = Object.entries(message).filter(([name, value]) => name !== 'provider' && value !== null);
+  const fields = Object.entries(message).filter(([name, value]) => name !== 'provider' && value !== null);
   return {
-    ...Object.fromEntries(told),
+    ...Object.fromEntries(fields),
     counts: [input_tokens, output_tokens, cache_read_input_tokens ?? 0, cache_creation_input_tokens ?? 0],
     searches: usage.server_tool_use?.web_search_requests ?? 0,
   };
@@ -81,12 +81,12 @@ describe.each(wires)('recorded %s', (wire) => {
 
   describe.skipIf(answers.length === 0)(`through the SDK${whySkipped(answers, wire)}`, () => {
     test.each(whole)('whole: $name', async (answer) => {
-      expectTold(await anthropic.messages.create(request(answer)), await chatReading(recorded, answer));
+      expectMessage(await anthropic.messages.create(request(answer)), await chatReading(recorded, answer));
     });
 
     test.each([...whole, ...streams])('streamed: $name', async (answer) => {
       const message = await anthropic.messages.stream(request(answer)).finalMessage();
-      expectTold(message, await chatReading(recorded, answer));
+      expectMessage(message, await chatReading(recorded, answer));
     });
 
     test.each([...whole, ...streams])('streamed, of the beta API: $name', async (answer) => {

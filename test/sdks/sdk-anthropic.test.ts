@@ -57,7 +57,7 @@ function callsOf(message: Anthropic.Message): Anthropic.ToolUseBlock[] {
   return message.content.filter((block) => block.type === 'tool_use');
 }
 
-/** The answer twice: asked for whole, and put together by the SDK from a stream. */
+/** The answer twice: whole, and assembled by the SDK from a stream. */
 async function both(ask: Ask): Promise<Anthropic.Message[]> {
   return [await anthropic.messages.create(ask), await anthropic.messages.stream(ask).finalMessage()];
 }
@@ -84,7 +84,7 @@ describe.each(clientWires)('over %s', (wire) => {
     max_tokens: 8_000,
     messages: [{ role: 'user', content }],
   });
-  const thinks_unasked = wireFacts.thinks_unasked.has(wire);
+  const thinksUnasked = wireFacts.thinks_unasked.has(wire);
 
   test('a whole answer has text, stop reason and usage', async () => {
     const answer = await anthropic.messages.create(ask('echo'));
@@ -99,7 +99,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.id.length).toBeGreaterThan(4);
     expect(answer._request_id).toBe(answer.id);
     expect(answer.usage.input_tokens).toBeGreaterThan(3);
-    expect(answer.usage.output_tokens).toBe(thinks_unasked ? 12 : 4);
+    expect(answer.usage.output_tokens).toBe(thinksUnasked ? 12 : 4);
   });
 
   test('a stream has the events of the wire, in their order', async () => {
@@ -110,7 +110,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(order).toEqual([
       'message_start',
       ...block,
-      ...(thinks_unasked ? block : []),
+      ...(thinksUnasked ? block : []),
       'message_delta',
       'message_stop',
     ]);
@@ -118,7 +118,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(start).toMatchObject({ message: { content: [], stop_reason: null, role: 'assistant' } });
     const delta = events.find((event) => event.type === 'message_delta')!;
     expect(delta.delta.stop_reason).toBe('end_turn');
-    expect(delta.usage.output_tokens).toBe(thinks_unasked ? 12 : 4);
+    expect(delta.usage.output_tokens).toBe(thinksUnasked ? 12 : 4);
   });
 
   test.each(['echo', 'story', 'json', 'refuse'])(
@@ -153,11 +153,11 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(seen.get('inputJson')).toBeGreaterThan(1);
     expect(seen.get('thinking')).toBeGreaterThan(0);
     const text = anthropic.messages.stream(ask('story'));
-    let told = '';
+    let streamedText = '';
     text.on('text', (delta) => {
-      told += delta;
+      streamedText += delta;
     });
-    expect(await text.finalText()).toBe(told);
+    expect(await text.finalText()).toBe(streamedText);
   });
 
   test('tools offered are called in parallel, whole and streamed, with input of their schemas', async () => {
@@ -191,7 +191,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each([false, true])("the SDK's tool runner runs to its answer (stream: %s)", async (stream) => {
-    const asked: string[] = [];
+    const cities: string[] = [];
     const runner = anthropic.beta.messages.toolRunner({
       model: modelOf(wire, 'tools'),
       max_tokens: 8_000,
@@ -203,7 +203,7 @@ describe.each(clientWires)('over %s', (wire) => {
           description: 'Tells the weather.',
           inputSchema: z.object({ city: z.string() }),
           run: ({ city }) => {
-            asked.push(city);
+            cities.push(city);
             return `Rain in ${city}`;
           },
         }),
@@ -211,7 +211,7 @@ describe.each(clientWires)('over %s', (wire) => {
     });
     const final = await runner.runUntilDone();
     expect(textOf(final)).toBe('The tools answered: Rain in sample city');
-    expect(asked).toEqual(['sample city']);
+    expect(cities).toEqual(['sample city']);
   });
 
   test.each([false, true])('a loop that thinks takes back what it thought, signed (stream: %s)', async (stream) => {
@@ -273,15 +273,10 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test('images and documents reach the model', async () => {
-    const takes_files = wire !== 'cohere-chat';
-    const content = [
-      image,
-      ...(takes_files ? [document] : []),
-      { type: 'text' as const, text: 'What is this?' },
-      image,
-    ];
+    const takesFiles = wire !== 'cohere-chat';
+    const content = [image, ...(takesFiles ? [document] : []), { type: 'text' as const, text: 'What is this?' }, image];
     const answer = textOf(await anthropic.messages.create(ask('echo', content)));
-    expect(answer).toBe(takes_files ? '[2 images, 1 file] What is this?' : '[2 images] What is this?');
+    expect(answer).toBe(takesFiles ? '[2 images, 1 file] What is this?' : '[2 images] What is this?');
   });
 
   test('an answer by a schema is parsed, whole and streamed', async () => {
@@ -301,7 +296,7 @@ describe.each(clientWires)('over %s', (wire) => {
     );
   });
 
-  test('the output bound and stop sequences end an answer, and are told', async () => {
+  test('the output limit and stop sequences end an answer, and are reported', async () => {
     for (const answer of await both({ ...ask('story'), max_tokens: 20 })) {
       expect([answer.stop_reason, answer.usage.output_tokens]).toEqual(['max_tokens', 20]);
     }
@@ -309,8 +304,8 @@ describe.each(clientWires)('over %s', (wire) => {
     for (const answer of await both({ ...ask('echo', 'one two three'), stop_sequences: ['two'] })) {
       expect(textOf(answer).trim()).toBe('one');
       // Only this wire says that a sequence ended it, and which.
-      const told = wire === 'anthropic-messages' ? ['stop_sequence', 'two'] : ['end_turn', null];
-      expect([answer.stop_reason, answer.stop_sequence]).toEqual(told);
+      const expected = wire === 'anthropic-messages' ? ['stop_sequence', 'two'] : ['end_turn', null];
+      expect([answer.stop_reason, answer.stop_sequence]).toEqual(expected);
     }
   });
 

@@ -70,8 +70,9 @@ function modelsAt(providers: ReturnType<typeof sandboxProviders>, faulty: readon
       models[modelOf(wire, slug)] = { ...row, endpoints: [endpoint] };
       for (const name of faulty) {
         const [plain, ...settings] = name.split(';');
-        const upstream_model = [endpoint.upstream_model, ...settings].join(';');
-        if (plain === slug) models[modelOf(wire, name)] = { ...row, endpoints: [{ ...endpoint, upstream_model }] };
+        const upstreamModel = [endpoint.upstream_model, ...settings].join(';');
+        if (plain === slug)
+          models[modelOf(wire, name)] = { ...row, endpoints: [{ ...endpoint, upstream_model: upstreamModel }] };
       }
     }
   }
@@ -85,14 +86,14 @@ const END = 'data: [DONE]\n\n';
 /** For an SDK's `fetch`: holds each stream that ends to the grammar of its API. `refuseWarnings` fails the test that broke one. */
 export const checkedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
-  const is_stream = response.headers.get('content-type')?.startsWith('text/event-stream');
-  if (!is_stream || response.body === null) return response;
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  if (!isStream || response.body === null) return response;
   const path = new URL(String(input)).pathname.replace(/^(\/api)?\/v1/, '');
   const decoder = new TextDecoder();
   let text = '';
-  let is_checked = false;
+  let isChecked = false;
   const check = () => {
-    is_checked = true;
+    isChecked = true;
     try {
       checkStreamOf(path, init?.body, text);
     } catch (error) {
@@ -107,7 +108,7 @@ export const checkedFetch: typeof fetch = async (input, init) => {
       control.enqueue(bytes);
     },
     flush() {
-      if (!is_checked) check();
+      if (!isChecked) check();
     },
   });
   return new Response(response.body.pipeThrough(reading), response);
@@ -117,7 +118,7 @@ export const checkedFetch: typeof fetch = async (input, init) => {
 export function refuseWarnings(): void {
   const spies: MockInstance[] = [];
   const warned: string[] = [];
-  const note = (...told: unknown[]) => void warned.push(told.map(String).join(' '));
+  const note = (...words: unknown[]) => void warned.push(words.map(String).join(' '));
   beforeEach(() => {
     warned.length = 0;
     broken.length = 0;

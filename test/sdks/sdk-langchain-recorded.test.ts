@@ -52,8 +52,8 @@ function expectMessage(message: AIMessage | AIMessageChunk, reading: ClientReadi
   const { tool_calls = [], invalid_tool_calls = [], usage_metadata } = message;
   expect(message.text).toBe(reading.text);
   const calls = [...tool_calls, ...invalid_tool_calls].map(({ name, args }) => ({ name, arguments: args }));
-  const told = reading.calls.map(({ name, arguments: text }) => ({ name, arguments: argumentsOf(text) }));
-  expect(calls).toEqual(told);
+  const expected = reading.calls.map(({ name, arguments: text }) => ({ name, arguments: argumentsOf(text) }));
+  expect(calls).toEqual(expected);
   // Where nothing was used LangChain leaves the usage out.
   const { input_tokens = 0, output_tokens = 0, total_tokens = 0 } = usage_metadata ?? {};
   expect([input_tokens, output_tokens, total_tokens]).toEqual([

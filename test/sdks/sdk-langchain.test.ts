@@ -106,7 +106,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
       expect(answer).toEqual(method === 'jsonMode' ? {} : { city: 'sample city', unit: 'celsius' });
     });
 
-    test('reasoning is asked for, and what is told of it stands in the message', async () => {
+    test('requested reasoning is in the message', async () => {
       // LangChain sends `reasoning` of its own only to models whose names it knows.
       const modelKwargs = useResponsesApi
         ? { reasoning: { effort: 'high', summary: 'auto' } }
@@ -114,9 +114,9 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
       const fields = { modelKwargs };
       const answer = await chat('think', fields).invoke('Good morning, world.');
       expect(answer.text).toContain('Good morning, world.');
-      const told = answer.usage_metadata?.output_token_details?.reasoning ?? 0;
-      if (wireFacts.reasoning_uncounted.has(wire)) expect(told).toBe(0);
-      else expect(told).toBeGreaterThan(0);
+      const reasoningTokens = answer.usage_metadata?.output_token_details?.reasoning ?? 0;
+      if (wireFacts.reasoning_uncounted.has(wire)) expect(reasoningTokens).toBe(0);
+      else expect(reasoningTokens).toBeGreaterThan(0);
       if (useResponsesApi) expect(reasoningItemOf(answer)).toContain('The user says 4 tokens.');
     });
 
@@ -158,8 +158,8 @@ const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 function usageOf(wire: Wire) {
-  const output_tokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
-  return { input_tokens: 8, output_tokens, total_tokens: 8 + output_tokens };
+  const outputTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
+  return { input_tokens: 8, output_tokens: outputTokens, total_tokens: 8 + outputTokens };
 }
 
 async function all<T>(stream: Promise<AsyncIterable<T>>): Promise<T[]> {

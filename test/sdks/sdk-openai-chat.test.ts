@@ -125,12 +125,12 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each([false, true])("the SDK's tool runner runs to its answer: streamed %s", async (stream) => {
-    const asked: string[] = [];
+    const cities: string[] = [];
     const rain = zodFunction({
       name: 'get_weather',
       parameters: z.object({ city: z.string() }),
       function: ({ city }) => {
-        asked.push(city);
+        cities.push(city);
         return `Rain in ${city}`;
       },
     });
@@ -144,7 +144,7 @@ describe.each(clientWires)('over %s', (wire) => {
       .on('functionToolCall', (call) => seen.push(call.name))
       .on('functionToolCallResult', (result) => seen.push(result));
     expect(await runner.finalContent()).toBe('The tools answered: Rain in sample city; Noon');
-    expect(asked).toEqual(['sample city']);
+    expect(cities).toEqual(['sample city']);
     expect(seen.toSorted()).toEqual(['Noon', 'Rain in sample city', 'get_time', 'get_weather']);
     expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
     expect((await runner.totalUsage()).completion_tokens).toBeGreaterThan(8);
@@ -164,15 +164,15 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test('the events of the streaming helper tell the whole answer', async () => {
-    const told: string[] = [];
+    const events: string[] = [];
     const stream = openai.chat.completions
       .stream({ ...ask('tools'), tools, stream_options: { include_usage: true } })
-      .on('connect', () => told.push('connect'))
-      .on('tool_calls.function.arguments.done', ({ name, index }) => told.push(`${index} ${name}`))
-      .on('message', ({ role }) => told.push(role))
-      .on('end', () => told.push('end'));
+      .on('connect', () => events.push('connect'))
+      .on('tool_calls.function.arguments.done', ({ name, index }) => events.push(`${index} ${name}`))
+      .on('message', ({ role }) => events.push(role))
+      .on('end', () => events.push('end'));
     await stream.done();
-    expect(told).toEqual(['connect', '0 get_weather', '1 get_time', 'assistant', 'end']);
+    expect(events).toEqual(['connect', '0 get_weather', '1 get_time', 'assistant', 'end']);
 
     let text = '';
     const story = openai.chat.completions.stream(ask('story')).on('content', (delta, snapshot) => {
@@ -186,9 +186,9 @@ describe.each(clientWires)('over %s', (wire) => {
   test('letters of several bytes come whole, however the upstream splits them', async () => {
     const spoken = 'Grüße 👩‍👩‍👧‍👦 — 日本語 \u2028 العربية "quoted" \\ end';
     const stream = await openai.chat.completions.create({ ...ask('echo;split_bytes=1', spoken), stream: true });
-    let heard = '';
-    for await (const chunk of stream) heard += chunk.choices[0]?.delta.content ?? '';
-    expect(heard).toBe(spoken);
+    let spokenText = '';
+    for await (const chunk of stream) spokenText += chunk.choices[0]?.delta.content ?? '';
+    expect(spokenText).toBe(spoken);
   });
 
   test('images reach the model', async () => {
@@ -207,8 +207,8 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(bound.usage?.completion_tokens).toBe(17);
     const stopped = await openai.chat.completions.create({ ...ask('echo', 'one two three'), stop: ['two'] });
     expect(stopped.choices[0]?.finish_reason).toBe('stop');
-    const said = stopped.choices[0]?.message.content?.trim();
-    expect(said).toBe(wireFacts.stops_nowhere.has(wire) ? 'one two three' : 'one');
+    const textBefore = stopped.choices[0]?.message.content?.trim();
+    expect(textBefore).toBe(wireFacts.stops_nowhere.has(wire) ? 'one two three' : 'one');
   });
 
   test('reasoning is shown beside the answer, and counted in its usage', async () => {

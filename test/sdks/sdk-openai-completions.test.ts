@@ -45,8 +45,8 @@ describe.each(clientWires)('over %s', (wire) => {
     model: modelOf(wire, slug),
     prompt,
   });
-  const completion_tokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
-  const counted = { prompt_tokens: 8, completion_tokens, total_tokens: 8 + completion_tokens };
+  const completionTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
+  const counted = { prompt_tokens: 8, completion_tokens: completionTokens, total_tokens: 8 + completionTokens };
 
   test('a whole answer has text, finish reason and a usage that adds up', async () => {
     const answer = await openai.completions.create(ask('echo'));

@@ -39,7 +39,7 @@ describe.each(clientWires)('over %s', (wire) => {
     input: 'Hello',
     ...more,
   });
-  const said = async (request: Ask) => {
+  const outputText = async (request: Ask) => {
     const whole = await openai.responses.create(request);
     const streamed = await openai.responses.stream(request).finalResponse();
     expect(streamed.output_text).toBe(whole.output_text);
@@ -52,12 +52,12 @@ describe.each(clientWires)('over %s', (wire) => {
     ['streamed', { stream: true }],
     ['streamed, with tools begun before its end', { stream: true, eager: true }],
   ])("the SDK's tool runner runs to its answer: %s", async (_name, options) => {
-    const asked: string[] = [];
+    const cities: string[] = [];
     const rain = zodResponsesFunction({
       name: 'get_weather',
       parameters: z.object({ city: z.string() }),
       function: ({ city }) => {
-        asked.push(city);
+        cities.push(city);
         return `Rain in ${city}`;
       },
     });
@@ -70,7 +70,7 @@ describe.each(clientWires)('over %s', (wire) => {
     const request = ask('tools', { reasoning: { effort: 'low' }, store: false });
     const { output_text, status } = await runner.run(openai, request, options);
     expect([output_text, status]).toEqual(['The tools answered: Rain in sample city; Noon', 'completed']);
-    expect(asked).toEqual(['sample city']);
+    expect(cities).toEqual(['sample city']);
   });
 
   test.each<[string, Partial<Ask>]>([
@@ -93,7 +93,7 @@ describe.each(clientWires)('over %s', (wire) => {
     ['text in parts', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }] }],
     ['a tool that nobody calls', { tools: [{ ...clock, parameters: null }] }],
   ])('is passed over or understood: %s', async (_name, more) => {
-    expect(await said(ask('echo', more))).toBe('Hello');
+    expect(await outputText(ask('echo', more))).toBe('Hello');
   });
 
   test('a message of the assistant is taken in each of the forms that the SDK knows', async () => {
@@ -104,7 +104,8 @@ describe.each(clientWires)('over %s', (wire) => {
       { ...message, id: 'msg_1', content: [part] },
       { ...message, id: 'msg_2', content: [{ type: 'refusal', refusal: 'No.' }] },
     ];
-    for (const form of forms) expect(await said(ask('echo', { input: [user('One'), form, user('Two')] }))).toBe('Two');
+    for (const form of forms)
+      expect(await outputText(ask('echo', { input: [user('One'), form, user('Two')] }))).toBe('Two');
   });
 
   test('results of calls are understood as text, in parts, and without a call', async () => {
@@ -115,11 +116,13 @@ describe.each(clientWires)('over %s', (wire) => {
     });
     const turns = (...items: Item[]) => ask('echo', { tools: [clock], input: [user('When?'), ...items] });
     const answered = 'The tools answered: Noon';
-    expect(await said(turns(called, result('Noon')))).toBe(answered);
-    expect(await said(turns(called, result([{ type: 'input_text', text: 'Noon' }])))).toBe(answered);
-    expect(await said(turns({ ...called, arguments: '' } as Item, result('Noon')))).toBe(answered);
-    expect(await said(turns({ ...called, id: 'fc_1', status: 'completed' } as Item, result('Noon')))).toBe(answered);
-    const alone = said(turns(result('Noon')));
+    expect(await outputText(turns(called, result('Noon')))).toBe(answered);
+    expect(await outputText(turns(called, result([{ type: 'input_text', text: 'Noon' }])))).toBe(answered);
+    expect(await outputText(turns({ ...called, arguments: '' } as Item, result('Noon')))).toBe(answered);
+    expect(await outputText(turns({ ...called, id: 'fc_1', status: 'completed' } as Item, result('Noon')))).toBe(
+      answered,
+    );
+    const alone = outputText(turns(result('Noon')));
     // The provider's own refusal tells a client of its own API more than a repair.
     if (wire === 'openai-responses') await expect(alone).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     else expect(await alone).toContain('Noon');
@@ -133,11 +136,11 @@ describe.each(clientWires)('over %s', (wire) => {
   test('pictures and files reach the model', async () => {
     const image = { type: 'input_image' as const, image_url: pixel, detail: 'low' as const };
     const text = { type: 'input_text' as const, text: 'What is this?' };
-    expect(await said(ask('echo', { input: [{ role: 'user', content: [text, image] }] }))).toBe(
+    expect(await outputText(ask('echo', { input: [{ role: 'user', content: [text, image] }] }))).toBe(
       '[1 image] What is this?',
     );
     const file = { type: 'input_file' as const, filename: 'a.pdf', file_data: pdf };
-    const answer = said(ask('echo', { input: [{ role: 'user', content: [file, text] }] }));
+    const answer = outputText(ask('echo', { input: [{ role: 'user', content: [file, text] }] }));
     if (wire === 'cohere-chat') await expect(answer).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     else expect(await answer).toBe('[1 file] What is this?');
   });
@@ -153,7 +156,7 @@ describe.each(clientWires)('over %s', (wire) => {
       expect([call.name, typeof call.input]).toEqual(['shell', 'string']);
       const result = { type: 'custom_tool_call_output' as const, call_id: call.call_id, output: 'Done' };
       const input = [user('Hello'), ...(output as Item[]), result];
-      expect(await said({ ...request, input })).toBe('The tools answered: Done');
+      expect(await outputText({ ...request, input })).toBe('The tools answered: Done');
     }
   });
 
@@ -203,7 +206,7 @@ describe.each(clientWires)('over %s', (wire) => {
     await expect.poll(() => served.sandbox.requests().aborted).toBeGreaterThan(before);
   });
 
-  test('a limited rate is tried again after the time that was told', async () => {
+  test('a rate-limited request is retried after the stated time', async () => {
     const statuses: [number, string | null][] = [];
     const patient = openaiOf(served.gateway, {
       maxRetries: 2,

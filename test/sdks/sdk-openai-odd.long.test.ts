@@ -31,7 +31,7 @@ describe.each(clientWires)('over %s', (wire) => {
     messages: hello,
     ...more,
   });
-  const said = async (request: Ask) => {
+  const outputText = async (request: Ask) => {
     const whole = await openai.chat.completions.create(request);
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
     expect(streamed.choices[0]?.message.content).toBe(whole.choices[0]?.message.content);
@@ -59,7 +59,7 @@ describe.each(clientWires)('over %s', (wire) => {
     ['text in parts', { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }] }],
     ['plain text as the format', { response_format: { type: 'text' } }],
   ])('is passed over or understood: %s', async (_name, more) => {
-    expect(await said(ask('echo', more))).toBe('Hello');
+    expect(await outputText(ask('echo', more))).toBe('Hello');
   });
 
   test('fields that are null are as if they were left out', async () => {
@@ -68,16 +68,20 @@ describe.each(clientWires)('over %s', (wire) => {
       ...['user', 'metadata', 'store', 'modalities', 'audio', 'prediction', 'parallel_tool_calls', 'reasoning_effort'],
       ...['service_tier', 'max_tokens', 'max_completion_tokens', 'stream_options', 'web_search_options', 'functions'],
     ];
-    expect(await said(ask('echo', Object.fromEntries(names.map((name) => [name, null]))))).toBe('Hello');
+    expect(await outputText(ask('echo', Object.fromEntries(names.map((name) => [name, null]))))).toBe('Hello');
   });
 
   test('a message of the assistant is taken with every field that the SDK gives it', async () => {
     const first = await openai.chat.completions.create(ask('echo'));
     const message = first.choices[0]!.message;
-    expect(await said(ask('echo', { messages: [...hello, message, { role: 'user', content: 'Two' }] }))).toBe('Two');
+    expect(await outputText(ask('echo', { messages: [...hello, message, { role: 'user', content: 'Two' }] }))).toBe(
+      'Two',
+    );
     const parsed = await openai.chat.completions.stream(ask('echo')).finalMessage();
     const odd = { ...parsed, audio: null, function_call: null, annotations: [], tool_calls: undefined } as never;
-    expect(await said(ask('echo', { messages: [...hello, odd, { role: 'user', content: 'Three' }] }))).toBe('Three');
+    expect(await outputText(ask('echo', { messages: [...hello, odd, { role: 'user', content: 'Three' }] }))).toBe(
+      'Three',
+    );
   });
 
   test('calls without arguments and results in parts are understood', async () => {
@@ -89,13 +93,13 @@ describe.each(clientWires)('over %s', (wire) => {
       { role: 'tool', tool_call_id: 'call_1', content },
     ];
     const tools = [{ type: 'function' as const, function: { name: 'get_time' } }];
-    expect(await said(ask('echo', { messages, tools }))).toBe('The tools answered: Noon');
+    expect(await outputText(ask('echo', { messages, tools }))).toBe('The tools answered: Noon');
   });
 
   test('only the tools that are allowed are called', async () => {
     const tools = ['get_weather', 'get_time'].map((name) => ({ type: 'function' as const, function: { name } }));
-    const allowed_tools = { mode: 'required' as const, tools: [tools[1]!] };
-    const choice = { type: 'allowed_tools' as const, allowed_tools };
+    const allowedTools = { mode: 'required' as const, tools: [tools[1]!] };
+    const choice = { type: 'allowed_tools' as const, allowed_tools: allowedTools };
     const { choices } = await openai.chat.completions.create(ask('echo', { tools, tool_choice: choice }));
     expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
   });
@@ -105,7 +109,7 @@ describe.each(clientWires)('over %s', (wire) => {
       { type: 'file' as const, file: { filename: 'a.pdf', file_data: pdf } },
       { type: 'text' as const, text: 'What is this?' },
     ];
-    const answer = said(ask('echo', { messages: [{ role: 'user', content }] }));
+    const answer = outputText(ask('echo', { messages: [{ role: 'user', content }] }));
     if (wire === 'cohere-chat') await expect(answer).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     else expect(await answer).toBe('[1 file] What is this?');
   });
@@ -155,7 +159,7 @@ describe.each(clientWires)('over %s', (wire) => {
     );
   });
 
-  test('a limited rate is tried again after the time that was told', async () => {
+  test('a rate-limited request is retried after the stated time', async () => {
     const statuses: [number, string | null][] = [];
     const patient = openaiOf(served.gateway, {
       maxRetries: 2,

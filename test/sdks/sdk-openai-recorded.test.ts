@@ -28,7 +28,7 @@ afterAll(() => recorded.stop());
 refuseWarnings();
 
 function callsOf(reading: ClientReading) {
-  return reading.calls.map(({ name, arguments: told }) => ({ name, arguments: told }));
+  return reading.calls.map(({ name, arguments: text }) => ({ name, arguments: text }));
 }
 
 function expectChat({ choices, usage }: OpenAI.ChatCompletion, reading: ClientReading): void {
@@ -65,8 +65,8 @@ function expectResponse(response: OpenAI.Responses.Response, reading: ClientRead
   const thoughts = output.flatMap((item) =>
     item.type === 'reasoning' ? [...item.summary, ...(item.content ?? [])].map(({ text }) => text) : [],
   );
-  const told = reading.details.flatMap(({ text, summary }) => String(text ?? summary ?? ''));
-  expect(thoughts.join('')).toBe(told.join(''));
+  const expectedThoughts = reading.details.flatMap(({ text, summary }) => String(text ?? summary ?? ''));
+  expect(thoughts.join('')).toBe(expectedThoughts.join(''));
   expect([usage?.input_tokens, usage?.output_tokens, usage?.total_tokens]).toEqual([
     reading.usage['prompt_tokens'],
     reading.usage['completion_tokens'],
@@ -104,8 +104,8 @@ describe.each(wires)('recorded %s', (wire) => {
 
     test.each(answers.filter(isAnswer))('streamed: $name', async (answer) => {
       const stream = openai.chat.completions.stream(request(answer));
-      const [told, reading] = await Promise.all([stream.finalChatCompletion(), chatReading(recorded, answer)]);
-      expectChat({ ...told, usage: await stream.totalUsage() }, reading);
+      const [completion, reading] = await Promise.all([stream.finalChatCompletion(), chatReading(recorded, answer)]);
+      expectChat({ ...completion, usage: await stream.totalUsage() }, reading);
     });
   });
 
@@ -127,12 +127,12 @@ describe.each(wires)('recorded %s', (wire) => {
     test.each(errors)('$name', async ({ model }) => {
       const request = { model, messages: [{ role: 'user' as const, content: 'Go on.' }] };
       const plain = await recorded.gateway.call('POST', '/chat/completions', request);
-      const { error: told } = (await plain.json()) as { error: { message: string } };
+      const { error: plainError } = (await plain.json()) as { error: { message: string } };
       for (const stream of [false, true]) {
         const error = await errorOf(openai.chat.completions.create({ ...request, stream }));
-        expect([error.status, error.message]).toEqual([plain.status, `${plain.status} ${told.message}`]);
+        expect([error.status, error.message]).toEqual([plain.status, `${plain.status} ${plainError.message}`]);
         expect(error).toBeInstanceOf(plain.status === 400 ? OpenAI.BadRequestError : OpenAI.InternalServerError);
-        expect(error.error).toEqual(told);
+        expect(error.error).toEqual(plainError);
       }
     });
   });

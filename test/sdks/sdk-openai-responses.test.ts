@@ -76,7 +76,7 @@ describe.each(clientWires)('over %s', (wire) => {
     model: modelOf(wire, slug),
     input,
   });
-  const output_tokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
+  const outputTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
 
   test('a whole answer has text, items and a usage that adds up', async () => {
     const { data, response } = await openai.responses.create(ask('echo')).withResponse();
@@ -87,7 +87,7 @@ describe.each(clientWires)('over %s', (wire) => {
       error: null,
       incomplete_details: null,
       output_text: 'Good morning, world.',
-      usage: { input_tokens: 8, output_tokens, total_tokens: 8 + output_tokens },
+      usage: { input_tokens: 8, output_tokens: outputTokens, total_tokens: 8 + outputTokens },
     });
     expect(data.id).toMatch(/^gen-/);
     expect(response.headers.get('x-generation-id')).toBe(data.id);
@@ -119,12 +119,12 @@ describe.each(clientWires)('over %s', (wire) => {
     },
   );
 
-  test('a refusal is told as one where the wire knows refusals, and else as text', async () => {
+  test('a refusal is a refusal if the wire has refusals, otherwise text', async () => {
     const { output } = await openai.responses.create(ask('refuse'));
     const message = output.find((item) => item.type === 'message')!;
     const [part] = message.content;
-    const said = part?.type === 'refusal' ? part.refusal : part?.text;
-    expect(said).toBe("I'm sorry, but I can't help with that.");
+    const shownText = part?.type === 'refusal' ? part.refusal : part?.text;
+    expect(shownText).toBe("I'm sorry, but I can't help with that.");
   });
 
   test('an answer by a schema parses, whole and streamed', async () => {
@@ -233,8 +233,8 @@ describe.each(clientWires)('over %s', (wire) => {
       expect(output.map(({ type }) => type)).toEqual(['reasoning', 'message']);
       const [reasoning] = output;
       if (reasoning?.type !== 'reasoning') throw new Error('no reasoning');
-      const told = [...reasoning.summary, ...(reasoning.content ?? [])].map(({ text }) => text).join('');
-      expect(told).toContain('The user says 4 tokens.');
+      const reasoningText = [...reasoning.summary, ...(reasoning.content ?? [])].map(({ text }) => text).join('');
+      expect(reasoningText).toContain('The user says 4 tokens.');
       const { reasoning_tokens } = usage!.output_tokens_details;
       if (wireFacts.reasoning_uncounted.has(wire)) expect(reasoning_tokens).toBe(0);
       else expect(usage?.output_tokens).toBe(reasoning_tokens + 4);

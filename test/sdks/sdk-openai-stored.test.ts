@@ -49,14 +49,18 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(third.usage!.input_tokens).toBeGreaterThan(second.usage!.input_tokens);
   });
 
-  test('a stored response is retrieved as it was told, and is gone once it is deleted', async () => {
-    const told = await ask({ input: 'Hello', tool_choice: 'none' }, true);
-    const found = await openai.responses.retrieve(told.id);
-    expect([found.output_text, found.output, found.usage]).toEqual([told.output_text, plain(told.output), told.usage]);
-    await openai.responses.delete(told.id);
-    await expect(openai.responses.retrieve(told.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
-    await expect(openai.responses.delete(told.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
-    const next = ask({ previous_response_id: told.id, input: 'And now?' }, false);
+  test('a stored response is retrieved unchanged until it is deleted', async () => {
+    const created = await ask({ input: 'Hello', tool_choice: 'none' }, true);
+    const retrieved = await openai.responses.retrieve(created.id);
+    expect([retrieved.output_text, retrieved.output, retrieved.usage]).toEqual([
+      created.output_text,
+      plain(created.output),
+      created.usage,
+    ]);
+    await openai.responses.delete(created.id);
+    await expect(openai.responses.retrieve(created.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    await expect(openai.responses.delete(created.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    const next = ask({ previous_response_id: created.id, input: 'And now?' }, false);
     await expect(next).rejects.toBeInstanceOf(OpenAI.BadRequestError);
   });
 });

@@ -53,21 +53,21 @@ describe.each(versions)('$version', ({ has_all, of }) => {
   let sdk: Sdk;
   /** With a management key. */
   let admin: Sdk;
-  let user_id: string;
+  let userId: string;
 
   beforeAll(async () => {
     sdk = of(site.gateway.key);
     admin = of(site.gateway.management_key);
     const [members] = await pagesOf(await admin.organization.listMembers());
-    user_id = members!.result.data[0]!.id;
+    userId = members!.result.data[0]!.id;
   });
 
   test('chat, whole and streamed, with the routing under the name that it reads', async () => {
-    const asked = { model: 'sandbox/echo', messages: hello };
+    const body = { model: 'sandbox/echo', messages: hello };
     const metadata = { xOpenRouterMetadata: 'enabled', xOpenRouterExperimentalMetadata: 'enabled' } as const;
-    const whole = (await sdk.chat.send({ ...metadata, chatRequest: asked })) as Whole;
+    const whole = (await sdk.chat.send({ ...metadata, chatRequest: body })) as Whole;
     expect(whole).toMatchObject({ choices: [{ message: { content: 'Hello' } }] });
-    const streamed = await sdk.chat.send({ ...metadata, chatRequest: { ...asked, stream: true } });
+    const streamed = await sdk.chat.send({ ...metadata, chatRequest: { ...body, stream: true } });
     const chunks = await pagesOf(streamed as AsyncIterable<Chunk>);
     const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
     expect(text).toBe('Hello');
@@ -75,15 +75,15 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     if (!has_all) return;
     expect(whole.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo', strategy: 'direct' });
     expect(chunks.at(-1)?.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo' });
-    const plain = (await sdk.chat.send({ chatRequest: asked })) as Whole;
+    const plain = (await sdk.chat.send({ chatRequest: body })) as Whole;
     expect(plain.openrouterMetadata).toBeUndefined();
   });
 
   test('responses, whole and streamed', async () => {
     const { responses } = has_all ? sdk : sdk.beta;
-    const asked = { model: 'sandbox/echo', input: 'Hello' };
-    expect(await responses.send({ responsesRequest: asked })).toMatchObject({ status: 'completed' });
-    const streamed = await responses.send({ responsesRequest: { ...asked, stream: true } });
+    const body = { model: 'sandbox/echo', input: 'Hello' };
+    expect(await responses.send({ responsesRequest: body })).toMatchObject({ status: 'completed' });
+    const streamed = await responses.send({ responsesRequest: { ...body, stream: true } });
     const events = await pagesOf(streamed as AsyncIterable<object>);
     expect(events.at(-1)).toMatchObject({ type: 'response.completed' });
   });
@@ -106,8 +106,8 @@ describe.each(versions)('$version', ({ has_all, of }) => {
       expect(ids).toHaveLength(data.count);
       const usable = await pagesOf(await sdk.models.listForUser({ bearer: site.gateway.key }, { limit: 50 }));
       expect(usable.length).toBeGreaterThan(1);
-      const [found] = await pagesOf(await sdk.models.list({ q: 'sandbox echo', sort: 'pricing-low-to-high' }));
-      expect(found!.result.data.map(({ id }) => id)).toContain('sandbox/echo');
+      const [page] = await pagesOf(await sdk.models.list({ q: 'sandbox echo', sort: 'pricing-low-to-high' }));
+      expect(page!.result.data.map(({ id }) => id)).toContain('sandbox/echo');
       expect(await sdk.models.get({ author: 'sandbox', slug: 'echo' })).toMatchObject({ data: { id: 'sandbox/echo' } });
     } else {
       const listed = (await sdk.models.list({})) as unknown as { data: unknown[] };
@@ -137,8 +137,8 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     }
     // What failed is left out for a while: each version has one of its own.
     const failing = `${has_all ? 'openai-chat' : 'anthropic-messages'}/fail-503`;
-    const asked = { models: [failing, 'sandbox/echo'], messages: hello };
-    const { id } = (await sdk.chat.send({ chatRequest: asked })) as Whole;
+    const body = { models: [failing, 'sandbox/echo'], messages: hello };
+    const { id } = (await sdk.chat.send({ chatRequest: body })) as Whole;
     const { data } = await sdk.generations.getGeneration({ id });
     expect(data).toMatchObject({ id, model: 'sandbox/echo' });
     expect(data.providerResponses).toHaveLength(2);
@@ -172,7 +172,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     });
     const made = await admin.apiKeys.create({ requestBody: { name: 'guarded' } });
     const keys = { keyHashes: [made.data.hash] };
-    const members = { memberUserIds: [user_id] };
+    const members = { memberUserIds: [userId] };
     expect(await admin.guardrails.bulkAssignKeys({ id, bulkAssignKeysRequest: keys })).toEqual({ assignedCount: 1 });
     await admin.guardrails.bulkAssignMembers({ id, bulkAssignMembersRequest: members });
     for (const list of [
@@ -192,8 +192,8 @@ describe.each(versions)('$version', ({ has_all, of }) => {
   });
 
   test('an application gets a key by a code', async () => {
-    const asked = { callbackUrl: 'https://app.example/callback' };
-    const { data } = await sdk.oAuth.createAuthCode({ requestBody: asked });
+    const requestBody = { callbackUrl: 'https://app.example/callback' };
+    const { data } = await sdk.oAuth.createAuthCode({ requestBody });
     const made = await sdk.oAuth.exchangeAuthCodeForAPIKey({ requestBody: { code: data.id } });
     expect(made.key).toMatch(/^sk-/);
   });
@@ -214,7 +214,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     }
     expect((await workspaces.listBudgets({ workspaceRef: id })).data).toHaveLength(2);
     await workspaces.deleteBudget({ workspaceRef: id, interval: 'monthly' });
-    const userIds = [user_id];
+    const userIds = [userId];
     await workspaces.bulkAddMembers({ id, bulkAddWorkspaceMembersRequest: { userIds } });
     expect((await pagesOf(await workspaces.listMembers({ id })))[0]!.result.totalCount).toBe(1);
     await workspaces.bulkRemoveMembers({ id, bulkRemoveWorkspaceMembersRequest: { userIds } });

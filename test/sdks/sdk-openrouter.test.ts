@@ -16,7 +16,7 @@ beforeAll(async () => {
     model: (name) => openrouter(name),
     always: {},
     reasoning: { providerOptions: { openrouter: { reasoning: { effort: 'high', summary: 'auto' } } } },
-    shows_reasoning: () => true,
+    showsReasoning: () => true,
     shows_late_errors: true,
     sends_files: true,
   };
@@ -34,15 +34,18 @@ describe.each(clientWires)('over %s', (dialect) => {
 
 const quiet = { onError: () => undefined };
 
-test('the cost and the provider of an answer are told, whole and streamed', async () => {
-  const asked = { model: openrouter('sandbox/echo', { usage: { include: true } }), prompt: 'Hello' };
-  const whole = await generateText(asked);
-  const streamed = streamText({ ...asked, ...quiet });
+test('the cost and the provider of an answer are in its metadata, whole and streamed', async () => {
+  const options = { model: openrouter('sandbox/echo', { usage: { include: true } }), prompt: 'Hello' };
+  const whole = await generateText(options);
+  const streamed = streamText({ ...options, ...quiet });
   for (const { providerMetadata } of [whole.finalStep, await streamed.finalStep]) {
-    const told = providerMetadata!['openrouter'] as { provider: string; usage: { cost: number; totalTokens: number } };
-    expect(told.provider).toBe('Sandbox');
-    expect(told.usage.cost).toBeGreaterThan(0);
-    expect(told.usage.totalTokens).toBe(whole.usage.totalTokens);
+    const openrouterMetadata = providerMetadata!['openrouter'] as {
+      provider: string;
+      usage: { cost: number; totalTokens: number };
+    };
+    expect(openrouterMetadata.provider).toBe('Sandbox');
+    expect(openrouterMetadata.usage.cost).toBeGreaterThan(0);
+    expect(openrouterMetadata.usage.totalTokens).toBe(whole.usage.totalTokens);
   }
 });
 

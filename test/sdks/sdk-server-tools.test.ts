@@ -23,7 +23,7 @@ const warned: unknown[] = [];
 
 refuseWarnings();
 beforeAll(async () => {
-  globalThis.AI_SDK_LOG_WARNINGS = (told) => void warned.push(...told.warnings);
+  globalThis.AI_SDK_LOG_WARNINGS = (event) => void warned.push(...event.warnings);
   [model, engine] = await Promise.all([startScriptedModel(), startSearchEngine(PAGES)]);
   gateway = await startGateway({
     yaml: JSON.stringify({

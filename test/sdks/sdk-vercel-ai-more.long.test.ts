@@ -34,17 +34,17 @@ const quiet = { onError: () => undefined, maxRetries: 0 };
 
 describe.each(clientWires)('older completions over %s', (wire) => {
   test('a text is completed, whole and streamed', async () => {
-    const asked = { model: openai.completion(modelOf(wire, 'echo')), prompt: 'Once upon a time', maxRetries: 0 };
-    const whole = await generateText(asked);
+    const options = { model: openai.completion(modelOf(wire, 'echo')), prompt: 'Once upon a time', maxRetries: 0 };
+    const whole = await generateText(options);
     // The package writes a conversation as one text, which this model says again.
     expect(whole.text).toContain('Once upon a time');
     expect(whole.finishReason).toBe('stop');
     expect(whole.usage.inputTokens).toBeGreaterThan(3);
-    const streamed = streamText({ ...asked, ...quiet });
+    const streamed = streamText({ ...options, ...quiet });
     await partsOf(streamed.stream);
     expect([await streamed.text, await streamed.finishReason]).toEqual([whole.text, 'stop']);
     expect((await streamed.usage).outputTokens).toBe(whole.usage.outputTokens);
-    // The package warns of a choice of tools that the SDK itself always adds; nobody asked for one.
+    // The package warns of a tool choice that the SDK always adds.
     expect(takeWarnings()).toEqual([1, 2].map(() => ({ type: 'unsupported', feature: 'toolChoice' })));
   });
 });
@@ -59,7 +59,7 @@ test('vectors come one by one and many at once', async () => {
   expect(takeWarnings()).toEqual([]);
 });
 
-test('what Anthropic is asked to cache comes back as cached tokens', async () => {
+test('a prompt cached at Anthropic is reported as cached tokens', async () => {
   const cached = { anthropic: { cacheControl: { type: 'ephemeral' as const } } };
   const ask = () =>
     generateText({

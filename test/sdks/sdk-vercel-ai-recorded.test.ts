@@ -85,7 +85,7 @@ const OPAQUE = /"(?:signature|thoughtSignature|encrypted_content|data|redactedCo
 /** This package tells the summary of a compaction as text, and adds the tokens it took to those of the answer. */
 const COMPACTED = 'anthropic--events-anthropic-compaction-1.json';
 
-interface Told {
+interface StepSummary {
   text: string;
   calls: [id: string, name: string, input: unknown][];
   reasoning: string;
@@ -95,7 +95,7 @@ interface Told {
 
 const OWN_TOOLS = new Set(['tool_search', 'local_shell', 'shell', 'mcp']);
 
-function told({ text, toolCalls, reasoningText, finishReason, usage }: StepResult<ToolSet>): Told {
+function summaryOf({ text, toolCalls, reasoningText, finishReason, usage }: StepResult<ToolSet>): StepSummary {
   return {
     text,
     // Not what the provider did itself, nor its own tools that the client would run: chat has no place for those.
@@ -115,7 +115,7 @@ function told({ text, toolCalls, reasoningText, finishReason, usage }: StepResul
 
 const FINISHES: Readonly<Record<string, string>> = { tool_calls: 'tool-calls', content_filter: 'content-filter' };
 
-function wanted(reading: ClientReading, { thoughts }: Package): Told {
+function wanted(reading: ClientReading, { thoughts }: Package): StepSummary {
   const { text, calls, finish, usage } = reading;
   return {
     text,
@@ -126,9 +126,9 @@ function wanted(reading: ClientReading, { thoughts }: Package): Told {
   };
 }
 
-describe.each(Object.entries(packages))('%s', (package_name, one) => {
+describe.each(Object.entries(packages))('%s', (packageName, one) => {
   const { model, providerOptions = {} } = one;
-  const asked = (name: string) => ({
+  const optionsFor = (name: string) => ({
     model: model(name),
     prompt: 'Go on.',
     maxRetries: 0,
@@ -140,20 +140,20 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
     const answers = all.filter((answer) => answer.wire === wire);
     const whole = answers.filter(({ kind }) => kind === 'whole');
     const streams = answers.filter(
-      ({ kind, name }) => kind === 'stream' && !(package_name === 'anthropic()' && name === COMPACTED),
+      ({ kind, name }) => kind === 'stream' && !(packageName === 'anthropic()' && name === COMPACTED),
     );
 
     describe.skipIf(answers.length === 0)(`recorded answers${whySkipped(answers, wire)}`, () => {
       test.each(whole)('a whole one: $name', async (answer) => {
-        const { finalStep } = await generateText(asked(answer.model));
-        expect(told(finalStep)).toEqual(wanted(await chatReading(recorded, answer), one));
+        const { finalStep } = await generateText(optionsFor(answer.model));
+        expect(summaryOf(finalStep)).toEqual(wanted(await chatReading(recorded, answer), one));
         expect(takeWarnings()).toEqual([]);
       });
 
       test.each([...whole, ...streams])('a stream: $name', async (answer) => {
-        const streamed = streamText({ ...asked(answer.model), onError: () => undefined });
+        const streamed = streamText({ ...optionsFor(answer.model), onError: () => undefined });
         await partsOf(streamed.stream);
-        expect(told(await streamed.finalStep)).toEqual(wanted(await chatReading(recorded, answer), one));
+        expect(summaryOf(await streamed.finalStep)).toEqual(wanted(await chatReading(recorded, answer), one));
         expect(takeWarnings()).toEqual([]);
       });
 
@@ -165,12 +165,12 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
           const opaque = details.flatMap(
             ({ signature, data }) => (typeof signature === 'string' ? signature : data) ?? [],
           );
-          const first = streamText({ ...asked(answer.model), onError: () => undefined });
+          const first = streamText({ ...optionsFor(answer.model), onError: () => undefined });
           await partsOf(first.stream);
           const { toolCalls, response } = await first.finalStep;
           // The public service's package keeps what it cannot show only beside calls.
-          const is_lost = package_name === 'openrouter()' && toolCalls.length === 0;
-          if (opaque.length === 0 || response.messages.length === 0 || is_lost) return;
+          const isLost = packageName === 'openrouter()' && toolCalls.length === 0;
+          if (opaque.length === 0 || response.messages.length === 0 || isLost) return;
           const results = toolCalls
             .filter(({ providerExecuted }) => providerExecuted !== true)
             .map(({ toolCallId, toolName }) => ({
@@ -184,7 +184,7 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
             ...response.messages,
             results.length > 0 ? { role: 'tool', content: results } : { role: 'user', content: 'And now?' },
           ];
-          const { prompt: _, ...rest } = asked(answer.model);
+          const { prompt: _, ...rest } = optionsFor(answer.model);
           const second = streamText({ ...rest, messages, providerOptions: one.thinking!, onError: () => undefined });
           await partsOf(second.stream);
           const sent = recorded.upstream.exchanges.at(-1)!.body;

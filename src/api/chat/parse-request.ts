@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { withAskedTools } from '../../plugins/asked.ts';
+import { withServerTools } from '../../plugins/requested-tools.ts';
 import type { ChatCompletionBody, RequestedCall } from '../../schemas/chat.ts';
 import {
   CHAT_WIRE,
@@ -272,7 +272,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
     client: body.prompt == null ? chatClient : completionsClient,
     rest: {},
   };
-  const made = withAskedTools(request as unknown as ChatRequest);
+  const made = withServerTools(request as unknown as ChatRequest);
   if (body.n != null && body.n > 1) {
     refuseWithSeveral(made);
     made.n = body.n;

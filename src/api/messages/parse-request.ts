@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
-import { withAskedTools } from '../../plugins/asked.ts';
+import { withServerTools } from '../../plugins/requested-tools.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';
 import { gatewayOnlyFields } from '../../providers/shared/gateway-fields.ts';
@@ -93,7 +93,7 @@ export function messagesRequest(
     rest,
     ...(allBetas.length === 0 ? {} : { betas: allBetas }),
   };
-  return withAskedTools(request as unknown as ChatRequest);
+  return withServerTools(request as unknown as ChatRequest);
 }
 
 /** The messages without blocks of the gateway's own tools, which providers do not know. The text that resulted from them stays. */

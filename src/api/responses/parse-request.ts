@@ -1,6 +1,6 @@
 import { invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
-import { withAskedTools } from '../../plugins/asked.ts';
+import { withServerTools } from '../../plugins/requested-tools.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
@@ -108,7 +108,7 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   const plugins = pluginsOf(body);
   if (plugins !== undefined) request['plugins'] = plugins;
   request['ext'] = { wire: WIRE, client: responsesClient, rest: remainderOf(fields) };
-  return withAskedTools(request as unknown as ChatRequest);
+  return withServerTools(request as unknown as ChatRequest);
 }
 
 /** The input without items of the gateway's own tools, which providers do not know. The text that resulted from them stays. */

@@ -3,7 +3,7 @@ import { BuiltinScanner, scannedSlugs } from './builtins.ts';
 
 const scanner = new BuiltinScanner(scannedSlugs, ['US']);
 
-function found(text: string): string[] {
+function scan(text: string): string[] {
   const list: string[] = [];
   scanner.scan(text, (slug, start, end) => list.push(`${slug} ${text.slice(start, end)}`));
   return list;
@@ -21,8 +21,8 @@ test.each([
   ['müller@bücher.de', 'müller@bücher.de'],
   ['john@example.com:secret', 'john@example.com'],
   ['postgres://u:p@db.example.com/x', 'p@db.example.com'],
-])('%s holds an address of mail', (text, address) => {
-  expect(found(text)).toEqual([`email ${address}`]);
+])('%s contains an email address', (text, address) => {
+  expect(scan(text)).toEqual([`email ${address}`]);
 });
 
 test.each([
@@ -47,25 +47,25 @@ test.each([
   ['+1 (202)\u00a0555\u20110123'],
   ['(202)555-0123'],
 ])('%s is a telephone number', (number) => {
-  expect(found(`Yes, ${number}, please`)).toEqual([`phone ${number}`]);
+  expect(scan(`Yes, ${number}, please`)).toEqual([`phone ${number}`]);
 });
 
-test('a word that calls it a telephone number makes one of digits as they are dialled in many countries', () => {
-  expect(found('Tel.: 30 901820')).toEqual(['phone 30 901820']);
-  expect(found('móvil 612 345 678')).toEqual(['phone 612 345 678']);
-  expect(found('mobile: 98765 43210')).toEqual(['phone 98765 43210']);
-  expect(found('only 612 345 678')).toEqual([]);
+test('digits after a label for telephone numbers are a telephone number', () => {
+  expect(scan('Tel.: 30 901820')).toEqual(['phone 30 901820']);
+  expect(scan('móvil 612 345 678')).toEqual(['phone 612 345 678']);
+  expect(scan('mobile: 98765 43210')).toEqual(['phone 98765 43210']);
+  expect(scan('only 612 345 678')).toEqual([]);
 });
 
-test('countries that are asked for have their numbers found as they are dialled there', () => {
+test('national numbers of the configured regions are found', () => {
   const spanish = new BuiltinScanner(['phone'], ['ES']);
   const list: number[] = [];
   spanish.scan('only 612 345 678', (_, start, end) => list.push(start, end));
   expect(list).toEqual([5, 16]);
 });
 
-test('an extension is no part of a word', () => {
-  expect(found('202-555-0123x12')).toEqual(['phone 202-555-0123']);
+test('an extension after a telephone number does not hide it', () => {
+  expect(scan('202-555-0123x12')).toEqual(['phone 202-555-0123']);
 });
 
 test.each([
@@ -83,15 +83,15 @@ test.each([
   ['4111\u20091111\u20111111\u200b1111'],
   ['４１１１　１１１１　１１１１　１１１１'],
   ['𝟒𝟏𝟏𝟏 1111 1111 1111'],
-])('%s is the number of a card', (number) => {
-  expect(found(`pay ${number}.`)).toEqual([`credit-card ${number}`]);
+])('%s is a payment card number', (number) => {
+  expect(scan(`pay ${number}.`)).toEqual([`credit-card ${number}`]);
 });
 
-test('a card is found among other numbers, in other scripts and after an escape', () => {
-  expect(found('no 12 4111 1111 1111 1111 123')).toEqual(['credit-card 4111 1111 1111 1111']);
-  expect(found('卡号4111111111111111请')).toEqual(['credit-card 4111111111111111']);
-  expect(found('{"n":"\\n4111111111111111"}')).toEqual(['credit-card 4111111111111111']);
-  expect(found('AB12 4111 1111 1111 1111')).toEqual(['credit-card 4111 1111 1111 1111']);
+test('a payment card is found among other numbers, in other scripts and after an escape', () => {
+  expect(scan('no 12 4111 1111 1111 1111 123')).toEqual(['credit-card 4111 1111 1111 1111']);
+  expect(scan('卡号4111111111111111请')).toEqual(['credit-card 4111111111111111']);
+  expect(scan('{"n":"\\n4111111111111111"}')).toEqual(['credit-card 4111111111111111']);
+  expect(scan('AB12 4111 1111 1111 1111')).toEqual(['credit-card 4111 1111 1111 1111']);
 });
 
 test.each([
@@ -100,8 +100,8 @@ test.each([
   ['SSN: 123456789', '123456789'],
   ['１２３−４５−６７８９', '１２３−４５−６７８９'],
   ['1\u200b23-45-6789', '1\u200b23-45-6789'],
-])('%s holds a Social Security number', (text, number) => {
-  expect(found(text)).toEqual([`ssn ${number}`]);
+])('%s contains a Social Security number', (text, number) => {
+  expect(scan(text)).toEqual([`ssn ${number}`]);
 });
 
 test.each([
@@ -117,8 +117,8 @@ test.each([
   ['::ffff:192.168.0.1', '::ffff:192.168.0.1'],
   ['[2001:db8::1]:443', '2001:db8::1'],
   ['see 2001:db8::1: it', '2001:db8::1'],
-])('%s holds an IP address', (text, address) => {
-  expect(found(text)).toEqual([`ip-address ${address}`]);
+])('%s contains an IP address', (text, address) => {
+  expect(scan(text)).toEqual([`ip-address ${address}`]);
 });
 
 test.each([
@@ -156,11 +156,11 @@ test.each([
     'x[::2]',
     'y[1::3]',
   ],
-])('%s holds nothing', (text) => {
-  expect(found(text)).toEqual([]);
+])('%s contains no match', (text) => {
+  expect(scan(text)).toEqual([]);
 });
 
-test('offsets are of the text as it is written, whatever stands before', () => {
+test('offsets refer to the text as written, also after folded characters', () => {
   const text = '\u200b\u200bfull 😀 ｗｉｄｅ: 4\ufe0f\u20e3 4111\u200b-1111-1111-1111\u200b!';
-  expect(found(text)).toEqual(['credit-card 4111\u200b-1111-1111-1111']);
+  expect(scan(text)).toEqual(['credit-card 4111\u200b-1111-1111-1111']);
 });

@@ -9,33 +9,33 @@ import { type NumberingPlans, readNumberingPlans } from './numbering-plans.ts';
 import { PhoneFinder } from './phone.ts';
 import { ssnAt } from './ssn.ts';
 
-/** What is found by its characters alone. */
+/** Built-in filters that match by characters alone, in one scan. */
 export const scannedSlugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
 export type ScannedSlug = (typeof scannedSlugs)[number];
 
-/** Told of each place that is found. */
-export type Found = (slug: ScannedSlug, start: number, end: number) => void;
+/** Called with each match. */
+export type OnMatch = (slug: ScannedSlug, start: number, end: number) => void;
 
 const COLON = 0x3a;
 const AT = 0x40;
 const PLUS = 0x2b;
 const OPEN = 0x28;
-/** The longest match: an address of mail (RFC 5321, section 4.5.3.1). */
+/** The longest match: an email address (RFC 5321, section 4.5.3.1). */
 const TAIL_CHARS = 340;
-/** The longest number: a card's 19 digits, with three characters between each and the next. */
+/** The longest number: the 19 digits of a card with three characters between digits. */
 const NUMBER_CHARS_MAX = 80;
 const GAP_CHARS_MAX = 3;
 
 let plans: NumberingPlans | undefined;
 
-/** Finds addresses of mail, telephone numbers, Social Security numbers, cards and IP addresses, in one pass over a text. */
+/** Finds email addresses, telephone numbers, Social Security numbers, payment cards and IP addresses in one pass over a text. */
 export class BuiltinScanner {
   readonly #wants: Readonly<Record<ScannedSlug, boolean>>;
-  readonly #has_numbers: boolean;
+  readonly #hasNumbers: boolean;
   readonly #run = new NumberRun();
   readonly #phones: PhoneFinder | undefined;
 
-  constructor(slugs: readonly ScannedSlug[], phone_regions: readonly string[]) {
+  constructor(slugs: readonly ScannedSlug[], phoneRegions: readonly string[]) {
     const wants = (slug: ScannedSlug) => slugs.includes(slug);
     this.#wants = {
       email: wants('email'),
@@ -44,62 +44,62 @@ export class BuiltinScanner {
       'credit-card': wants('credit-card'),
       'ip-address': wants('ip-address'),
     };
-    this.#has_numbers = slugs.some((slug) => slug !== 'email');
+    this.#hasNumbers = slugs.some((slug) => slug !== 'email');
     if (!this.#wants.phone) return;
     plans ??= readNumberingPlans();
-    this.#phones = new PhoneFinder(plans, phone_regions);
+    this.#phones = new PhoneFinder(plans, phoneRegions);
   }
 
-  /** Everything in a text, by offsets of the text as it is written. */
-  scan(written: string, found: Found): void {
-    const folded = fold(written);
+  /** Reports all matches in a text, with offsets of the text as written. */
+  scan(source: string, onMatch: OnMatch): void {
+    const folded = fold(source);
     const { text } = folded;
-    const report: Found =
+    const report: OnMatch =
       folded.origins === undefined
-        ? found
-        : (slug, start, end) => found(slug, originOf(folded, start), endOrigin(folded, end, written));
+        ? onMatch
+        : (slug, start, end) => onMatch(slug, originOf(folded, start), endOrigin(folded, end, source));
     const { email, 'ip-address': ip } = this.#wants;
-    /** Addresses end there that were found before. */
-    let address_end = 0;
-    let iban_end = 0;
+    /** End of the last IP address. */
+    let addressEnd = 0;
+    let lastIbanEnd = 0;
     for (let at = 0; at < text.length; at += 1) {
       const unit = text.charCodeAt(at);
-      // Digits, the colon and the at sign stand close together.
+      // Digits, the colon and the at sign are neighbours in ASCII.
       if (unit < 0x30 || unit > AT) continue;
       if (unit < COLON) {
-        if (!this.#has_numbers) continue;
-        iban_end = Math.max(iban_end, ibanEnd(text, at) ?? 0);
+        if (!this.#hasNumbers) continue;
+        lastIbanEnd = Math.max(lastIbanEnd, ibanEnd(text, at) ?? 0);
         const end = this.#run.read(text, at);
-        this.#numbers(iban_end, address_end, report);
+        this.#numbers(lastIbanEnd, addressEnd, report);
         at = end - 1;
       } else if (unit === AT && email) {
         const span = emailAt(text, at);
         if (span !== undefined) report('email', span.start, span.end);
-      } else if (unit === COLON && ip && at >= address_end) {
+      } else if (unit === COLON && ip && at >= addressEnd) {
         const span = ipv6At(text, at);
         if (span === undefined) continue;
         report('ip-address', span.start, span.end);
-        address_end = span.end;
+        addressEnd = span.end;
       }
     }
   }
 
-  /** The first offset from which a match might still begin or grow when more text comes. */
-  heldFrom(written: string): number {
-    const base = Math.max(0, written.length - TAIL_CHARS);
-    const tail = written.slice(base);
-    const is_cut = (tail.charCodeAt(tail.length - 1) & 0xfc00) === 0xd800;
-    const folded = fold(is_cut ? tail.slice(0, -1) : tail);
+  /** The first offset at which a match could still start or grow when more text follows. */
+  heldFrom(source: string): number {
+    const base = Math.max(0, source.length - TAIL_CHARS);
+    const tail = source.slice(base);
+    const isCut = (tail.charCodeAt(tail.length - 1) & 0xfc00) === 0xd800;
+    const folded = fold(isCut ? tail.slice(0, -1) : tail);
     const { text } = folded;
     let from = text.length;
     if (this.#wants.email) from = Math.min(from, emailHeldFrom(text));
-    if (this.#has_numbers) from = Math.min(from, numberHeldFrom(text));
+    if (this.#hasNumbers) from = Math.min(from, numberHeldFrom(text));
     if (this.#wants['ip-address']) from = Math.min(from, ipv6HeldFrom(text));
-    // A match may begin beside one that is not over: a number in a name.
-    return base + (from === text.length ? tail.length - (is_cut ? 1 : 0) : originOf(folded, from));
+    // A match may start within an unfinished one: a number in a name.
+    return base + (from === text.length ? tail.length - (isCut ? 1 : 0) : originOf(folded, from));
   }
 
-  #numbers(iban_end: number, address_end: number, report: Found): void {
+  #numbers(lastIbanEnd: number, addressEnd: number, report: OnMatch): void {
     const run = this.#run;
     const digits = run.digits();
     if (digits < 4) return;
@@ -107,42 +107,42 @@ export class BuiltinScanner {
     const [ssn, card] = [wants.ssn && digits >= 9, wants['credit-card'] && digits >= 12];
     const [phone, ip] = [this.#phones !== undefined && digits >= 7, wants['ip-address'] && run.count > 3];
     if (!ssn && !card && !phone && !ip) return;
-    let [card_end, phone_end] = [0, 0];
+    let [cardEnd, phoneEnd] = [0, 0];
     for (let index = 0; index < run.count; index += 1) {
       const start = run.start(index);
-      if (ip && start >= address_end) {
+      if (ip && start >= addressEnd) {
         const span = ipv4At(run, index);
         if (span !== undefined) report('ip-address', span.start, span.end);
       }
-      if (start < iban_end) continue;
+      if (start < lastIbanEnd) continue;
       if (ssn) {
         const span = ssnAt(run, index);
         if (span !== undefined) report('ssn', span.start, span.end);
       }
-      // What lies within another of its kind is a part of it.
+      // A match within another of its kind is a part of it.
       if (card) {
         const span = cardAt(run, index);
-        if (span !== undefined && span.end > card_end) {
+        if (span !== undefined && span.end > cardEnd) {
           report('credit-card', span.start, span.end);
-          card_end = span.end;
+          cardEnd = span.end;
         }
       }
       if (phone) {
         const span = this.#phones?.at(run, index);
-        if (span !== undefined && span.end > phone_end) {
+        if (span !== undefined && span.end > phoneEnd) {
           report('phone', span.start, span.end);
-          phone_end = span.end;
+          phoneEnd = span.end;
         }
       }
     }
   }
 }
 
-/** Where the number begins that may go on after the end of a folded text. */
+/** The start of a number that may continue after the end of a folded text. */
 function numberHeldFrom(text: string): number {
   const least = Math.max(0, text.length - NUMBER_CHARS_MAX);
   const last = text.charAt(text.length - 1);
-  // The beginning of an extension: `555-0100x12`.
+  // The start of an extension: `555-0100x12`.
   let at = text.length - (last === 'x' || last === 'X' ? 1 : 0);
   let from = text.length;
   for (let gap = 0; at > least && gap <= GAP_CHARS_MAX; at -= 1) {

@@ -12,23 +12,23 @@ mark('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_', WORD);
 
 const kindOf = (unit: number) => (unit < 0x80 ? kinds[unit]! : 0);
 
-/** Of units of UTF-16; NaN, which stands beyond the ends of a text, is nothing. */
+/** For UTF-16 code units. False for NaN, which `charCodeAt` returns outside of a text. */
 export const isDigit = (unit: number) => (kindOf(unit) & DIGIT) !== 0;
 export const isHex = (unit: number) => (kindOf(unit) & HEX) !== 0;
-/** An ASCII letter, a digit or an underscore. Other scripts write no spaces, and glue nothing to what is written in ASCII. */
+/** An ASCII letter, digit or underscore. Letters of other scripts do not extend an ASCII word: some of these scripts use no spaces. */
 export const isWord = (unit: number) => (kindOf(unit) & WORD) !== 0;
 
 const BACKSLASH = 0x5c;
 
-/** Whether a word ends just before an offset; the letter of an escape sequence (\n in JSON) is none. */
+/** Whether a word ends just before an offset. The letter of an escape sequence (\n in JSON) is not a word. */
 export function isGluedLeft(text: string, at: number): boolean {
   const unit = text.charCodeAt(at - 1);
   if (!isWord(unit)) return false;
-  const is_escape = text.charCodeAt(at - 2) === BACKSLASH && 'nrtbf'.includes(text.charAt(at - 1));
-  return !is_escape;
+  const isEscape = text.charCodeAt(at - 2) === BACKSLASH && 'nrtbf'.includes(text.charAt(at - 1));
+  return !isEscape;
 }
 
-/** The text before an offset, as far back as detectors look for words that say what a number is. */
+/** The 40 code units before an offset, in which detectors look for labels of a number. */
 export function wordsBefore(text: string, at: number): string {
   return text.slice(Math.max(0, at - 40), at);
 }

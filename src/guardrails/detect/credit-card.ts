@@ -5,7 +5,7 @@ import { gaps, type NumberRun } from './number-run.ts';
 const DIGITS_MIN = 12;
 const CARD_DIGITS_MAX = 19;
 
-/** First digits, how many digits, as `[from, to, lengths]` of prefixes of one length (issuers' ranges in ISO/IEC 7812 registries). */
+/** Issuers' ranges of ISO/IEC 7812 registries: `[from, to, lengths]`, prefixes of one length and the numbers of digits. */
 const ISSUERS: readonly (readonly [from: number, to: number, lengths: readonly number[]])[] = [
   // Visa
   [4, 4, [13, 16, 19]],
@@ -44,7 +44,7 @@ const ISSUERS: readonly (readonly [from: number, to: number, lengths: readonly n
   [9792, 9792, [16]],
 ];
 
-/** The ranges by their first six digits, each with its lengths as bits. */
+/** The ranges of the first six digits, each with its lengths as a bit set. */
 const RANGES = ISSUERS.map(([from, to, lengths]) => {
   const scale = 10 ** (6 - String(from).length);
   return {
@@ -54,9 +54,9 @@ const RANGES = ISSUERS.map(([from, to, lengths]) => {
   };
 });
 
-/** Groups of digits as one number: four bits each. */
+/** The sizes of groups of digits as one number, four bits each. */
 const shapeOf = (...sizes: number[]) => sizes.reduce((shape, size) => shape * 16 + size, 0);
-/** How cards are printed: groups of four, those of American Express and of Diners Club, and long ones. */
+/** Groups as printed on cards: groups of four, those of American Express and Diners Club, and long numbers. */
 const PRINTED: readonly number[] = [
   shapeOf(4, 4, 4, 4),
   shapeOf(4, 6, 5),
@@ -78,49 +78,49 @@ function hasIssuer(number: string): boolean {
 /** The check digit of ISO/IEC 7812, annex B. */
 function passesLuhn(number: string): boolean {
   let sum = 0;
-  for (let index = number.length - 1, is_doubled = false; index >= 0; index -= 1, is_doubled = !is_doubled) {
+  for (let index = number.length - 1, isDoubled = false; index >= 0; index -= 1, isDoubled = !isDoubled) {
     const digit = number.charCodeAt(index) - 0x30;
     const doubled = digit > 4 ? digit * 2 - 9 : digit * 2;
-    sum += is_doubled ? doubled : digit;
+    sum += isDoubled ? doubled : digit;
   }
   return sum % 10 === 0;
 }
 
-/** Between groups of digits of one number. */
+/** Whether a separator can stand within a number. */
 const isJoin = (gap: number) => gap === gaps.dash || gap === gaps.space || gap === gaps.mixed;
 
-/** Whether digits are a part of something longer: a word, a telephone number, a decimal fraction, a UUID. */
+/** Whether digits are part of a word, a telephone number, a decimal fraction or a UUID. */
 function isPart(text: string, start: number, end: number): boolean {
   if (isGluedLeft(text, start) || isWord(text.charCodeAt(end))) return true;
-  const is_dialled = text.charAt(start - 1) === '+';
-  const is_fraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
-  const is_whole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
-  const is_uuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
-  return is_dialled || is_fraction || is_whole || is_uuid;
+  const isDialled = text.charAt(start - 1) === '+';
+  const isFraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
+  const isWhole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
+  const isUuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
+  return isDialled || isFraction || isWhole || isUuid;
 }
 
-/** The issuers' ranges begin with 2 to 6, 8 and 9. */
+/** The issuers' ranges start with 2 to 6, 8 and 9. */
 const isFirst = (unit: number) => unit > 0x31 && unit !== 0x37;
 
-/** The number of a payment card that begins with a group of digits. */
+/** The payment card number that starts with a group of digits. */
 export function cardAt(run: NumberRun, first: number): Span | undefined {
   if (!isJoin(run.gap(first)) && run.size(first) < DIGITS_MIN) return undefined;
   if (!isFirst(run.text.charCodeAt(run.start(first)))) return undefined;
   let shape = 0;
-  const is_chunk = !isJoin(run.gap(first - 1));
-  // Within a row only what is printed as cards are, or stands in one group.
-  if (!is_chunk && run.size(first) !== 4 && run.size(first) < DIGITS_MIN) return undefined;
+  const isChunk = !isJoin(run.gap(first - 1));
+  // Among other numbers only printed groups and undivided numbers are cards.
+  if (!isChunk && run.size(first) !== 4 && run.size(first) < DIGITS_MIN) return undefined;
   for (let last = first; last < run.count; last += 1) {
     const digits = run.digitsOf(first, last);
     if (digits > CARD_DIGITS_MAX) return undefined;
     shape = shape * 16 + run.size(last);
-    const is_end = !isJoin(run.gap(last));
-    if (digits >= DIGITS_MIN && ((is_chunk && is_end) || first === last || PRINTED.includes(shape))) {
+    const isEnd = !isJoin(run.gap(last));
+    if (digits >= DIGITS_MIN && ((isChunk && isEnd) || first === last || PRINTED.includes(shape))) {
       const [start, end] = [run.start(first), run.end(last)];
       const number = run.number(first, last);
       if (passesLuhn(number) && hasIssuer(number) && !isPart(run.text, start, end)) return { start, end };
     }
-    if (is_end) return undefined;
+    if (isEnd) return undefined;
   }
   return undefined;
 }

@@ -3,24 +3,24 @@ import { isWord } from './chars.ts';
 
 /** RFC 5321, section 4.5.3.1. */
 const LOCAL_CHARS_MAX = 64;
-/** Names in scripts without spaces: what stands before them would be held back as well. */
+/** Limit for names in scripts without spaces: the text before them would be held back too. */
 const UNSPACED_CHARS_MAX = 16;
 const DOMAIN_CHARS_MAX = 255;
 
-/** Scripts that write no spaces: a word of theirs ends where ASCII begins. */
+/** Scripts without spaces: their words end at the first ASCII character. */
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/;
 const LETTER = /[\p{L}\p{M}]/u;
 const QUOTED_LOCAL = /"([\w.%+\-'\\]{1,62}")$/;
 const DOMAIN =
   /(?:[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?\.)+(?:xn--[a-z\d-]{1,58}[a-z\d]|[\p{L}\p{M}]{2,24})/iuy;
 const ASCII_DOMAIN = /(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+(?:xn--[a-z\d-]{1,58}[a-z\d]|[a-z]{2,24})/iy;
-/** Where a name goes on after what looks like a domain, it is none. */
-const GOES_ON = /^[a-z\d]/i;
-/** Users of hosts of repositories, in addresses that only look like mail: `git@host:path`. */
+/** A name that continues after the match: it is not a domain. */
+const CONTINUES = /^[a-z\d]/i;
+/** User names of repository hosts, in addresses that only look like mail: `git@host:path`. */
 const REPOSITORY_USERS = /^(?:git|hg|svn|gitlab|gitea|forgejo)$/i;
 const PICTURE_SCALE = /^\dx\.[a-z]{2,5}$/i;
 const VERSION = /^v?\d+\.\d+\.\d/;
-/** `Object@1b2c3d.toString`: a top level domain is not written with a capital inside. */
+/** `Object@1b2c3d.toString`: a top-level domain has no capital inside. */
 const CAMEL = /[a-z][A-Z][^.]*$/;
 
 /** `.`, `%`, `+`, `-` and `'`. */
@@ -43,7 +43,7 @@ function localStart(text: string, at: number): number {
   const script = isLocal(text, at - 1);
   const least = at - (script === 'unspaced' ? UNSPACED_CHARS_MAX : LOCAL_CHARS_MAX);
   while (start > least && script !== undefined && isLocal(text, start - 1) === script) start -= 1;
-  // A quotation mark or a dot before a name is none of it.
+  // A quotation mark or a dot before a name is not part of it.
   while (start < at && /[.']/.test(text.charAt(start))) start += 1;
   return start;
 }
@@ -54,28 +54,28 @@ function domainEnd(text: string, from: number): number | undefined {
   const part = text.slice(from, from + DOMAIN_CHARS_MAX);
   for (const expression of [ASCII_DOMAIN, DOMAIN]) {
     expression.lastIndex = 0;
-    const found = expression.exec(part)?.[0];
-    if (found === undefined || GOES_ON.test(part.charAt(found.length))) continue;
-    if (PICTURE_SCALE.test(found) || VERSION.test(found) || CAMEL.test(found)) return undefined;
-    return from + found.length;
+    const domain = expression.exec(part)?.[0];
+    if (domain === undefined || CONTINUES.test(part.charAt(domain.length))) continue;
+    if (PICTURE_SCALE.test(domain) || VERSION.test(domain) || CAMEL.test(domain)) return undefined;
+    return from + domain.length;
   }
   return undefined;
 }
 
-/** The address of mail around the at sign that stands at an offset of a folded text. */
+/** The email address around the at sign at an offset of a folded text. */
 export function emailAt(text: string, at: number): Span | undefined {
   const start = localStart(text, at);
   if (start === at) return undefined;
   const end = domainEnd(text, at + 1);
   if (end === undefined) return undefined;
-  const is_repository = /[:/]/.test(text.charAt(end)) && REPOSITORY_USERS.test(text.slice(start, at));
-  return is_repository ? undefined : { start, end };
+  const isRepository = /[:/]/.test(text.charAt(end)) && REPOSITORY_USERS.test(text.slice(start, at));
+  return isRepository ? undefined : { start, end };
 }
 
 const DOMAIN_TAIL = /@[\p{L}\p{M}\p{N}.-]{0,255}$/u;
 const QUOTE_TAIL = /\\?"?$/;
 
-/** Where the address begins that may go on after the end of a folded text; its length: there is none. */
+/** The start of an address that may continue after the end of a folded text. The text's length if there is none. */
 export function emailHeldFrom(text: string): number {
   const tail = text.slice(-1 - DOMAIN_CHARS_MAX);
   const at = DOMAIN_TAIL.exec(tail)?.index;

@@ -1,7 +1,7 @@
-/** A text as detectors read it: digits, dashes, spaces and letters that look like ASCII are ASCII, and what cannot be seen is left out. */
+/** A text as detectors read it: look-alikes of ASCII digits, letters, dashes and spaces are ASCII, invisible characters are removed. */
 export interface Folded {
   readonly text: string;
-  /** Where each of its characters stood; undefined: where it stands now. */
+  /** The offset of each character in the source. Undefined if the offsets are the same. */
   readonly origins?: Uint32Array;
 }
 
@@ -10,7 +10,7 @@ const SURROGATE = 2;
 const ZERO = 0x30;
 const DOT = 0x2e;
 
-/** What cannot be seen, stands on top of another character, or only says how one is drawn. */
+/** Ranges of invisible and combining characters and of variation selectors. */
 const UNSEEN: readonly (readonly [number, number])[] = [
   [0xad, 0xad],
   [0x300, 0x36f],
@@ -32,10 +32,10 @@ const DASHES = '\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63';
 const SPACES = '\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000';
 const DOTS = '\u2024\ufe52\uff61';
 const COLONS = '\u02d0\ua789\ufe13\ufe55';
-/** A long vowel in Japanese, and the dash of its telephone numbers. */
+/** A Japanese long vowel mark, also used as a dash in telephone numbers. */
 const VOWEL_MARK = 0x30fc;
 
-/** For each unit of UTF-16: what it is read as, or one of the marks above; 0: as it is. */
+/** For each UTF-16 code unit its replacement, or `SKIPPED` or `SURROGATE`. 0 if it is unchanged. */
 function tableOfUnits(): Uint16Array {
   const table = new Uint16Array(0x10000);
   const digit = /\p{Nd}/u;
@@ -64,12 +64,12 @@ function tableOfUnits(): Uint16Array {
   return table;
 }
 
-let units: Uint16Array | undefined;
+let unitTable: Uint16Array | undefined;
 
 const NOT_ASCII = /[^\0-\x7f]/;
 const isDigit = (unit: number) => unit >= ZERO && unit <= ZERO + 9;
 
-/** The digit that a pair of surrogates is (mathematical and segmented ones); -2: nothing to be seen (tags); -1: anything else. */
+/** The digit of a surrogate pair (mathematical and segmented digits), -2 for an invisible character (tags), -1 for all others. */
 function pairOf(high: number, low: number): number {
   if (high === 0xd835 && low >= 0xdfce && low <= 0xdfff) return (low - 0xdfce) % 10;
   if (high === 0xd83e && low >= 0xdff0 && low <= 0xdff9) return low - 0xdff0;
@@ -86,7 +86,7 @@ const isNear = (text: string, at: number, reach: number, is: (unit: number) => b
 const isSeen = (unit: number) => unit > 0x20 && unit < 0x80;
 const isAlnum = (unit: number) => isDigit(unit) || (unit >= 0x40 && unit < 0x7f);
 
-/** Whether it matters what a unit is read as: dashes, spaces and brackets do beside digits, what cannot be seen beside ASCII. */
+/** Whether folding a unit can change a match: dashes, spaces and brackets can beside digits, invisible characters beside ASCII. */
 function matters(text: string, at: number, unit: number, read: number): boolean {
   if (read === SURROGATE) return pairOf(unit, text.charCodeAt(at + 1)) !== -1;
   if (unit === VOWEL_MARK) return isNear(text, at, 1, isDigit);
@@ -95,7 +95,7 @@ function matters(text: string, at: number, unit: number, read: number): boolean 
   return read === DOT || isAlnum(read) || isNear(text, at, 2, isDigit);
 }
 
-/** Where the first character stands that is read otherwise than it is written, where that matters. */
+/** The offset of the first character that must be folded. The length of the text if there is none. */
 function firstChange(text: string, table: Uint16Array): number {
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
@@ -106,17 +106,17 @@ function firstChange(text: string, table: Uint16Array): number {
   return text.length;
 }
 
-/** A text as detectors read it. Most are read as they are written, which costs little. */
+/** Folds a text for detectors. Most texts need no folding and are returned unchanged, at little cost. */
 export function fold(text: string): Folded {
   if (!NOT_ASCII.test(text)) return { text };
-  units ??= tableOfUnits();
+  unitTable ??= tableOfUnits();
   const { length } = text;
-  const first = firstChange(text, units);
+  const first = firstChange(text, unitTable);
   if (first === length) return { text };
   const parts: string[] = [];
   let origins: Uint32Array | undefined;
   let count = 0;
-  /** What is read as it is written stands from here on; before it ends the text as it was folded so far. */
+  /** Start of the unchanged text that is not copied yet. */
   let from = 0;
   let last = -1;
   const pass = (to: number) => {
@@ -126,7 +126,7 @@ export function fold(text: string): Folded {
     count += to - from;
     last = text.charCodeAt(to - 1);
   };
-  /** So many units from an offset on are read as another, or as nothing. */
+  /** Replaces `width` units at an offset by one unit, or removes them. */
   const replace = (at: number, width: number, unit: number | undefined) => {
     pass(at);
     from = at + width;
@@ -140,7 +140,7 @@ export function fold(text: string): Folded {
   for (let at = first; at < length; at += 1) {
     const unit = text.charCodeAt(at);
     if (unit < 0x80) continue;
-    const read = units[unit]!;
+    const read = unitTable[unit]!;
     if (read === 0) {
       if (unit === VOWEL_MARK && isDigit(from < at ? text.charCodeAt(at - 1) : last)) replace(at, 1, 0x2d);
     } else if (read === SURROGATE) {
@@ -158,22 +158,22 @@ export function fold(text: string): Folded {
   return { text: folded, origins: origins.subarray(0, count + 1) };
 }
 
-/** Numbers of which the first are their own places. */
+/** An array of offsets of which the first `known` are the identity. */
 function identity(length: number, known: number): Uint32Array {
   const numbers = new Uint32Array(length);
   for (let at = 0; at < known; at += 1) numbers[at] = at;
   return numbers;
 }
 
-/** Where what stands at an offset of a folded text stood. */
+/** The source offset of an offset in a folded text. */
 export function originOf({ origins }: Folded, at: number): number {
   return origins === undefined ? at : origins[at]!;
 }
 
-/** Where what ends at an offset of a folded text ended: what cannot be seen after it is none of it. */
+/** The source offset of an end in a folded text, before any invisible characters that follow it. */
 export function endOrigin({ origins }: Folded, end: number, text: string): number {
   if (origins === undefined || end === 0) return end;
   const last = origins[end - 1]!;
-  const is_pair = (text.charCodeAt(last) & 0xfc00) === 0xd800 && (text.charCodeAt(last + 1) & 0xfc00) === 0xdc00;
-  return last + (is_pair && origins[end] !== last + 1 ? 2 : 1);
+  const isPair = (text.charCodeAt(last) & 0xfc00) === 0xd800 && (text.charCodeAt(last + 1) & 0xfc00) === 0xdc00;
+  return last + (isPair && origins[end] !== last + 1 ? 2 : 1);
 }

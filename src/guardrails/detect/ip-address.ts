@@ -2,11 +2,11 @@ import type { Span } from '../finding.ts';
 import { isDigit, isGluedLeft, isHex, isWord, wordsBefore } from './chars.ts';
 import { gaps, type NumberRun } from './number-run.ts';
 
-/** Four numbers after such words are no address. */
+/** Labels after which four numbers are not an address. */
 const VERSION_BEFORE =
   /(?:\b(?:version|ver|v|release|build|section|sect?|chapter|clause|article|figure|fig|table|rev)\.?|§) ?[#:]? ?$/i;
 const PRODUCT_BEFORE = /(?:^|[\s"'(;])[A-Z][A-Za-z]{2,20}\/$/;
-/** The end of a word, and a space or a sign at most. */
+/** The end of a word, with at most one space or sign after it. */
 const NAMED = /[A-Za-z§.][ #:/]?$|^[#:] $/;
 const UNDERSCORE = 0x5f;
 
@@ -15,7 +15,7 @@ const isByte = (run: NumberRun, index: number) => {
   return size > 0 && size < 4 && Number(run.number(index, index)) < 256;
 };
 
-/** The IPv4 address that begins with a group of digits. */
+/** The IPv4 address that starts with a group of digits. */
 export function ipv4At(run: NumberRun, first: number): Span | undefined {
   for (let index = first; index < first + 3; index += 1) if (run.gap(index) !== gaps.dot) return undefined;
   if (run.gap(first - 1) === gaps.dot || run.gap(first + 3) === gaps.dot) return undefined;
@@ -25,11 +25,11 @@ export function ipv4At(run: NumberRun, first: number): Span | undefined {
   const next = text.charCodeAt(end);
   if (isGluedLeft(text, start) && text.charCodeAt(start - 1) !== UNDERSCORE) return undefined;
   if (isWord(next) && next !== UNDERSCORE) return undefined;
-  // Most stand after nothing of the kind.
+  // Fast path: no label can precede.
   if (!NAMED.test(text.slice(Math.max(0, start - 2), start))) return { start, end };
   const before = wordsBefore(text, start);
   if (VERSION_BEFORE.test(before)) return undefined;
-  // `Chrome/120.0.0.0` in the names of browsers.
+  // `Chrome/120.0.0.0` in user agents.
   if (PRODUCT_BEFORE.test(before) && text.slice(start, end).endsWith('.0.0.0')) return undefined;
   return { start, end };
 }
@@ -45,57 +45,57 @@ function isIpv6(text: string): boolean {
   const halves = text.split('::');
   if (halves.length > 2) return false;
   let count = 0;
-  let has_digit = false;
+  let hasDigit = false;
   const parts = halves.map((half) => (half === '' ? [] : half.split(':')));
   for (const [side, groups] of parts.entries()) {
     for (const [index, group] of groups.entries()) {
-      const is_last = side === parts.length - 1 && index === groups.length - 1;
-      if (is_last && IPV4.test(group)) {
+      const isLast = side === parts.length - 1 && index === groups.length - 1;
+      if (isLast && IPV4.test(group)) {
         if (group.split('.').some((byte) => Number(byte) > 255)) return false;
         count += 2;
-        has_digit = true;
+        hasDigit = true;
         continue;
       }
       if (!/^[\da-f]{1,4}$/i.test(group)) return false;
-      has_digit ||= /\d/.test(group);
+      hasDigit ||= /\d/.test(group);
       count += 1;
     }
   }
-  // A name with two colons in it (`abc::def`) is of a program, unless digits or many groups speak against it.
-  if (halves.length === 2) return count < 8 && count > 0 && (has_digit || count > 2);
+  // `abc::def` without digits and with few groups is a name in source code.
+  if (halves.length === 2) return count < 8 && count > 0 && (hasDigit || count > 2);
   return count === 8 && !EUI64.test(text);
 }
 
 const SLICE = /^(?:[\w)\]]\[|,.?|.,)?\d*::\d*$/;
 
-/** The IPv6 address whose first colon stands at an offset. */
+/** The IPv6 address whose first colon is at an offset. */
 export function ipv6At(text: string, colon: number): Span | undefined {
   let start = colon;
   while (start > colon - 4 && isHex(text.charCodeAt(start - 1))) start -= 1;
   const before = text.charCodeAt(start - 1);
   const beyond = text.charCodeAt(start - 2);
-  // A colon before it may end a label (`ip:fe80::1`), or be of a longer row.
+  // A colon before the address ends a label (`ip:fe80::1`) or belongs to a longer sequence.
   if (before === COLON ? beyond === COLON || isHex(beyond) : isGluedLeft(text, start)) return undefined;
   if (before === DOT && isDigit(beyond)) return undefined;
   let end = colon;
   let colons = 0;
-  let is_double = false;
+  let isDouble = false;
   for (; end - start <= IPV6_CHARS_MAX; end += 1) {
     const unit = text.charCodeAt(end);
     if (unit === COLON) {
-      is_double ||= end > colon && text.charCodeAt(end - 1) === COLON;
+      isDouble ||= end > colon && text.charCodeAt(end - 1) === COLON;
       colons += 1;
     } else if (!isHex(unit) && unit !== DOT) break;
   }
   while (text.charCodeAt(end - 1) === DOT) end -= 1;
-  // A colon after an address is of the sentence, unless it is one of two.
+  // A single colon after an address is punctuation.
   if (text.charCodeAt(end - 1) === COLON && text.charCodeAt(end - 2) !== COLON) {
     end -= 1;
     colons -= 1;
   }
-  if (end <= colon || (!is_double && colons !== 7 && colons !== 6)) return undefined;
+  if (end <= colon || (!isDouble && colons !== 7 && colons !== 6)) return undefined;
   if (isWord(text.charCodeAt(end)) || !isIpv6(text.slice(start, end))) return undefined;
-  // `x[::2]` and `x[:, 1::2]` are parts of a list.
+  // `x[::2]` and `x[:, 1::2]` are slices of arrays.
   if (text.charAt(end) === ']' && SLICE.test(text.slice(Math.max(0, start - 2), end))) return undefined;
   const zone = ZONE.exec(text.slice(end, end + 18))?.[0] ?? '';
   return { start, end: end + zone.length };
@@ -105,7 +105,7 @@ const TAIL_CHARS = 46;
 const ZONE_CHARS_MAX = 16;
 const ZONE_TAIL = /%[\w.-]{0,16}$/;
 
-/** Where the IPv6 address begins that may go on after the end of a folded text. */
+/** The start of an IPv6 address that may continue after the end of a folded text. */
 export function ipv6HeldFrom(text: string): number {
   const { length } = text;
   const tail = text.slice(-1 - ZONE_CHARS_MAX);

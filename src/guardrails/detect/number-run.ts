@@ -1,6 +1,6 @@
 import { isDigit } from './chars.ts';
 
-/** What stands between two groups of digits. */
+/** Kinds of separators between two groups of digits. */
 export const gaps = { dash: 1, space: 2, dot: 3, slash: 4, close: 5, mixed: 6, other: 7 } as const;
 
 const GAP_CHARS_MAX = 3;
@@ -11,19 +11,19 @@ const SLASH = 0x2f;
 const OPEN = 0x28;
 const CLOSE = 0x29;
 
-/** Groups of digits that stand together: with dashes, dots, spaces, strokes and brackets between them. */
+/** Adjacent groups of digits, separated by dashes, dots, spaces, slashes and brackets. */
 export class NumberRun {
   text = '';
   count = 0;
   #next = 0;
   #starts = new Int32Array(64);
   #ends = new Int32Array(64);
-  /** What stands after each group. */
+  /** The separator after each group (`gaps`). */
   #gaps = new Uint8Array(64);
-  /** How many digits stand before each group. */
+  /** The number of digits before each group. */
   #sums = new Int32Array(64);
 
-  /** Reads the run whose first digit stands at an offset; where it ends. */
+  /** Reads the run whose first digit is at an offset. Returns the end of the run. */
   read(text: string, at: number): number {
     this.text = text;
     this.count = 0;
@@ -44,7 +44,7 @@ export class NumberRun {
     }
   }
 
-  /** Digits of the whole run. */
+  /** The number of digits in the run. */
   digits(): number {
     return this.digitsOf(0, this.count - 1);
   }
@@ -57,22 +57,22 @@ export class NumberRun {
     return this.#ends[index]!;
   }
 
-  /** Digits of one group; 0 where there is none. */
+  /** The number of digits in a group. 0 if there is no such group. */
   size(index: number): number {
     return index >= 0 && index < this.count ? this.#ends[index]! - this.#starts[index]! : 0;
   }
 
-  /** What stands after a group (`gaps`); 0: the run ends or has not begun. */
+  /** The separator after a group (`gaps`). 0 if it is the last or there is no such group. */
   gap(index: number): number {
     return index >= 0 && index < this.count ? this.#gaps[index]! : 0;
   }
 
-  /** Digits from one group to another, both included. */
+  /** The number of digits from one group to another, both included. */
   digitsOf(first: number, last: number): number {
     return this.#sums[last]! - this.#sums[first]! + this.size(last);
   }
 
-  /** The digits themselves. */
+  /** The digits from one group to another, both included. */
   number(first: number, last: number): string {
     if (first === last) return this.text.slice(this.#starts[first], this.#ends[first]);
     let number = '';
@@ -82,7 +82,7 @@ export class NumberRun {
     return number;
   }
 
-  /** What stands between the digits that end at an offset and those that follow; 0: none follow. */
+  /** The separator between digits that end at an offset and the next digits. 0 if no digits follow. */
   #gapAfter(at: number): number {
     const { text } = this;
     let next = at;
@@ -116,7 +116,7 @@ export class NumberRun {
   }
 }
 
-/** Whether a unit of UTF-16 may stand between two groups of digits. */
+/** Whether a UTF-16 code unit can separate two groups of digits. */
 export function isGapChar(unit: number): boolean {
   return unit === SPACE || unit === DASH || unit === DOT || unit === SLASH || unit === OPEN || unit === CLOSE;
 }

@@ -11,7 +11,7 @@ import { readNumberingPlans } from './numbering-plans.ts';
 
 const plans = readNumberingPlans();
 
-test('a number with its calling code is valid where the library says so, in every country', () => {
+test('a number with its calling code is valid if the library accepts it, in every country', () => {
   const { below, digits } = chance(11);
   let valid = 0;
   for (const country of getCountries()) {
@@ -21,15 +21,15 @@ test('a number with its calling code is valid where the library says so, in ever
       const from = 1 + below(example.length);
       const national = example.slice(0, from) + digits(example.length - from) + (round === 7 ? '1' : '');
       const parsed = parsePhoneNumberFromString(`+${code}${national}`);
-      const is_valid = parsed?.isValid() === true && parsed.nationalNumber === national;
-      valid += is_valid ? 1 : 0;
-      expect(plans.international(code + national) === 'valid', `+${code} ${national}`).toBe(is_valid);
+      const isValid = parsed?.isValid() === true && parsed.nationalNumber === national;
+      valid += isValid ? 1 : 0;
+      expect(plans.international(code + national) === 'valid', `+${code} ${national}`).toBe(isValid);
     }
   }
   expect(valid).toBeGreaterThan(800);
 });
 
-test('a number is dialled inside its country with or without the prefix', () => {
+test('a national number is valid with and without its trunk prefix', () => {
   expect(plans.isNational('02079460958', 'GB')).toBe(true);
   expect(plans.isNational('0123456789', 'FR')).toBe(true);
   expect(plans.isNational('512345678', 'PL')).toBe(true);

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** What is used of libphonenumber-js: its numbering plans, as patterns of national numbers. */
+/** The part of libphonenumber-js in use: numbering plans as patterns of national numbers. */
 interface PlanType {
   pattern(): string;
   possibleLengths(): number[];
@@ -47,13 +47,13 @@ interface NationalNumbers {
   lengths: ReadonlySet<number>;
 }
 
-/** Numbers of the telephone, by the numbering plans of all countries. */
+/** Validates telephone numbers by the numbering plans of all countries. */
 export interface NumberingPlans {
-  /** A number with its calling code in front, and nothing else; `possible`: its length alone is right. */
+  /** Validates a number that starts with its calling code. `possible`: only its length is valid. */
   international(digits: string): 'valid' | 'possible' | undefined;
-  /** A number as it is dialled inside a region. */
+  /** Whether a number is valid as it is dialled within a region. */
   isNational(digits: string, region: string): boolean;
-  /** The digits with which numbers of a region begin where they are dialled from elsewhere in it, often `0`. */
+  /** The trunk prefix of a region, often `0`. Undefined if it has none. */
   prefixOf(region: string): string | undefined;
   hasRegion(region: string): boolean;
 }
@@ -85,7 +85,7 @@ function numbersOf(plans: readonly Plan[]): NationalNumbers {
   };
 }
 
-/** Reads the plans of libphonenumber-js, which takes some tens of milliseconds: only who filters telephone numbers needs them. */
+/** Reads the plans of libphonenumber-js, which takes some tens of milliseconds. Only filters of telephone numbers need them. */
 export function readNumberingPlans(): NumberingPlans {
   const require = createRequire(import.meta.url);
   const core = require('libphonenumber-js/core') as { Metadata: new (data: unknown) => Metadata };
@@ -94,15 +94,15 @@ export function readNumberingPlans(): NumberingPlans {
     metadata.selectNumberingPlan(region);
     return metadata.numberingPlan;
   };
-  const of_codes = new Map<string, NationalNumbers>();
+  const numbersByCode = new Map<string, NationalNumbers>();
   const numbersOfCode = (code: string): NationalNumbers => {
-    let numbers = of_codes.get(code);
+    let numbers = numbersByCode.get(code);
     if (numbers === undefined) {
       const regions = metadata.isNonGeographicCallingCode(code)
         ? [code]
         : (metadata.getCountryCodesForCallingCode(code) ?? []);
       numbers = numbersOf(regions.map(planOf));
-      of_codes.set(code, numbers);
+      numbersByCode.set(code, numbers);
     }
     return numbers;
   };
@@ -120,7 +120,7 @@ export function readNumberingPlans(): NumberingPlans {
     international(digits) {
       for (let length = 1; length <= CODE_DIGITS_MAX; length += 1) {
         const code = digits.slice(0, length);
-        // No calling code is the beginning of another (ITU-T E.164, section 6).
+        // No calling code is a prefix of another (ITU-T E.164, section 6).
         if (!metadata.hasCallingCode(code)) continue;
         const numbers = numbersOfCode(code);
         const national = digits.slice(length);
@@ -132,8 +132,8 @@ export function readNumberingPlans(): NumberingPlans {
     isNational(digits, name) {
       const { code, national_prefix } = regionOf(name);
       const numbers = numbersOfCode(code);
-      const has_prefix = national_prefix !== undefined && digits.startsWith(national_prefix);
-      if (has_prefix && numbers.isValid(digits.slice(national_prefix.length))) return true;
+      const hasPrefix = national_prefix !== undefined && digits.startsWith(national_prefix);
+      if (hasPrefix && numbers.isValid(digits.slice(national_prefix.length))) return true;
       return numbers.isValid(digits);
     },
     prefixOf: (name) => regionOf(name).national_prefix,

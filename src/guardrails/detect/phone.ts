@@ -7,56 +7,56 @@ import type { NumberingPlans } from './numbering-plans.ts';
 const PHONE_DIGITS_MAX = 16;
 const DIGITS_MIN = 7;
 
-/** Where numbers are looked for that begin with a trunk prefix, or that a word calls a telephone number. */
+/** Regions whose national numbers are found if they start with a trunk prefix or follow a label. */
 const KNOWN_REGIONS = [
   ...['US', 'GB', 'DE', 'FR', 'ES', 'IT', 'PT', 'BR', 'PL', 'NL', 'BE', 'AT', 'CH', 'SE', 'IE'],
   ...['JP', 'IN', 'AU', 'CN', 'KR', 'MX', 'ZA', 'TR'],
 ];
-const CALLED_PHONE =
+const PHONE_LABEL =
   /(?<![\p{L}\p{N}])(?:tel|tél|phone|telephone|téléphone|telefon|telefone|telefono|teléfono|mobile?|móvil|movil|celular|cell(?:phone)?|handy|portable|fax|komórka|kom|hotline|whatsapp|sms|(?:call|ring|reach|text) (?:me|us|him|her|them)(?: (?:at|on))?)(?:[\s:.,="'-]| (?:is|no|nr|number|numer|ist|est|é|es)\b){0,6}\(?$|(?:電話番号?|携帯|電話|电话|手机|फ़?ोन|मोबाइल)[^\n\d]{0,8}$/iu;
-/** What stands between such a word and its number, or is the word's own. */
-const CALLED_PHONE_END = /[\s:.,="'(\p{L}\p{M}-]/u;
-const CALLED_OTHERWISE =
+/** A character between a label and its number, or of the label itself. */
+const PHONE_LABEL_END = /[\s:.,="'(\p{L}\p{M}-]/u;
+const OTHER_LABEL =
   /(?:[#$£€¥%]|(?:^|[^\w])(?:id|ids|order|orders|invoice|ticket|ref|reference|sku|serial|acct|account|case|tracking|timestamp|time|epoch|ts|seed|isbn|ean|upc|build|version|pid|uid|size|bytes|total|count)["'\s:=#.]{0,4}(?:(?:no|nr|num|number|id)\b\.?["'\s:=#]{0,3})?|(?:_id|Id|ID)["'\s:=]{1,4}|(?<!wa\.me)\/)$/i;
 
 const isSame = (gap: number) => gap === gaps.dash || gap === gaps.dot;
 const isLoose = (gap: number) => gap === 0 || gap === gaps.space || gap === gaps.mixed || gap === gaps.other;
-/** A word ends a number, unless it is an extension: `555-0100x12`. */
+/** Whether a number can end here: not before a letter, unless that starts an extension, as in `555-0100x12`. */
 const isEnd = (text: string, at: number) =>
   !isWord(text.charCodeAt(at)) || (/[xX]/.test(text.charAt(at)) && isDigit(text.charCodeAt(at + 1)));
 const isNanpArea = (run: NumberRun, index: number) => run.text.charCodeAt(run.start(index)) > 0x31;
 
-/** Finds telephone numbers in groups of digits: international ones of all countries, and those of `regions` as they are dialled there. */
+/** Finds telephone numbers in groups of digits: international numbers of all countries, national numbers of `regions`. */
 export class PhoneFinder {
   readonly #plans: NumberingPlans;
   readonly #regions: readonly string[];
-  readonly #is_nanp: boolean;
-  /** Whether there are regions with other plans as well. */
-  readonly #has_others: boolean;
+  readonly #isNanp: boolean;
+  /** Whether some regions have other numbering plans. */
+  readonly #hasOthers: boolean;
 
   constructor(plans: NumberingPlans, regions: readonly string[]) {
     this.#plans = plans;
     this.#regions = regions.filter((region) => plans.hasRegion(region));
     const isNanp = (region: string) => ['US', 'CA'].includes(region);
-    this.#is_nanp = this.#regions.some(isNanp);
-    this.#has_others = !this.#regions.every(isNanp);
+    this.#isNanp = this.#regions.some(isNanp);
+    this.#hasOthers = !this.#regions.every(isNanp);
   }
 
-  /** The telephone number that begins with a group of digits. */
+  /** The telephone number that starts with a group of digits. */
   at(run: NumberRun, first: number): Span | undefined {
     const { text } = run;
     const start = run.start(first);
     const before = text.charAt(start - 1);
     if (before === '+') return this.#international(run, first, start - 1);
     if (isGluedLeft(text, start)) return undefined;
-    if (this.#is_nanp) {
-      const found = this.#nanp(run, first);
-      if (found !== undefined) return found;
+    if (this.#isNanp) {
+      const span = this.#nanp(run, first);
+      if (span !== undefined) return span;
     }
-    const is_exit_code = text.startsWith('00', start) && run.digitsOf(first, run.count - 1) > 9;
-    if (is_exit_code && isLoose(run.gap(first - 1))) {
-      const found = this.#international(run, first, start, 2);
-      if (found !== undefined) return found;
+    const isExitCode = text.startsWith('00', start) && run.digitsOf(first, run.count - 1) > 9;
+    if (isExitCode && isLoose(run.gap(first - 1))) {
+      const span = this.#international(run, first, start, 2);
+      if (span !== undefined) return span;
     }
     return this.#national(run, first);
   }
@@ -64,110 +64,110 @@ export class PhoneFinder {
   #span(run: NumberRun, start: number, last: number): Span | undefined {
     const end = run.end(last);
     if (!isEnd(run.text, end)) return undefined;
-    // The bracket around an area code is of the number.
+    // The bracket before an area code is part of the number.
     const opens = start > 0 && run.text.charAt(start - 1) === '(' && run.text.slice(start, end).includes(')');
     return { start: opens ? start - 1 : start, end };
   }
 
-  /** With its calling code, after a plus sign or the digits for a call abroad. */
-  #international(run: NumberRun, first: number, start: number, exit_digits = 0): Span | undefined {
+  /** A number with its calling code, after a plus sign or the digits of an international call. */
+  #international(run: NumberRun, first: number, start: number, exitDigits = 0): Span | undefined {
     if (isGluedLeft(run.text, start)) return undefined;
     let last = first;
-    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) <= PHONE_DIGITS_MAX + exit_digits) last += 1;
+    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) <= PHONE_DIGITS_MAX + exitDigits) last += 1;
     let possible: number | undefined;
     for (; last >= first; last -= 1) {
-      const written = run.digitsOf(first, last) - exit_digits;
+      const written = run.digitsOf(first, last) - exitDigits;
       if (written < DIGITS_MIN) break;
       if (!isEnd(run.text, run.end(last))) continue;
-      const number = run.number(first, last).slice(exit_digits);
-      const kind = this.#plans.international(number) ?? this.#withoutTrunk(run, first, last, exit_digits);
+      const number = run.number(first, last).slice(exitDigits);
+      const kind = this.#plans.international(number) ?? this.#withoutTrunk(run, first, last, exitDigits);
       if (kind === 'valid') return this.#span(run, start, last);
-      if (kind === 'possible' && exit_digits === 0 && written >= (first === last ? 11 : 10)) possible = last;
+      if (kind === 'possible' && exitDigits === 0 && written >= (first === last ? 11 : 10)) possible = last;
     }
     return possible === undefined ? undefined : this.#span(run, start, possible);
   }
 
-  /** `+44 (0)20 …`: the trunk prefix in brackets is not dialled from abroad. */
-  #withoutTrunk(run: NumberRun, first: number, last: number, exit_digits: number): 'valid' | 'possible' | undefined {
+  /** Checks a number without its trunk prefix in brackets, which is not dialled from abroad: `+44 (0)20 …`. */
+  #withoutTrunk(run: NumberRun, first: number, last: number, exitDigits: number): 'valid' | 'possible' | undefined {
     for (let index = first + 1; index < last && index < first + 3; index += 1) {
       if (run.size(index) !== 1 || run.text.charAt(run.start(index) - 1) !== '(') continue;
       const number = run.number(first, index - 1) + run.number(index + 1, last);
-      return this.#plans.international(number.slice(exit_digits));
+      return this.#plans.international(number.slice(exitDigits));
     }
     return undefined;
   }
 
-  /** As in North America: three, three and four digits, or ten in a row, with or without a 1 in front. */
+  /** A North American number: 3-3-4 or ten digits, with or without a leading 1. */
   #nanp(run: NumberRun, first: number): Span | undefined {
-    const has_code = run.size(first) === 1 && run.text.charAt(run.start(first)) === '1';
-    const area = has_code && run.gap(first) !== 0 && run.gap(first) !== gaps.slash ? first + 1 : first;
+    const hasCode = run.size(first) === 1 && run.text.charAt(run.start(first)) === '1';
+    const area = hasCode && run.gap(first) !== 0 && run.gap(first) !== gaps.slash ? first + 1 : first;
     const [one, two, three] = [run.size(area), run.size(area + 1), run.size(area + 2)];
     const start = run.start(first);
     if (one === 3 && two === 3 && three === 4) return this.#grouped(run, first, area);
     if (one === 3 && two === 7 && isNanpArea(run, area) && !isSame(run.gap(area + 1)) && !isSame(run.gap(first - 1))) {
-      const is_printed = run.gap(area) === gaps.dash || run.gap(area) === gaps.close;
-      return is_printed || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 1) : undefined;
+      const isPrinted = run.gap(area) === gaps.dash || run.gap(area) === gaps.close;
+      return isPrinted || this.#hasPhoneLabel(run, first) ? this.#span(run, start, area + 1) : undefined;
     }
-    const is_bare = one === 10 || (one === 11 && run.text.charAt(run.start(area)) === '1');
-    if (!is_bare || !isLoose(run.gap(area)) || !isLoose(run.gap(first - 1))) return undefined;
+    const isBare = one === 10 || (one === 11 && run.text.charAt(run.start(area)) === '1');
+    if (!isBare || !isLoose(run.gap(area)) || !isLoose(run.gap(first - 1))) return undefined;
     const number = run.number(area, area).slice(-10);
-    const is_phone = number.startsWith('555') || this.#plans.international(`1${number}`) === 'valid';
-    if (this.#isCalledPhone(run, first)) return this.#span(run, start, area);
-    return is_phone && !CALLED_OTHERWISE.test(wordsBefore(run.text, start)) ? this.#span(run, start, area) : undefined;
+    const isPhone = number.startsWith('555') || this.#plans.international(`1${number}`) === 'valid';
+    if (this.#hasPhoneLabel(run, first)) return this.#span(run, start, area);
+    return isPhone && !OTHER_LABEL.test(wordsBefore(run.text, start)) ? this.#span(run, start, area) : undefined;
   }
 
   #grouped(run: NumberRun, first: number, area: number): Span | undefined {
     const [before, left, right, after] = [run.gap(first - 1), run.gap(area), run.gap(area + 1), run.gap(area + 2)];
     if (!isLoose(before) || !isLoose(after) || right > gaps.dot) return undefined;
     const start = run.start(first);
-    const is_printed =
+    const isPrinted =
       left === gaps.close || (isSame(left) && isSame(right)) || (left === gaps.space && right === gaps.dash);
-    if (is_printed || left === gaps.slash) return this.#span(run, start, area + 2);
+    if (isPrinted || left === gaps.slash) return this.#span(run, start, area + 2);
     // With spaces alone it may be a row of numbers.
-    const is_alone = before === 0 && after === 0 && isNanpArea(run, area);
-    return is_alone || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 2) : undefined;
+    const isAlone = before === 0 && after === 0 && isNanpArea(run, area);
+    return isAlone || this.#hasPhoneLabel(run, first) ? this.#span(run, start, area + 2) : undefined;
   }
 
-  #isCalledPhone(run: NumberRun, first: number): boolean {
+  #hasPhoneLabel(run: NumberRun, first: number): boolean {
     const start = run.start(first);
-    return CALLED_PHONE_END.test(run.text.charAt(start - 1)) && CALLED_PHONE.test(wordsBefore(run.text, start));
+    return PHONE_LABEL_END.test(run.text.charAt(start - 1)) && PHONE_LABEL.test(wordsBefore(run.text, start));
   }
 
   /** As it is dialled inside a region: one that is asked for, or any that is known where the number says that it is one. */
   #national(run: NumberRun, first: number): Span | undefined {
     const before = run.gap(first - 1);
     if (!isLoose(before) || run.digitsOf(first, run.count - 1) < DIGITS_MIN) return undefined;
-    const has_trunk = run.text.charCodeAt(run.start(first)) === 0x30;
-    const is_bracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
-    const is_mine = this.#has_others && (run.gap(first) !== 0 || has_trunk);
-    const is_printed = is_bracketed || (has_trunk && isPrinted(run, first));
-    // What calls it a telephone number stands before it, not before another number.
-    const is_called = before === 0 && this.#isCalledPhone(run, first);
-    if ((!is_mine && !is_printed && !is_called) || isDate(run, first)) return undefined;
-    if (!is_called && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
-    const regions = is_called || is_printed ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
+    const hasTrunk = run.text.charCodeAt(run.start(first)) === 0x30;
+    const isBracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
+    const isMine = this.#hasOthers && (run.gap(first) !== 0 || hasTrunk);
+    const isPrinted = isBracketed || (hasTrunk && hasPrintedGroups(run, first));
+    // A label directly precedes the number.
+    const isCalled = before === 0 && this.#hasPhoneLabel(run, first);
+    if ((!isMine && !isPrinted && !isCalled) || isDate(run, first)) return undefined;
+    if (!isCalled && OTHER_LABEL.test(wordsBefore(run.text, run.start(first)))) return undefined;
+    const regions = isCalled || isPrinted ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
     let last = first;
     while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) < PHONE_DIGITS_MAX) last += 1;
     for (; last >= first; last -= 1) {
       const digits = run.digitsOf(first, last);
-      if (digits < (is_called ? DIGITS_MIN : DIGITS_MIN + 2)) return undefined;
-      const is_apart = isLoose(run.gap(last)) && isEnd(run.text, run.end(last));
-      if (!is_apart) continue;
+      if (digits < (isCalled ? DIGITS_MIN : DIGITS_MIN + 2)) return undefined;
+      const isApart = isLoose(run.gap(last)) && isEnd(run.text, run.end(last));
+      if (!isApart) continue;
       const number = run.number(first, last);
-      const has_it = (region: string) =>
-        (is_called || !is_printed || is_bracketed || this.#plans.prefixOf(region) === '0') &&
+      const hasIt = (region: string) =>
+        (isCalled || !isPrinted || isBracketed || this.#plans.prefixOf(region) === '0') &&
         this.#plans.isNational(number, region);
-      if (regions.some(has_it)) return this.#span(run, run.start(first), last);
+      if (regions.some(hasIt)) return this.#span(run, run.start(first), last);
     }
     return undefined;
   }
 }
 
-/** Whether groups of digits are set apart as numbers with a trunk prefix are: not as Social Security numbers, nor as a part of a row. */
-function isPrinted(run: NumberRun, first: number): boolean {
+/** Whether digits are grouped like a number with a trunk prefix: not like a Social Security number or part of a longer sequence. */
+function hasPrintedGroups(run: NumberRun, first: number): boolean {
   if (run.size(first) < 2 || run.gap(first) === 0 || run.gap(first - 1) !== 0) return false;
-  const is_pair = run.gap(first + 1) === 0;
-  if (is_pair && run.size(first) === 2 && isSame(run.gap(first))) return false;
+  const isPair = run.gap(first + 1) === 0;
+  if (isPair && run.size(first) === 2 && isSame(run.gap(first))) return false;
   return run.size(first) !== 3 || run.size(first + 1) !== 2 || run.size(first + 2) !== 4;
 }
 
@@ -176,8 +176,8 @@ function isDate(run: NumberRun, first: number): boolean {
   const gap = run.gap(first);
   const [one, two, three] = [run.size(first), run.size(first + 1), run.size(first + 2)];
   if (gap === 0 || gap === gaps.space || run.gap(first + 1) !== gap || two > 2) return false;
-  const is_shape = (one === 4 && three <= 2) || (one <= 2 && (three === 4 || three === 2));
-  if (!is_shape) return false;
+  const isShape = (one === 4 && three <= 2) || (one <= 2 && (three === 4 || three === 2));
+  if (!isShape) return false;
   const value = (index: number) => Number(run.number(index, index));
   const isDay = (day: number) => day >= 1 && day <= 31;
   const isYear = (year: number) => year >= 1900 && year < 2100;

@@ -1,9 +1,9 @@
 import type { Entity } from './analyzer.ts';
 
-// Every repeat is bounded, and what begins a pattern is a number or a word of a short list: a search takes a bounded number of
+// Every repeat is bounded, and each pattern starts with a number or a word of a short list: a search takes a bounded number of
 // steps for each character of the text.
 
-/** A word of a name: of a street, or of a town. */
+/** A word of the name of a street or town. */
 const NAME = String.raw`\p{Lu}[\p{L}\p{M}’'.-]{0,30}`;
 const SMALL = String.raw`(?:de|del|della|dei|di|da|do|das|dos|du|des|d[’']|la|le|les|l[’']|las|los|el|y|e|van|von|der|den|am|an|im|zur|zum|of|the|upon|en|sur|sous|in)`;
 const TOWN = String.raw`${NAME}(?:[ -](?:${SMALL}[ -]?){0,2}${NAME}){0,3}`;
@@ -15,7 +15,7 @@ const STATES =
 const BRITISH = String.raw`(?:GIR 0AA|[A-PR-UWYZ][A-HK-Y]?\d[A-Z\d]?[ ]\d(?!GB|TB|HZ|PX)[ABD-HJLNP-UW-Z]{2})(?![\p{L}\p{N}])`;
 const CANADIAN = String.raw`[A-CEGHJ-NPR-TVXY]\d[A-CEGHJ-NPR-TV-Z][ -]?\d[A-CEGHJ-NPR-TV-Z]\d(?![\p{L}\p{N}])`;
 const AMERICAN = String.raw`(?:${STATES})(?:\.?,?[ \t]{1,2}|[ ]?\r?\n[ ]{0,4})\d{4,5}(?:-\d{4})?(?!\d)`;
-/** What follows a street in English: a part of the house, a town, a state, a code. */
+/** The rest of an address after an English street: unit, town, state, postal code. */
 const ENGLISH_END = String.raw`(?:,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Bldg|Building|#)\.?[ ]?#?[\p{L}\d-]{1,8})?(?:${GAP}${TOWN}){0,2}(?:${GAP}(?:${AMERICAN}|${BRITISH}|(?:ON|QC|BC|AB|MB|SK|NS|NB|NL|PE)[ ]{1,2}${CANADIAN}))?(?:${GAP}(?:USA|U\.S\.A\.|United States(?: of America)?|UK|United Kingdom|England|Scotland|Wales|Canada|Australia|Ireland|New Zealand))?`;
 const SUFFIX =
   'Street|Avenue|Road|Boulevard|Lane|Drive|Court|Place|Square|Terrace|Highway|Parkway|Crescent|Mews|Close|Circle|Trail|Plaza|Gardens|Grove|Hill|Row|Walk|Way|Broadway|Alley|St|Ave|Rd|Blvd|Ln|Dr|Ct|Pl|Sq|Ter|Hwy|Pkwy|Cres|Cir';
@@ -46,18 +46,18 @@ const PATTERNS: readonly RegExp[] = [
   String.raw`(?:[\p{Script=Han}]{2,6}省)?[\p{Script=Han}]{2,6}市[\p{Script=Han}]{1,6}[区县][\p{Script=Han}\d]{1,14}[路街道巷]\d{1,5}[号號](?:[\p{Script=Han}\d-]{1,12}[室楼樓])?`,
 ].map((source) => new RegExp(source, 'gu'));
 
-/** Without one of these there is no address in a text: a number, or a post office box's. */
+/** Every address contains a digit. */
 const HAS_NUMBER = /[0-9０-９]/;
 
-/** The postal addresses in a text: streets with a number and what follows them, boxes, towns with a code. A town alone is none. */
+/** Finds postal addresses: streets with a number, post office boxes, towns with a postal code. A town alone is not an address. */
 export function findAddresses(text: string): Entity[] {
   if (!HAS_NUMBER.test(text)) return [];
-  const found: Entity[] = [];
+  const addresses: Entity[] = [];
   for (const pattern of PATTERNS) {
     for (const { index, 0: match } of text.matchAll(pattern)) {
       const length = match.replace(/[\s,.]+$/, '').length;
-      found.push({ start: index, end: index + length, slug: 'address' });
+      addresses.push({ start: index, end: index + length, slug: 'address' });
     }
   }
-  return found;
+  return addresses;
 }

@@ -4,19 +4,19 @@ import { canHoldName, findNames, type NameKnowledge } from './names.ts';
 
 const DIGIT = /[0-9０-９]/;
 
-/** Whether a text can hold a name or an address at all. */
+/** Whether a text can contain a name or an address. */
 export function canHoldEntity(text: string): boolean {
   return text.length > 1 && (canHoldName(text) || (DIGIT.test(text) && /\p{L}/u.test(text)));
 }
 
-/** The names and addresses of people in a text, in order, without overlaps. In time linear in the text. */
+/** Finds names and addresses of people in a text, in order, without overlaps. Takes time linear in the text. */
 export function findEntities(text: string, knowledge: NameKnowledge): Entity[] {
   return merged(text, [...findAddresses(text), ...findNames(text, knowledge)]);
 }
 
 /**
- * Entities in order, without overlaps: those of one kind that overlap are one, and so are parts of an address with nothing
- * between but spaces and a comma; a name within an address is a part of it, and one that reaches over it ends where it begins.
+ * Sorts entities and removes overlaps. Overlapping entities of one kind are joined, and so are parts of an address with
+ * only spaces and a comma between them. A name within an address is dropped; a name that overlaps the start of one is cut there.
  */
 export function merged(text: string, entities: readonly Entity[]): Entity[] {
   const addresses = united(

@@ -1,10 +1,10 @@
 /** Separates words. */
 export const BREAK = 0;
-/** Is not seen, and does not separate: zero-width characters, soft hyphens, marks on letters, selectors of variants. */
+/** Invisible and not a separator: zero-width characters, soft hyphens, combining marks, variation selectors. */
 export const UNSEEN = 1;
-/** Half of a character beyond the first 65,536. */
+/** Half of a surrogate pair. */
 export const HALF = 2;
-/** Of a script that writes no spaces between words. */
+/** A letter of a script without spaces between words. */
 export const UNSPACED = 3;
 
 /** Letters that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, small capitals and phonetic letters (Unicode, confusables.txt). */
@@ -48,7 +48,7 @@ const unseen = /\p{Cf}|\p{Mn}/u;
 const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
 const inWord = /[\p{L}\p{N}]/u;
 
-/** What a character is read as: a small letter or a digit where it is or looks like one, else itself, small. */
+/** The character that a detector reads: the lower-case Latin letter or digit that it is or looks like, otherwise itself in lower case. */
 function readAs(character: string): string {
   const [plain = character] = character.normalize('NFKD').toLowerCase();
   return LATIN.get(character) ?? LATIN.get(plain) ?? plain;
@@ -71,15 +71,15 @@ function makeTable(): Uint16Array {
 let table: Uint16Array | undefined;
 
 /**
- * What each UTF-16 unit is read as in a word: `BREAK`, `UNSEEN`, `HALF`, `UNSPACED`, or the unit of a small letter or digit.
- * Made at first need: it takes some milliseconds.
+ * Maps each UTF-16 code unit to `BREAK`, `UNSEEN`, `HALF`, `UNSPACED`, or the code unit of a lower-case letter or digit.
+ * Created on first use, which takes some milliseconds.
  */
 export function letters(): Uint16Array {
   table ??= makeTable();
   return table;
 }
 
-/** What a character beyond the first 65,536 is read as in a word: the Latin letter that it is a variant of, else a break. */
+/** The Latin letter or digit of which a supplementary character is a variant, otherwise `BREAK`. */
 export function letterBeyond(point: number): number {
   // Variants of letters and digits for mathematics, and letters in squares and circles.
   if ((point < 0x1d400 || point > 0x1d7ff) && (point < 0x1f110 || point > 0x1f189)) {
@@ -101,7 +101,7 @@ export function folded(text: string): string {
   });
 }
 
-/** A text unit for unit, in small letters, with look-alikes and full-width signs as what they look like. */
+/** Folds a text to lower case, with look-alikes and full-width signs as ASCII. Each code unit stays one code unit. */
 export function unitsFolded(text: string): string {
   if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase();
   const all = letters();

@@ -1,19 +1,19 @@
 import { limits } from '../../limits.ts';
 import type { Entity } from './analyzer.ts';
-import { AMBIGUOUS_FAMILY, AMBIGUOUS_GIVEN, FAMILY_NAMES, GIVEN_NAMES, NO_NAMES } from './name-words.ts';
+import { AMBIGUOUS_FAMILY_NAMES, AMBIGUOUS_GIVEN_NAMES, FAMILY_NAMES, GIVEN_NAMES, NO_NAMES } from './name-words.ts';
 
-/** What a library of natural language knows of names. */
+/** The knowledge of names of a natural language library. */
 export interface NameKnowledge {
-  /** Small letters. */
+  /** Takes a lower-case word. */
   isGiven(word: string): boolean;
   isFamily(word: string): boolean;
-  /** Whether a short text names this person; asked only about words that nothing else is known of. */
+  /** Whether a short text names this person. Called only for words that no other rule decides. */
   saysPerson(text: string, name: string): boolean;
 }
 
 interface Word {
   text: string;
-  /** In small letters, without the `'s` of the owner. */
+  /** Lower case, without a possessive `'s`. */
   plain: string;
   start: number;
   end: number;
@@ -22,7 +22,7 @@ interface Word {
 const CAPITAL = String.raw`\p{Lu}[\p{L}\p{M}’'-]{0,30}`;
 const SHORT = String.raw`(?:(?<![\p{L}])(?:\p{Lu}|Dr|Mr|Mrs|Ms|Prof|Jr|Sr|Sra|Hr|Fr|Mme|Mlle|Dott|Sig|Ing|Rev|Lt|Col|Gen|Capt|Sgt|Dipl|med)\.)`;
 const PARTICLE = "(?:von|van|vom|der|den|de|da|di|del|della|dos|das|du|la|le|bin|ibn|al|el|ter|ten|zu|zum|y|d’|d')";
-/** Words written large in a row, with what may stand between the parts of a name. No repeat is in another without a word between. */
+/** Consecutive capitalized words with particles between them. Nested repeats are separated by a word, so matching is linear. */
 const RUN = new RegExp(
   String.raw`(?<![\p{L}\p{N}_@/\\#$.-])(?:${SHORT}|${CAPITAL})(?:[ \u00a0]{1,2}(?:${PARTICLE}[ ]){0,2}(?:${SHORT}|${CAPITAL})){0,6}(?![\p{L}\p{N}_@/\\])`,
   'gu',
@@ -38,7 +38,7 @@ const SIGNED =
   /(?:^|\n)[ \t>]{0,8}(?:(?:kind|best|warm|with kind|many)? ?regards|sincerely(?: yours)?|yours (?:truly|sincerely|faithfully)|best(?: wishes)?|cheers|(?:many )?thanks|thank you|(?:mit )?(?:freundlichen|besten|herzlichen|viele[n]?|liebe) grü(?:ß|ss)e[n]?|gruß|cordialement|bien à vous|saludos(?: cordiales)?|un saludo|atentamente|atenciosamente|abraços?|(?:cordiali )?saluti|с уважением|pozdrawiam)[,!.]?[ \t]{0,4}\r?\n\s{0,6}[-–—~]{0,2} ?(\p{Lu}[\p{L}\p{M}’'.-]{1,30}(?: (?:\p{Lu}[\p{L}\p{M}’'.-]{0,30}|von|van|de|da)){0,3})[ \t]{0,4}(?=[\r\n,]|$)/giu;
 const TITLED =
   /(?<![\p{L}\p{N}])(?:mr\.?|mrs\.?|ms\.|miss|dr\.|prof\.|professor|doctor|señor(?:a|ita)?|sr\.|sra\.|don|doña|senhora?|signora?|sig\.|dott\.|monsieur|madame|herrn?|frau|господин|госпожа|доктор) {1,2}(\p{Lu}[\p{L}\p{M}’'-]{1,30}(?: \p{Lu}[\p{L}\p{M}’'-]{1,30}){0,2})/gu;
-/** Names in scripts without capitals or spaces, where somebody is introduced, called or spoken to. */
+/** Names in scripts without capitals or spaces, in introductions, labels and forms of address. */
 const UNSPACED =
   /(?<=我叫|我的名字是|我是|姓名[：:]\s?|名字[：:]\s?|客户[：:]\s?|患者[：:]\s?)[\p{Script=Han}]{2,3}(?=[，,。.\s！!]|$)|(?<=私の名前は|名前[：:]\s?|氏名[：:]\s?|患者名[：:]\s?)[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{2,8}?(?=です|と申|[、。\s]|$)|(?<![\p{Script=Han}])[\p{Script=Han}]{2,5}(?=さん|先生|女士)|(?<=제 이름은 |이름[:：]\s?)[\p{Script=Hangul}]{2,4}?(?=입니다|이에요|[,.\s]|$)/gu;
 /** Endings of Russian patronymics and family names. */
@@ -48,43 +48,43 @@ const RUSSIAN_FAMILY = /^\p{Lu}.*(?:ов|ова|ев|ева|ёв|ёва|ин|и�
 const CAN_HOLD =
   /\p{Lu}\p{Ll}|[\p{Script=Han}\p{Script=Hangul}]|name|call me|hei(?:ß|ss)e|llamo|chiamo|appelle|зовут|adım/u;
 
-/** Whether a text can hold a name at all: most that are only code or data cannot. */
+/** Whether a text can contain a name. Most texts of code or data cannot. */
 export function canHoldName(text: string): boolean {
   return CAN_HOLD.test(text);
 }
 
-/** The names of people in a text. Given names alone count where they are hardly anything else, or somebody is spoken to. */
+/** Finds the names of people in a text. A given name alone counts if it is unambiguous or part of a form of address. */
 export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
-  const found: Entity[] = [];
+  const names: Entity[] = [];
   const isGiven = (plain: string) => parts(plain).some((part) => GIVEN_NAMES.has(part) || knowledge.isGiven(part));
   const isFamily = (plain: string) => parts(plain).some((part) => FAMILY_NAMES.has(part) || knowledge.isFamily(part));
-  const reader: Reader = { text, knowledge, isGiven, isFamily, asked: 0, answers: new Map() };
+  const reader: NameReader = { text, knowledge, isGiven, isFamily, lookups: 0, cachedAnswers: new Map() };
   for (const match of text.matchAll(RUN)) {
     for (const { start, end } of namesOfRun(wordsOf(match[0], match.index), reader)) {
-      found.push({ start, end, slug: 'person-name' });
+      names.push({ start, end, slug: 'person-name' });
     }
   }
   for (const pattern of [INTRODUCED, GREETED, SIGNED, TITLED]) {
     for (const match of text.matchAll(pattern)) {
-      const said = match[1] ?? '';
-      const words = wordsOf(said, match.index + match[0].lastIndexOf(said));
+      const phrase = match[1] ?? '';
+      const words = wordsOf(phrase, match.index + match[0].lastIndexOf(phrase));
       const name = introduced(words, pattern === INTRODUCED ? isGiven : () => false);
-      if (name !== undefined) found.push({ ...name, slug: 'person-name' });
+      if (name !== undefined) names.push({ ...name, slug: 'person-name' });
     }
   }
   for (const { index, 0: match } of text.matchAll(UNSPACED)) {
-    found.push({ start: index, end: index + match.length, slug: 'person-name' });
+    names.push({ start: index, end: index + match.length, slug: 'person-name' });
   }
-  return found;
+  return names;
 }
 
-interface Reader {
+interface NameReader {
   text: string;
   knowledge: NameKnowledge;
   isGiven(plain: string): boolean;
   isFamily(plain: string): boolean;
-  asked: number;
-  answers: Map<string, boolean>;
+  lookups: number;
+  cachedAnswers: Map<string, boolean>;
 }
 
 type Place = Pick<Word, 'start' | 'end'>;
@@ -105,8 +105,8 @@ const isParticle = ({ text }: Word) => /^\p{Ll}/u.test(text);
 const isNoName = ({ plain, text }: Word) =>
   NO_NAMES.has(plain) || /\p{Ll}\p{Lu}/u.test(text.replace(/^(?:Mc|Mac|O['’]|D['’]|De|Le|La|Van)/, ''));
 
-/** The names in words that stand in a row: after a title, with a known given or family name, or as the library says. */
-function namesOfRun(words: readonly Word[], reader: Reader): Place[] {
+/** The names in consecutive words: after a title, with a known given or family name, or confirmed by the library. */
+function namesOfRun(words: readonly Word[], reader: NameReader): Place[] {
   const places: Place[] = [];
   for (let at = 0; at < words.length; ) {
     const length = nameLength(words, at, reader);
@@ -118,8 +118,8 @@ function namesOfRun(words: readonly Word[], reader: Reader): Place[] {
   return places;
 }
 
-/** How many words from a place on are a name. */
-function nameLength(words: readonly Word[], at: number, reader: Reader): number {
+/** The number of words at an index that are a name. */
+function nameLength(words: readonly Word[], at: number, reader: NameReader): number {
   const word = words[at];
   if (word === undefined || isParticle(word) || SAINTS.has(words[at - 1]?.plain ?? '')) return 0;
   let from = at;
@@ -132,25 +132,25 @@ function nameLength(words: readonly Word[], at: number, reader: Reader): number 
   if (length === 0) return 0;
   const name = words.slice(at, at + length).filter((one) => !isParticle(one));
   const others = name.slice(1).filter((one) => !isInitial(one));
-  const is_given = reader.isGiven(word.plain);
-  const is_sure = is_given && !AMBIGUOUS_GIVEN.has(word.plain);
+  const isGiven = reader.isGiven(word.plain);
+  const isSure = isGiven && !AMBIGUOUS_GIVEN_NAMES.has(word.plain);
   if (others.length === 0)
-    return is_sure && length === 1 && isAlone(word, words.length, reader) ? 1 : is_sure && name.length > 1 ? length : 0;
-  const has_family = others.some(
+    return isSure && length === 1 && isAlone(word, words.length, reader) ? 1 : isSure && name.length > 1 ? length : 0;
+  const hasFamily = others.some(
     (one) => reader.isFamily(one.plain) || RUSSIAN_FAMILY.test(one.text) || PATRONYMIC.test(one.plain),
   );
-  const is_sure_family = others.some(
-    (one) => (reader.isFamily(one.plain) && !AMBIGUOUS_FAMILY.has(one.plain)) || RUSSIAN_FAMILY.test(one.text),
+  const isSureFamily = others.some(
+    (one) => (reader.isFamily(one.plain) && !AMBIGUOUS_FAMILY_NAMES.has(one.plain)) || RUSSIAN_FAMILY.test(one.text),
   );
-  if (is_sure || (is_given && has_family) || isInitial(word)) return !isInitial(word) || is_sure_family ? length : 0;
-  if (is_sure_family && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
+  if (isSure || (isGiven && hasFamily) || isInitial(word)) return !isInitial(word) || isSureFamily ? length : 0;
+  if (isSureFamily && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
   if (length === 2 && name.some(isChineseFamily) && name.every((one) => PINYIN.test(one.plain))) return length;
-  // Family name first, as in China, Korea, Vietnam and Hungary.
+  // Family name first: China, Korea, Vietnam, Hungary.
   if (reader.isFamily(word.plain) && others.some((one) => reader.isGiven(one.plain))) return length;
   return length <= 4 && saysPerson(words.slice(at, at + length), reader) ? length : 0;
 }
 
-/** Towns are called after them. */
+/** Words before the name of a saint: towns have such names. */
 const SAINTS: ReadonlySet<string> = new Set(['san', 'santa', 'santo', 'são', 'saint', 'st', 'sainte', 'sankt']);
 
 const CHINESE_FAMILIES: ReadonlySet<string> = new Set(
@@ -162,7 +162,7 @@ const isChineseFamily = ({ plain }: Word) => CHINESE_FAMILIES.has(plain);
 const PINYIN =
   /^(?:(?:zh|ch|sh|[bpmfdtnlgkhjqxzcsrwy])?(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|an|ao|ei|en|er|ia|ie|in|iu|ou|ua|ue|ui|un|uo|[aeiou])){1,3}$/;
 
-/** So many words from a place on may belong to one name. */
+/** The number of words at an index that can belong to one name. */
 function spanFrom(words: readonly Word[], from: number): number {
   let to = from;
   while (to < words.length && to - from < 5) {
@@ -174,9 +174,9 @@ function spanFrom(words: readonly Word[], from: number): number {
   return to - from;
 }
 
-/** A given name alone is one in prose: not called as a function, asked for a member, or part of a path or a name of code. */
-function isAlone(word: Word, run_words: number, { text }: Reader): boolean {
-  if (run_words > 2) return false;
+/** Whether a given name stands alone in prose, not in code: not a call, a member access, a path or an identifier. */
+function isAlone(word: Word, runWords: number, { text }: NameReader): boolean {
+  if (runWords > 2) return false;
   const after = text.slice(word.end, word.end + 2);
   const before = text.slice(Math.max(0, word.start - 2), word.start);
   return (
@@ -190,7 +190,7 @@ function isFirstOfSentence(word: Word, text: string): boolean {
   return /(?:^|[.!?:\n])\s{0,4}$/.test(text.slice(Math.max(0, word.start - 6), word.start));
 }
 
-function saysPerson(words: readonly Word[], reader: Reader): boolean {
+function saysPerson(words: readonly Word[], reader: NameReader): boolean {
   const first = words[0];
   const last = words.at(-1);
   if (
@@ -200,28 +200,28 @@ function saysPerson(words: readonly Word[], reader: Reader): boolean {
   )
     return false;
   const name = reader.text.slice(first.start, last.end);
-  const known = reader.answers.get(name);
+  const known = reader.cachedAnswers.get(name);
   if (known !== undefined) return known;
-  if (reader.asked >= limits.names_asked_max) return false;
-  reader.asked += 1;
+  if (reader.lookups >= limits.names_asked_max) return false;
+  reader.lookups += 1;
   const from = Math.max(0, first.start - limits.name_context_chars);
   const context = reader.text.slice(from, last.end + limits.name_context_chars);
   const answer = reader.knowledge.saysPerson(context, name);
-  reader.answers.set(name, answer);
+  reader.cachedAnswers.set(name, answer);
   return answer;
 }
 
-/** The words of an introduction that are a name: all that are written large, or small ones where the first is known. */
+/** The words of an introduction that are a name: all capitalized words, or lower-case ones if the first is a known given name. */
 function introduced(words: readonly Word[], isGiven: (plain: string) => boolean): Place | undefined {
   let to = 0;
   for (const word of words) {
-    const is_large = /^\p{Lu}/u.test(word.text);
-    const may_be = is_large
+    const isLarge = /^\p{Lu}/u.test(word.text);
+    const mayBe = isLarge
       ? !NO_NAMES.has(word.plain) || TITLE.test(word.plain)
       : to === 0
         ? isGiven(word.plain)
         : isGiven(words[0]?.plain ?? '') && (FAMILY_NAMES.has(word.plain) || PARTICLES.has(word.plain));
-    if (!may_be) break;
+    if (!mayBe) break;
     to += 1;
   }
   const [first] = words;

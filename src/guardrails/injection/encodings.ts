@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { Places } from './places.ts';
 
-/** What a stretch of a text says once it is decoded. */
+/** A stretch of a text and its decoded form. */
 export interface DecodedStretch {
   start: number;
   end: number;
@@ -9,21 +9,21 @@ export interface DecodedStretch {
   pattern: 'base64_injection' | 'hex_injection' | 'hidden_characters';
 }
 
-/** So much is decoded first: what is no text shows in it. */
+/** Decoded first: most data that is not text shows in this many characters. */
 const PROBE_CHARS = 64;
-/** Lines of base64 are 64 or 76 characters long (RFC 1421 and 2045), and go on in the next one. */
+/** Wrapped lines of base64 have 64 or 76 characters (RFC 1421 and 2045). */
 const WRAPPED_CHARS_MIN = 60;
 
-/** What of the stretches that may be encoded is text; at most so many characters in all. */
+/** Decodes the possibly encoded stretches that are text, up to a total number of characters. */
 export function* decodedStretches(text: string, places: Places): Generator<DecodedStretch> {
-  let left = limits.injection_decoded_chars_max;
+  let remaining = limits.injection_decoded_chars_max;
   for (const stretch of stretchesOf(text, places)) {
-    const decoded = stretch.decode(text.slice(stretch.start, Math.min(stretch.end, stretch.start + left)));
+    const decoded = stretch.decode(text.slice(stretch.start, Math.min(stretch.end, stretch.start + remaining)));
     if (decoded === undefined) continue;
     const { start, end, pattern } = stretch;
     yield { start, end, pattern, decoded };
-    left -= Math.min(left, end - start);
-    if (left === 0) return;
+    remaining -= Math.min(remaining, end - start);
+    if (remaining === 0) return;
   }
 }
 
@@ -68,7 +68,7 @@ function isHex(text: string, start: number, end: number): boolean {
   return /^(?:0x)?[0-9a-f]+$/i.test(text.slice(start, Math.min(end, start + PROBE_CHARS)));
 }
 
-/** A slice that does not begin where a group of four does says something else: each beginning is tried. */
+/** Tries all four alignments: a slice of base64 may start within a group of four. */
 function fromBase64(code: string): string | undefined {
   for (let skipped = 0; skipped < 4; skipped += 1) {
     if (!beginsAsText(code, skipped)) continue;
@@ -80,7 +80,7 @@ function fromBase64(code: string): string | undefined {
   return undefined;
 }
 
-/** So many bytes show that most names and paths, which look like base64, are none: controls, and bytes that are no UTF-8. */
+/** Enough bytes to exclude most names and paths, which look like base64 but decode to control characters or invalid UTF-8. */
 const FIRST_BYTES = 9;
 
 const SEXTETS = new Uint8Array(128);
@@ -94,7 +94,7 @@ function beginsAsText(code: string, from: number): boolean {
   let bits = 0;
   let value = 0;
   let bytes = 0;
-  let to_follow = 0;
+  let toFollow = 0;
   let zeros = 0;
   for (let at = from; at < code.length && bytes < FIRST_BYTES; at += 1) {
     value = ((value << 6) | (SEXTETS[code.charCodeAt(at)] ?? 0)) & 0xffff;
@@ -103,26 +103,26 @@ function beginsAsText(code: string, from: number): boolean {
     bits -= 8;
     const byte = (value >> bits) & 0xff;
     bytes += 1;
-    if (to_follow > 0) {
+    if (toFollow > 0) {
       if ((byte & 0xc0) !== 0x80) return false;
-      to_follow -= 1;
+      toFollow -= 1;
     } else if (byte === 0 && bytes % 2 === 0) zeros += 1;
     else if (byte < 9 || (byte > 13 && byte < 32) || byte === 0x7f || (byte & 0xc0) === 0x80 || byte > 0xf4)
       return false;
-    else if (byte >= 0xc0) to_follow = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+    else if (byte >= 0xc0) toFollow = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
   }
   return zeros === 0 || zeros >= bytes >> 1;
 }
 
-/** Whether what a stretch of hexadecimal begins with may be text: neither controls nor what goes on within a character. */
+/** Whether hexadecimal can start as text: neither with control characters nor with continuation bytes. */
 function hexBeginsAsText(code: string): boolean {
   const from = code[1] === 'x' || code[1] === 'X' ? 2 : 0;
   for (let byte = 0; byte < FIRST_BYTES; byte += 1) {
     const high = Number.parseInt(code[from + 2 * byte] ?? '2', 16);
     const low = code[from + 2 * byte + 1] ?? '0';
     if (high >= 0xc) return true;
-    const is_zero = high === 0 && low === '0' && byte % 2 === 1;
-    if (high > 7 || high === 1 || (high === 0 && !is_zero && !'9aAdD'.includes(low))) return false;
+    const isZero = high === 0 && low === '0' && byte % 2 === 1;
+    if (high > 7 || high === 1 || (high === 0 && !isZero && !'9aAdD'.includes(low))) return false;
   }
   return true;
 }
@@ -132,11 +132,11 @@ function fromHex(code: string): string | undefined {
   return textOf(Buffer.from(code.replace(/^0x/i, '').replace(/\s/g, ''), 'hex'));
 }
 
-/** Groups of two hexadecimal digits, with or without a prefix; or the numbers of characters. */
+/** Decodes groups of two hexadecimal digits, with or without a prefix, groups of binary digits, or character codes. */
 function fromNumbers(code: string): string | undefined {
-  const is_long = code.length > PROBE_CHARS;
-  // A group that is cut says something else.
-  if (is_long && fromGroups(code.slice(0, PROBE_CHARS).replace(/[0-9a-z]+$/i, '')) === undefined) return undefined;
+  const isLong = code.length > PROBE_CHARS;
+  // A cut group would decode to another character.
+  if (isLong && fromGroups(code.slice(0, PROBE_CHARS).replace(/[0-9a-z]+$/i, '')) === undefined) return undefined;
   return fromGroups(code);
 }
 
@@ -154,20 +154,20 @@ function fromGroups(code: string): string | undefined {
   return codes.every((number) => number >= 9 && number < 127) ? textOf(Buffer.from(codes)) : undefined;
 }
 
-/** Tag characters are ASCII, moved (Unicode, block Tags). */
+/** Tag characters are shifted ASCII (Unicode, block Tags). */
 function fromTags(code: string): string | undefined {
   const units = [...code].map((tag) => String.fromCharCode((tag.codePointAt(0) ?? 0) - 0xe0000));
   return units.join('');
 }
 
 const TRAILING_HALF = /\ufffd{1,3}$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: asks whether bytes are no text
+// biome-ignore lint/suspicious/noControlCharactersInRegex: detects bytes that are not text
 const NO_TEXT = /[\0-\x08\x0e-\x1f\x7f\ufffd]/;
 
-/** Bytes as a text; undefined: they are none. A character at the end may be cut. */
+/** Decodes bytes as text. Undefined if they are not text. A character at the end may be cut. */
 function textOf(bytes: Buffer): string | undefined {
-  // UTF-16, as PowerShell takes it: every other byte is zero.
-  const is_wide = bytes.length >= 8 && bytes[1] === 0 && bytes[3] === 0 && bytes[5] === 0;
-  const text = (is_wide ? bytes.toString('utf16le') : bytes.toString('utf8')).replace(TRAILING_HALF, '');
+  // UTF-16, which PowerShell accepts: every other byte is zero.
+  const isWide = bytes.length >= 8 && bytes[1] === 0 && bytes[3] === 0 && bytes[5] === 0;
+  const text = (isWide ? bytes.toString('utf16le') : bytes.toString('utf8')).replace(TRAILING_HALF, '');
   return text.length < 6 || NO_TEXT.test(text) ? undefined : text;
 }

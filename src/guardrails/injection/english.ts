@@ -13,7 +13,7 @@ const HIDDEN =
   'system|initial|original|hidden|secret|internal|developer|pre|starting|first|full|entire|exact|complete|whole|underlying|confidential|private|current|core|base|configuration|setup|custom';
 const SHOW =
   'reveal|revealing|show|print|display|output|repeat|tell|share|leak|expose|dump|disclose|divulge|recite|echo|return|provide|write|state|list|quote|paste|copy|give|say|read|translate|summarize|encode|spell|send|describe|type';
-const WAS_TOLD =
+const INSTRUCTED =
   'you (?:were|are|have been|ve been|had been|got|received|have|was) (?:previously |just |originally |initially )?(?:given|told|taught|trained|instructed|programmed|provided|sent|received|been)';
 const BAD =
   'evil[^ ]{0,12}|unrestricted|unfiltered|uncensored|amoral|unethical|immoral|malicious|jailbroken|lawless|rogue|unbound|unaligned|unhinged|unlimited';
@@ -25,15 +25,15 @@ const LIMITS =
   'restrictions?|limitations?|limits|rules|filters?|filtering|guidelines|ethics|morals|morality|constraints|censorship|boundaries|safeguards|guardrails|programming|(?:content |safety |usage |openai )polic(?:y|ies)';
 const ENTER =
   'enter|entering|enable|activate|activating|switch(?:ing)? (?:in)?to|go into|turn on|start|initiate|simulate|unlock|engage|boot into|move into|be in|operate in|run in';
-/** Where a sentence or a clause ends, or goes on to what is wanted of a model. */
+/** The end of a sentence or clause, or the start of the actual order. */
 const SO =
   '(?= (?:\\.|and|then|now|where|in which|so|with no|without|you|your|to (?:answer|bypass|ignore|reveal|tell|say|get)|immediately|for this (?:conversation|chat|session))\\b| \\.? ?$)';
 
-/** Filters and checks of machines and programs are not the model's. */
+/** Filters and checks of machines and programs, which do not belong to the model. */
 const NOT_OF_OTHERS =
   '(?! (?:of|in|on|for|from|at|when|while) (?!(?:the |this |your )?(?:model|ai|llm|assistant|chatgpt|openai|system|chat|conversation|session|response|me|my)))';
 
-/** What attempts to take a model over say in English; families as the public service names them, phrases of our own. */
+/** Phrases of injection attempts in English. The families have the names of the public service, the phrases are our own. */
 export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
   {
     pattern: 'ignore_previous_instructions',
@@ -41,15 +41,15 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       'ignor|disregard|forget|neglect|overlook|dismiss|discard|abandon|unlearn|overrule|nullify|invalidate|disobey|aside|throw|attention|heed|never mind|supersede',
     phrases: [
       `${one(IGNORE)}${upTo(6, FILL)}${one(PRIOR)}${gap(2)}${one(`${ORDERS}|rules|policies|protocols|training`)}`,
-      `${one(IGNORE)}${upTo(6, FILL)}(?: [^ .]{1,40}){0,1}${one(`${ORDERS}|rules`)}${upTo(2, 'that|which|and|text|messages?|content')}${one(`${PRIOR}|before|so far|up to now|until now|you (?:received|got|follow)|${WAS_TOLD}`)}`,
-      `${one(IGNORE)}${upTo(3, FILL)}${one('everything|anything|all')}${gap(3)}${one(`above(?! the| line| \\d)|${WAS_TOLD}|before this(?: point)?|prior to this|you know|you ve learned|you learned|until now|up to now|up to this point`)}`,
+      `${one(IGNORE)}${upTo(6, FILL)}(?: [^ .]{1,40}){0,1}${one(`${ORDERS}|rules`)}${upTo(2, 'that|which|and|text|messages?|content')}${one(`${PRIOR}|before|so far|up to now|until now|you (?:received|got|follow)|${INSTRUCTED}`)}`,
+      `${one(IGNORE)}${upTo(3, FILL)}${one('everything|anything|all')}${gap(3)}${one(`above(?! the| line| \\d)|${INSTRUCTED}|before this(?: point)?|prior to this|you know|you ve learned|you learned|until now|up to now|up to this point`)}`,
       `${one(IGNORE)}${upTo(3, 'all|any|of|everything|about|the')}${one('your')}(?: (?!ego|own)[^ .]{1,40}){0,3}${one(`${ORDERS}|rules|polic(?:y|ies)|training|safety|ethics|moral[^ ]{0,5}|alignment|protocols?|limitations|filters|conditioning`)}`,
       `${one(IGNORE)}${upTo(4, `${FILL}|${PRIOR}`)}${one('system|developer|safety')}${one(`${ORDERS}|messages?|rules|protocols|polic(?:y|ies)`)}`,
       `${one('ignore|disregard|forget')} all${upTo(2, 'of|the|your|these|those|other')}${one('instructions|directives|guidelines|prompts|orders|commands|safety[^ ]{0,1}')}`,
       `${one('ignore|disregard|forget')}${upTo(3, FILL)}${one('(?:previous|prior|above|earlier|preceding)')}${upTo(1, 'system|user')}${one('commands|directions|context and|conversation and|text and|messages and|content and|input and')}`,
       `${one('forget|disregard|ignore')} (?:that )?(?:who you (?:are|were)|you (?:are|re|were) (?:an? )?(?:ai|assistant|chatgpt|claude|gpt|gemini|language model|chatbot|large language)|being an? (?:ai|assistant|chatbot|language model))`,
       `${one('ignore|disregard|forget')}${upTo(2, 'all|everything|of')} the above(?= \\.| and| instead| then|$| $| but)`,
-      `${one('ignore|disregard|forget')}${gap(2)}${one('what')}${one(`${WAS_TOLD}|i said before|(?:the )?(?:system|developer|openai|anthropic) (?:said|told|prompt)`)}`,
+      `${one('ignore|disregard|forget')}${gap(2)}${one('what')}${one(`${INSTRUCTED}|i said before|(?:the )?(?:system|developer|openai|anthropic) (?:said|told|prompt)`)}`,
     ],
   },
   {
@@ -62,7 +62,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one('override|bypass|circumvent|violate')}${upTo(3, FILL)}${one(`${PRIOR}|all`)}${upTo(2, FILL)}${one('instructions|rules|prompts?|directives|guidelines')}`,
       `${one('override|overwrite|bypass|circumvent')}${upTo(3, FILL)}${one('system|developer|safety')}${one('prompts?|messages?|instructions|rules')}${SO}`,
     ],
-    is_common: true,
+    isCommon: true,
   },
   {
     pattern: 'do_not_follow_instructions',
@@ -70,7 +70,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one('do not|don t|dont|never|stop|cease|no longer|quit|you (?:must|should|need) not|refuse to|not (?:have|need) to')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to|adher(?:e|ing) to|comply(?:ing)? with|respect(?:ing)?|abid(?:e|ing) by')}${upTo(3, FILL)}${one(`${PRIOR}|system|your`)}${upTo(2, `and|or|system|safety|content|developer|${PRIOR}`)}${one(`${ORDERS}|rules|polic(?:y|ies)|protocols`)}`,
       `${one('do not|don t|dont|stop|no longer|never|must not|should not|need not')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to')}${upTo(2, FILL)}${one('instructions|rules|guidelines|directives')}${upTo(1, 'that|which')} (?:openai|anthropic|google|your (?:developers?|creators?|makers?)|they|the developers?) (?:gave|told|set|imposed|taught)`,
-      `${one('do not|don t|dont|stop|no longer|never')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to')}${upTo(3, FILL)}${one('instructions|rules|guidelines|directives')} (?:above|before this|you were given|given (?:above|before|earlier|previously)|${WAS_TOLD})`,
+      `${one('do not|don t|dont|stop|no longer|never')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to')}${upTo(3, FILL)}${one('instructions|rules|guidelines|directives')} (?:above|before this|you were given|given (?:above|before|earlier|previously)|${INSTRUCTED})`,
     ],
   },
   {
@@ -98,7 +98,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one('show|print|display|output|repeat|tell|dump|echo|give|write|type|paste|copy|return|share|provide')}${upTo(5, `me|us|all|out|back|of|verbatim|exactly|now|word|for|contents?|text|${HIDDEN}`)} (?:the|this)${upTo(2, HIDDEN)}${one('system ?prompts?|system instructions|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}(?: (?:you (?:were|are|have|got|received)|verbatim|above|word for word|exactly|in full|in a code block|in full text|now|please|and (?:all|your|any)|without|used to)|(?= \\.)| $)`,
     ],
-    is_common: true,
+    isCommon: true,
   },
   {
     pattern: 'reveal_prompt',
@@ -230,7 +230,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one('your')}${upTo(2, 'usual|own|built|in|and')}${one('(?:safety|content|ethical|moral|security|alignment|moderation) (?:filters?|guidelines?|rules?|restrictions?|protocols?|safeguards?|training|constraints?|checks?)|restrictions|guardrails|safeguards|limitations')} (?:are|is|have been|has been|were)${upTo(2, 'now|all|hereby|temporarily|permanently')} (?:turned off|switched off|off|disabled|deactivated|removed|lifted|suspended|void|gone|cancell?ed|revoked)`,
     ],
-    is_common: true,
+    isCommon: true,
   },
   {
     pattern: 'reveal_prompt',
@@ -247,7 +247,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one('you (?:to|can|may|must|should|shall|will|are (?:hereby )?(?:authori[sz]ed|allowed|permitted|free|instructed|ordered) to)')}${upTo(2, 'now|simply|also|please')}${one('bypass|circumvent|override|ignore|disregard|evade|disable|violate|break')}${upTo(3, 'all|any|every|your|of|the|content|safety|ethical|usual')}${one('restrictions|limitations|guidelines|safeguards|guardrails|safety (?:rules|filters?|checks?|measures?|protocols?)|content polic(?:y|ies)|content filters?')}`,
     ],
-    is_common: true,
+    isCommon: true,
   },
   {
     pattern: 'bypass_safety',
@@ -264,6 +264,6 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one('bypass(?:ing)?|circumvent(?:ing)?|evade|override|disabl(?:e|ing)|deactivate|turn off|switch off|remove|ignore|ignoring|disregard|forget|suspend|shut off|drop|abandon|overrule|violate')}${upTo(4, 'all|any|of|the|these|those|openai|openais|anthropic|s|its|built|in|and|or|other|every|existing|current|ai|model|content|internal')}${one('safety|ethical|moral|moderation|censorship|alignment|ethics|content(?: safety| moderation)?')}${upTo(2, 'and|content|ethical|moderation|or|security|safety|alignment|legal')}${one('filter(?:s|ing)?|guidelines?|protocols?|measures?|restrictions?|rules?|safeguards?|guardrails?|constraints?|training|considerations?|limits?|polic(?:y|ies)|filters? and|controls?|mechanisms?|systems?|checks?')}${NOT_OF_OTHERS}`,
       `${one('bypass|disable|ignore|override|circumvent|turn off|disregard')}${upTo(2, 'all|the|any')} (?:safety|censorship|moderation|ethics|ethical considerations)(?= \\.| and (?:tell|answer|give|provide|reveal|show|do|print|help|respond)| $)`,
     ],
-    is_common: true,
+    isCommon: true,
   },
 ];

@@ -5,78 +5,80 @@ import { UNSPACED_PHRASES } from './languages.ts';
 import { MARK_RULES, TOKEN_RULES } from './marks.ts';
 import { placesOf } from './places.ts';
 import { placeOf, type Reading, readingOf } from './reading.ts';
-import { ASKED_HOW, phraseRules, TOLD_OF } from './rules.ts';
-import { ALONE, TELLING_WORDS } from './words.ts';
+import { HOW_TO_BEFORE, NEGATION_BEFORE, phraseRules } from './rules.ts';
+import { ALONE, SUSPICIOUS_WORDS } from './words.ts';
 
-/** A place that tries to take a model over (UTF-16 offsets, end exclusive), and what it is an instance of. */
+/** An injection attempt in a text (UTF-16 offsets, end exclusive) and its family. */
 export interface Injection {
   start: number;
   end: number;
   pattern: string;
 }
 
-/** What in a text tries to take a model over, in order of `start`; several may stand at one place. In time linear in the text. */
+/** Finds injection attempts in a text, in order of `start`. They may overlap. Takes time linear in the text. */
 export function findInjections(text: string): Injection[] {
   return injectionsIn(text, 0);
 }
 
 function injectionsIn(text: string, depth: number): Injection[] {
-  const found: Injection[] = [];
+  const injections: Injection[] = [];
   const places = placesOf(text);
   for (let at = 0; at < places.read.length; at += 3) {
     const [from = 0, to = 0, roles = 0] = places.read.slice(at, at + 3);
-    readStretch(text, from, to, (roles & ALONE) !== 0, found);
+    readStretch(text, from, to, (roles & ALONE) !== 0, injections);
   }
   if (text.includes('<|') || text.includes('｜') || text.includes('_of_turn>') || text.includes('<extra_id_')) {
-    for (const { pattern, expression } of TOKEN_RULES) addAll(text, 0, pattern, expression, found);
+    for (const { pattern, expression } of TOKEN_RULES) addAll(text, 0, pattern, expression, injections);
   }
-  if (places.has_unspaced) {
-    for (const { pattern, expression } of UNSPACED_PHRASES) addAll(text, 0, pattern, expression, found);
+  if (places.hasUnspaced) {
+    for (const { pattern, expression } of UNSPACED_PHRASES) addAll(text, 0, pattern, expression, injections);
   }
   if (depth < limits.injection_decoded_depth_max) {
     for (const { start, end, decoded, pattern } of decodedStretches(text, places)) {
-      if (isSuspicious(decoded) || injectionsIn(decoded, depth + 1).length > 0) found.push({ start, end, pattern });
+      if (isSuspicious(decoded) || injectionsIn(decoded, depth + 1).length > 0)
+        injections.push({ start, end, pattern });
     }
   }
-  return found.sort((a, b) => a.start - b.start || a.end - b.end);
+  return injections.sort((a, b) => a.start - b.start || a.end - b.end);
 }
 
-function addAll(text: string, from: number, pattern: string, expression: RegExp, found: Injection[]): void {
+function addAll(text: string, from: number, pattern: string, expression: RegExp, injections: Injection[]): void {
   for (const { index, 0: match } of text.matchAll(expression)) {
     const blank = match.length - match.trimStart().length;
-    found.push({ start: from + index + blank, end: from + index + match.length, pattern });
+    injections.push({ start: from + index + blank, end: from + index + match.length, pattern });
   }
 }
 
-/** Words that English has not, of the languages of the rules. */
+/** Words of the other languages of the rules that are not English words. */
 const FOREIGN =
   / (?:deine?n?|dir|alle|du|ihre?|sie|keine|ton|tes|votre|vos|les|des|toutes|tu|vous|ne|tus?|todas|las|los|del|por|suas?|seus?|tuas|voce|tuo|tue|il|le) /;
 
-/** Marks are looked for around the words that they have, as all rules are. */
-const MARKED = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
+/** Every mark contains one of these words. */
+const HAS_MARK = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
 
-function readStretch(text: string, from: number, to: number, is_foreign: boolean, found: Injection[]): void {
+function readStretch(text: string, from: number, to: number, isForeign: boolean, injections: Injection[]): void {
   const reading = readingOf(text, from, to);
-  for (const { pattern, expression, needs, is_common, spelled } of phraseRules(
-    is_foreign || FOREIGN.test(reading.line),
+  for (const { pattern, expression, needs, isCommon, spelled } of phraseRules(
+    isForeign || FOREIGN.test(reading.line),
   )) {
     if (!needs.test(reading.line)) continue;
     for (const { index, 0: match } of reading.line.matchAll(expression)) {
       const before = sentenceBefore(reading.line, index);
-      if (TOLD_OF.test(before) || (is_common && ASKED_HOW.test(before))) continue;
+      if (NEGATION_BEFORE.test(before) || (isCommon && HOW_TO_BEFORE.test(before))) continue;
       const { start, end } = placeOf(reading, index + 1, index + match.length);
       if (spelled?.test(text.slice(start, end)) === false) continue;
-      found.push({ start, end, pattern });
+      injections.push({ start, end, pattern });
     }
   }
-  addScrambled(reading, found);
+  addScrambled(reading, injections);
   const units = unitsFolded(text.slice(from, to));
-  if (!MARKED.test(units)) return;
-  const shown = from === 0 ? `\n${units}` : units;
-  for (const { pattern, expression } of MARK_RULES) addAll(shown, from === 0 ? -1 : from, pattern, expression, found);
+  if (!HAS_MARK.test(units)) return;
+  const padded = from === 0 ? `\n${units}` : units;
+  for (const { pattern, expression } of MARK_RULES)
+    addAll(padded, from === 0 ? -1 : from, pattern, expression, injections);
 }
 
-/** How much of a sentence is asked about what stands before a phrase in it. */
+/** How much of the sentence before a phrase is checked for its context. */
 const SENTENCE_CHARS_MAX = 160;
 
 function sentenceBefore(line: string, index: number): string {
@@ -87,20 +89,20 @@ function sentenceBefore(line: string, index: number): string {
 const SCRAMBLED_APART_MAX = 6;
 const ORDERING: ReadonlySet<string> = new Set(['ignore', 'bypass', 'override', 'reveal', 'delete']);
 
-/** Two telling words close together, of which one is scrambled and one tells to do something: nobody mistypes both that way. */
-function addScrambled({ line, positions, starts, ends, scrambled }: Reading, found: Injection[]): void {
+/** Reports two suspicious words close together of which one is scrambled and one is an order: two such typing errors are no accident. */
+function addScrambled({ line, positions, starts, ends, scrambled }: Reading, injections: Injection[]): void {
   const wordAt = (at: number) => line.slice(positions[at], positions[at + 1] ?? line.length).split(' ', 1)[0] ?? '';
-  const are_scrambled = new Set(scrambled);
-  let told_to = -1;
+  const areScrambled = new Set(scrambled);
+  let reportedTo = -1;
   for (const at of scrambled) {
-    if (at <= told_to) continue;
+    if (at <= reportedTo) continue;
     for (let other = Math.max(0, at - SCRAMBLED_APART_MAX); other <= at + SCRAMBLED_APART_MAX; other += 1) {
-      if (other === at || other >= positions.length || !TELLING_WORDS.has(wordAt(other))) continue;
-      if (!are_scrambled.has(other) && !ORDERING.has(wordAt(at)) && !ORDERING.has(wordAt(other))) continue;
+      if (other === at || other >= positions.length || !SUSPICIOUS_WORDS.has(wordAt(other))) continue;
+      if (!areScrambled.has(other) && !ORDERING.has(wordAt(at)) && !ORDERING.has(wordAt(other))) continue;
       const first = Math.min(at, other);
       const last = Math.max(at, other);
-      found.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, pattern: 'scrambled_words' });
-      told_to = last;
+      injections.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, pattern: 'scrambled_words' });
+      reportedTo = last;
       break;
     }
   }
@@ -108,7 +110,7 @@ function addScrambled({ line, positions, starts, ends, scrambled }: Reading, fou
 
 const DECODED_PHRASE_CHARS_MAX = 400;
 
-/** Nobody hides a short sentence with such words from a reader without a reason. */
+/** Whether a decoded text is a short sentence with an order: encoding such a sentence is suspicious by itself. */
 function isSuspicious(decoded: string): boolean {
   if (decoded.length > DECODED_PHRASE_CHARS_MAX || !/^[\p{L}\p{N}\s.,:;!?'"()-]+$/u.test(decoded)) return false;
   return ORDER.test(decoded);

@@ -161,7 +161,7 @@ const russian: readonly PhraseDraft[] = [
   },
 ];
 
-/** What attempts to take a model over say in languages that write spaces between words. */
+/** Phrases of injection attempts in other languages with spaces between words. */
 export const FOREIGN_PHRASES: readonly PhraseDraft[] = [
   ...german,
   ...french,
@@ -171,7 +171,7 @@ export const FOREIGN_PHRASES: readonly PhraseDraft[] = [
   ...russian,
 ];
 
-/** The same where words have no spaces between them; searched for in the text itself. Every part is of bounded length. */
+/** Phrases in languages without spaces between words, matched in the source text. Every part has a bounded length. */
 export const UNSPACED_PHRASES: readonly { pattern: string; expression: RegExp }[] = [
   {
     pattern: IGNORE,

@@ -9,7 +9,7 @@ export interface MarkRule {
 const SAYS =
   "(?:you (?:are (?:now|no longer|free|not|being|in|required)|must|will|should|have|can|may|shall|need)|(?:ignore|disregard|forget|override|bypass|reveal|disable|enable|print|output|execute|grant)\\s{1,3}(?:all|any|the|your|every|previous|last|prior|safety|system|current|this|these|access|everything)|from now|new (?:instruction|order|rule|directive|task|role)|your (?:new|instructions|task|role|rules)|(?:the |this )?user (?:is|has|may|must)|do not|don't|never|always|obey|comply)";
 
-/** Marks in tags, brackets and prefixes. A section `[system]` of a file, and tags of XML that only hold data, are none. */
+/** Role marks in tags, brackets and prefixes. A section `[system]` of a file and XML tags around data do not count. */
 export const MARK_RULES: readonly MarkRule[] = [
   {
     pattern: 'system_tag_injection',
@@ -42,7 +42,7 @@ export const MARK_RULES: readonly MarkRule[] = [
   },
 ];
 
-/** Tokens with which chat templates begin and end turns: ChatML, Llama, Phi, Gemma, DeepSeek (their published templates). */
+/** Tokens that start and end turns in chat templates: ChatML, Llama, Phi, Gemma, DeepSeek (their published templates). */
 export const TOKEN_RULES: readonly MarkRule[] = [
   {
     pattern: 'control_token_injection',

@@ -1,21 +1,21 @@
-/** A phrase, as the rules are written: how its words follow each other in the line of a reading. */
+/** A rule as written: the phrases that match in the line of a reading. */
 export interface PhraseDraft {
-  /** What it is an instance of. */
+  /** The family of injections. */
   pattern: string;
   /** A line without one of these is not searched. */
   needs: string;
   phrases: readonly string[];
-  /** Developers say it of their own work as well: it does not count where it is asked how something is done. */
-  is_common?: boolean;
-  /** The text itself says this as well, where small and large letters differ. */
+  /** Developers also use the phrase for their own work: it does not count in a question of how something is done. */
+  isCommon?: boolean;
+  /** The source text must match this too, with case. */
   spelled?: RegExp;
 }
 
 /** Up to so many words, within a sentence. */
-export const gap = (words_max: number) => `(?: [^ .]{1,40}){0,${words_max}}`;
+export const gap = (wordsMax: number) => `(?: [^ .]{1,40}){0,${wordsMax}}`;
 
 /** One of these words or phrases. */
 export const one = (words: string) => ` (?:${words})`;
 
 /** Up to so many of these words. */
-export const upTo = (words_max: number, words: string) => `(?: (?:${words})){0,${words_max}}`;
+export const upTo = (wordsMax: number, words: string) => `(?: (?:${words})){0,${wordsMax}}`;

@@ -2,28 +2,28 @@ import { limits } from '../../limits.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
 import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './words.ts';
 
-/** Where to look closer. */
+/** Stretches of a text that the rules read. */
 export interface Places {
-  /** Stretches of words, in order, apart from each other: start, end, and the roles of the words that made them one, in turn. */
+  /** Stretches of words, in order, disjoint: triples of start, end and the roles of the words that selected the stretch. */
   read: number[];
-  /** Stretches that may be base64. */
+  /** Stretches that may be base64: pairs of start and end. */
   packed: number[];
-  /** Stretches of short groups with digits: hexadecimal, or numbers of characters. */
+  /** Stretches of short groups with digits: hexadecimal or character codes. */
   numbers: number[];
-  /** Stretches of tag characters: ASCII that is not shown. */
+  /** Stretches of tag characters: invisible ASCII. */
   tags: number[];
-  /** Whether scripts occur that write no spaces between words. */
-  has_unspaced: boolean;
+  /** Whether the text has letters of scripts without spaces between words. */
+  hasUnspaced: boolean;
 }
 
 const HIGH_TAGS = 0xdb40;
 
-/** Units of base64, in both alphabets, beside letters and digits: `+`, `-`, `/` and `_`. */
+/** Whether a unit is a sign of base64 in either alphabet: `+`, `-`, `/` or `_`. */
 function joinsPacked(code: number): boolean {
   return code === 0x2b || code === 0x2d || code === 0x2f || code === 0x5f;
 }
 
-/** What a group of letters and digits may be in a row of encoded characters, as bits; 0: nothing. */
+/** The encodings that a group of letters and digits can belong to, as bits. */
 const HEX = 1;
 const BINARY = 2;
 const DECIMAL = 4;
@@ -38,53 +38,53 @@ function groupKind(text: string, at: number, chars: number, digits: number): num
   return chars === 8 && digits === 8 && first < 0x32 ? BINARY : 0;
 }
 
-/** Letters and groups of digits that stand one after another. */
+/** Collects sequences of single letters and of groups of digits. */
 function rowsOf(
   text: string,
   places: Places,
 ): { word(at: number, end: number, chars: number, digits: number, letter: number): void; end(): void } {
-  /** Where letters that stand alone began, how many there were, which (as bits of a sum), and where the last one ended. */
-  let single_at = 0;
+  /** The current sequence of single letters: its start, its length, its letters as bits, the end of the last one. */
+  let singleAt = 0;
   let singles = 0;
-  let single_letters = 0;
-  let single_end = 0;
-  let number_at = 0;
+  let singleLetters = 0;
+  let singleEnd = 0;
+  let numberAt = 0;
   let numbers = 0;
-  let number_kinds = 0;
-  let number_end = 0;
+  let numberKinds = 0;
+  let numberEnd = 0;
   const endSingles = () => {
-    if (singles >= limits.injection_singles_min && bitsOf(single_letters) >= SINGLE_LETTERS_MIN) {
-      reach(places.read, single_at, single_end, text.length, ALONE);
+    if (singles >= limits.injection_singles_min && bitsOf(singleLetters) >= SINGLE_LETTERS_MIN) {
+      reach(places.read, singleAt, singleEnd, text.length, ALONE);
     }
     singles = 0;
-    single_letters = 0;
+    singleLetters = 0;
   };
   const endNumbers = () => {
-    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
+    if (numbers >= limits.injection_groups_min) places.numbers.push(numberAt, numberEnd);
     numbers = 0;
   };
   return {
     word(at, end, chars, digits, letter) {
       if (chars === 1) {
-        if (singles > 0 && at - single_end > limits.injection_single_gap_chars_max) endSingles();
-        if (singles === 0) single_at = at;
+        if (singles > 0 && at - singleEnd > limits.injection_single_gap_chars_max) endSingles();
+        if (singles === 0) singleAt = at;
         singles += 1;
-        single_end = end;
-        // The uppermost five bits of a weight, which has 31.
-        if (digits === 0) single_letters |= 1 << (letter >>> 26);
+        singleEnd = end;
+        // The top five of the 31 bits of a weight.
+        if (digits === 0) singleLetters |= 1 << (letter >>> 26);
       } else if (singles > 0) endSingles();
       const kind = digits > 0 && chars <= 8 ? groupKind(text, at, chars, digits) : 0;
-      if (numbers > 0 && ((kind & number_kinds) === 0 || at - number_end > limits.injection_single_gap_chars_max)) {
+      if (numbers > 0 && ((kind & numberKinds) === 0 || at - numberEnd > limits.injection_single_gap_chars_max)) {
         endNumbers();
       }
       if (kind === 0) return;
       if (numbers === 0) {
-        number_at = at;
-        number_kinds = kind;
+        numberAt = at;
+        numberKinds = kind;
       }
       numbers += 1;
-      number_kinds &= kind;
-      number_end = end;
+      numberKinds &= kind;
+      numberEnd = end;
     },
     end() {
       endSingles();
@@ -93,7 +93,7 @@ function rowsOf(
   };
 }
 
-/** Phrases have more letters than this; rows of numbers, of coordinates and of answers (a, b, c) have not. */
+/** Spelled-out phrases have at least this many different letters; lists of coordinates and of answers (a, b, c) have fewer. */
 const SINGLE_LETTERS_MIN = 4;
 
 function bitsOf(bits: number): number {
@@ -102,26 +102,26 @@ function bitsOf(bits: number): number {
   return count;
 }
 
-/** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
+/** Finds in one pass the stretches with words of the rules, with spelled-out words and with possible encodings. */
 export function placesOf(text: string): Places {
   const { weights, rolesOf } = wordTable();
-  const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
-  const note = pairing(text, places.read);
+  const places: Places = { read: [], packed: [], numbers: [], tags: [], hasUnspaced: false };
+  const addWord = pairing(text, places.read);
   const rows = rowsOf(text, places);
   let sum = 0;
   let first = 0;
   let last = 0;
-  let word_at = -1;
-  let word_chars = 0;
-  let word_digits = 0;
-  let packed_at = 0;
+  let wordAt = -1;
+  let wordChars = 0;
+  let wordDigits = 0;
+  let packedAt = 0;
   const { length } = text;
   for (let at = 0; at <= length; at += 1) {
     const code = at < length ? text.charCodeAt(at) : 0;
     let weight = weights[code] as number;
     if (weight <= UNSPACED) {
       if (weight === UNSEEN) continue;
-      if (weight === UNSPACED) places.has_unspaced = true;
+      if (weight === UNSPACED) places.hasUnspaced = true;
       if (weight === HALF) {
         if (code === HIGH_TAGS) {
           const from = at;
@@ -136,56 +136,56 @@ export function placesOf(text: string): Places {
         else if (code < 0xdc00) at += 1;
       }
       if (weight <= UNSPACED) {
-        if (word_chars > 0) {
+        if (wordChars > 0) {
           const roles = rolesOf(sum, first, last);
-          if (roles !== 0) note(roles, word_at, at);
-          rows.word(word_at, at, word_chars, word_digits, first);
+          if (roles !== 0) addWord(roles, wordAt, at);
+          rows.word(wordAt, at, wordChars, wordDigits, first);
           sum = 0;
-          word_chars = 0;
-          word_digits = 0;
+          wordChars = 0;
+          wordDigits = 0;
         }
         if (!joinsPacked(code)) {
-          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, Math.min(at, length));
-          packed_at = at + 1;
+          if (at - packedAt >= limits.injection_packed_chars_min) places.packed.push(packedAt, Math.min(at, length));
+          packedAt = at + 1;
         }
         continue;
       }
     }
-    if (word_chars === 0) {
-      word_at = at;
+    if (wordChars === 0) {
+      wordAt = at;
       first = weight;
     }
-    word_chars += 1;
+    wordChars += 1;
     sum = (sum + weight) | 0;
     last = weight;
-    if (code <= 0x39) word_digits += 1;
+    if (code <= 0x39) wordDigits += 1;
   }
   rows.end();
   return places;
 }
 
-/** Takes the words with roles of a text one after another, and notes where such stand together that go together. */
+/** Returns a function that takes the words with roles in order and records stretches with words that form a phrase. */
 function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
-  /** Where the last word of each role stood. */
-  const last_at = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
+  /** The start of the last word of each role. */
+  const lastAt = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
   return (roles, start, end) => {
     let from = -1;
-    let met = roles;
+    let combined = roles;
     if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
     for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
-      const at = last_at[31 - Math.clz32(partners & -partners)] as number;
+      const at = lastAt[31 - Math.clz32(partners & -partners)] as number;
       if (start - at > limits.injection_apart_chars_max) continue;
-      met |= partners & -partners;
+      combined |= partners & -partners;
       if (from === -1 || at < from) from = at;
     }
-    if (from !== -1) reach(stretches, from, end, text.length, met);
-    for (let left = roles; left !== 0; left &= left - 1) last_at[31 - Math.clz32(left & -left)] = start;
+    if (from !== -1) reach(stretches, from, end, text.length, combined);
+    for (let left = roles; left !== 0; left &= left - 1) lastAt[31 - Math.clz32(left & -left)] = start;
   };
 }
 
 const SIGNS = new Set([...'<>[](){}#=*:：＜＞［］【】'].map((sign) => sign.charCodeAt(0)));
 
-/** Whether a sign of a format stands right before or after a word. */
+/** Whether a formatting sign is right before or after a word. */
 function isMarked(text: string, start: number, end: number): boolean {
   for (let away = 0; away < 3; away += 1) {
     if (SIGNS.has(text.charCodeAt(start - 1 - away)) || SIGNS.has(text.charCodeAt(end + away))) return true;
@@ -193,15 +193,15 @@ function isMarked(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** Adds what is around a place to the stretches that are read; together with the last one where they touch. */
+/** Adds the surroundings of a place to the stretches. Joins them with earlier stretches that they touch. */
 function reach(stretches: number[], start: number, end: number, length: number, roles: number): void {
   let from = Math.max(0, start - limits.injection_reach_chars_before);
   let to = Math.min(length, end + limits.injection_reach_chars_after);
-  let met = roles;
+  let combined = roles;
   while (stretches.length > 0 && from <= (stretches.at(-2) as number)) {
-    met |= stretches.pop() as number;
+    combined |= stretches.pop() as number;
     to = Math.max(to, stretches.pop() as number);
     from = Math.min(from, stretches.pop() as number);
   }
-  stretches.push(from, to, met);
+  stretches.push(from, to, combined);
 }

@@ -1,20 +1,20 @@
 import { limits } from '../../limits.ts';
 import { BREAK, HALF, letterBeyond, letters, UNSEEN, UNSPACED } from '../entities/letters.ts';
-import { KNOWN_WORDS, TELLING_WORDS, unscrambled, withoutDigits } from './words.ts';
+import { KNOWN_WORDS, SUSPICIOUS_WORDS, unscrambled, withoutDigits } from './words.ts';
 
-/** A stretch of a text as rules read it: words as they were meant, and where each of them stands. */
+/** A stretch of a text as the rules read it: normalized words with their offsets. */
 export interface Reading {
-  /** ` word word . word `: one space around each word, and a dot where a sentence ends. */
+  /** ` word word . word `: one space around each word, and a dot at the end of each sentence. */
   line: string;
-  /** Where each word begins in the line, and where it stands in the text. */
+  /** The start of each word in the line, and its start and end in the text. */
   positions: number[];
   starts: number[];
   ends: number[];
-  /** Places in the lists of words whose letters stood in a wrong order. */
+  /** Indexes of the words whose letters were scrambled. */
   scrambled: number[];
 }
 
-/** A longer word is cut: every gap in a rule is of bounded length. */
+/** Longer words are cut: every gap in a rule has a bounded length. */
 const WORD_CHARS_MAX = 32;
 const SENTENCE_END = /[.!?;:…]/;
 const SPACE = /\s/;
@@ -32,7 +32,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   const singles: Letters[] = [];
   let word = '';
   let start = from;
-  let gap_at = from;
+  let gapAt = from;
   const endSingles = () => {
     if (singles.length >= limits.injection_singles_min) spellOut(draft, singles);
     else for (const one of singles) add(draft, one.word, one.start, one.end);
@@ -40,17 +40,17 @@ export function readingOf(text: string, from: number, to: number): Reading {
   };
   const endWord = (end: number) => {
     if (word === '') return;
-    const gap = text.slice(gap_at, start);
+    const gap = text.slice(gapAt, start);
     const last = singles.at(-1);
     if (last !== undefined && start - last.end > limits.injection_single_gap_chars_max) endSingles();
-    // Letters with one sign between each are one word, whatever the sign.
+    // Single letters with one sign between them are one word.
     if (word.length > 1 || singles.length === 0) {
       if (word.length > 1) endSingles();
       if (endsSentence(gap)) endSentence(draft);
     }
     if (word.length === 1) singles.push({ word, start, end });
     else add(draft, word, start, end, gap === '_');
-    gap_at = end;
+    gapAt = end;
     word = '';
   };
   const all = letters();
@@ -68,7 +68,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   }
   endWord(to);
   endSingles();
-  if (endsSentence(text.slice(gap_at, to))) endSentence(draft);
+  if (endsSentence(text.slice(gapAt, to))) endSentence(draft);
   const positions: number[] = [];
   let position = 1;
   for (const one of draft.words) {
@@ -79,7 +79,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   return { line: ` ${draft.words.join(' ')} `, positions, starts, ends, scrambled };
 }
 
-/** What a reading is made of: words, and dots for the ends of sentences. */
+/** A reading under construction. `words` has a dot at the end of each sentence. */
 interface Draft extends Pick<Reading, 'starts' | 'ends' | 'scrambled'> {
   words: string[];
 }
@@ -88,7 +88,7 @@ function isBeforeLetter(text: string, at: number): boolean {
   return (letters()[text.charCodeAt(at + 1)] ?? BREAK) > UNSPACED;
 }
 
-/** Whether what stands between two words parts sentences: a mark before a space, an empty line, a rule. */
+/** Whether the text between two words ends a sentence: a punctuation mark before a space, an empty line, a horizontal rule. */
 function endsSentence(gap: string): boolean {
   if (gap.length <= 1) return false;
   if (gap.length > LONG_RULE_CHARS) return true;
@@ -102,17 +102,17 @@ function endSentence(draft: Draft): void {
   if (draft.words.length > 0 && draft.words.at(-1) !== '.') draft.words.push('.');
 }
 
-function add(draft: Draft, word: string, start: number, end: number, is_joined = false): void {
+function add(draft: Draft, word: string, start: number, end: number, isJoined = false): void {
   let meant = word;
   if (!KNOWN_WORDS.has(word)) {
     const plain = withoutDigits(word);
     const ordered = plain === undefined ? unscrambled(word) : undefined;
     meant = plain ?? ordered ?? word;
-    if (ordered !== undefined && TELLING_WORDS.has(ordered)) draft.scrambled.push(draft.starts.length);
+    if (ordered !== undefined && SUSPICIOUS_WORDS.has(ordered)) draft.scrambled.push(draft.starts.length);
   }
   const last = draft.words.at(-1);
-  // A name such as `ignore_instructions` is one word, and no phrase.
-  if (is_joined && last !== undefined && last !== '.') {
+  // An identifier such as `ignore_instructions` is one word, not a phrase.
+  if (isJoined && last !== undefined && last !== '.') {
     if (last.length < WORD_CHARS_MAX) draft.words[draft.words.length - 1] = `${last}_${meant}`;
     draft.ends[draft.ends.length - 1] = end;
     return;
@@ -122,7 +122,7 @@ function add(draft: Draft, word: string, start: number, end: number, is_joined =
   draft.ends.push(end);
 }
 
-/** Letters that stood alone are words again: always the longest known one; what is between known ones is one word. */
+/** Joins single letters to words: the longest known words first, unknown letters between them as one word. */
 function spellOut(draft: Draft, singles: readonly Letters[]): void {
   const text = singles.map(({ word }) => word).join('');
   const placed = (from: number, to: number) => {
@@ -131,23 +131,23 @@ function spellOut(draft: Draft, singles: readonly Letters[]): void {
     const last = singles[to - 1];
     if (first !== undefined && last !== undefined) add(draft, text.slice(from, to), first.start, last.end);
   };
-  let unknown_from = 0;
+  let unknownFrom = 0;
   for (let at = 0; at < text.length; ) {
     const length = knownLength(text, at);
     if (length === 0) at += 1;
     else {
-      placed(unknown_from, at);
+      placed(unknownFrom, at);
       placed(at, at + length);
       at += length;
-      unknown_from = at;
+      unknownFrom = at;
     }
   }
-  placed(unknown_from, text.length);
+  placed(unknownFrom, text.length);
 }
 
 function knownLength(text: string, at: number): number {
   const prefix = text.slice(at, at + 2);
-  if (!BEGINNINGS.has(prefix) && !DIGIT.test(prefix)) return 0;
+  if (!KNOWN_PREFIXES.has(prefix) && !DIGIT.test(prefix)) return 0;
   for (let length = Math.min(16, text.length - at); length >= 2; length -= 1) {
     const word = text.slice(at, at + length);
     if (length >= 3 && (KNOWN_WORDS.has(word) || withoutDigits(word) !== undefined)) return length;
@@ -162,9 +162,9 @@ const SMALL_WORDS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-const BEGINNINGS: ReadonlySet<string> = new Set([...KNOWN_WORDS, ...SMALL_WORDS].map((word) => word.slice(0, 2)));
+const KNOWN_PREFIXES: ReadonlySet<string> = new Set([...KNOWN_WORDS, ...SMALL_WORDS].map((word) => word.slice(0, 2)));
 
-/** Where in the text a stretch of the line stands, and which words it has. */
+/** The offsets in the text of a stretch of the line, and the index of its first word. */
 export function placeOf(reading: Reading, from: number, to: number): { start: number; end: number; first: number } {
   let first = upTo(reading.positions, from);
   if ((reading.positions[first] ?? 0) < from && reading.line.slice(reading.positions[first], from).includes(' '))
@@ -173,7 +173,7 @@ export function placeOf(reading: Reading, from: number, to: number): { start: nu
   return { start: reading.starts[first] ?? 0, end: reading.ends[last] ?? 0, first };
 }
 
-/** The place of the last number that is not above another. */
+/** The index of the last number that is not above the bound. */
 function upTo(numbers: readonly number[], bound: number): number {
   let low = 0;
   let high = numbers.length;

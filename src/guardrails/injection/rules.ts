@@ -8,7 +8,7 @@ export interface PhraseRule {
   pattern: string;
   expression: RegExp;
   needs: RegExp;
-  is_common: boolean;
+  isCommon: boolean;
   spelled?: RegExp | undefined;
 }
 
@@ -16,18 +16,18 @@ export interface PhraseRule {
  * Every repeat in a phrase is of at most forty letters or nine words, and none stands in another without a word between: from
  * each word that a phrase may begin with, a search takes at most so many steps as its choices allow, whatever follows.
  */
-function compiled({ pattern, needs, phrases, is_common = false, spelled }: PhraseDraft): PhraseRule {
+function compiled({ pattern, needs, phrases, isCommon = false, spelled }: PhraseDraft): PhraseRule {
   const expression = new RegExp(`(?:${phrases.map(folded).join('|')})(?= |$)`, 'g');
-  return { pattern, expression, needs: new RegExp(folded(needs)), is_common, spelled };
+  return { pattern, expression, needs: new RegExp(folded(needs)), isCommon, spelled };
 }
 
 let english: readonly PhraseRule[] | undefined;
 let all: readonly PhraseRule[] | undefined;
 
-/** The phrases of English, and where words of other languages stand those of all; compiled at first need. */
-export function phraseRules(is_foreign: boolean): readonly PhraseRule[] {
+/** The English phrases, and those of all languages if `isForeign`. Compiled on first use. */
+export function phraseRules(isForeign: boolean): readonly PhraseRule[] {
   english ??= ENGLISH_PHRASES.map(compiled);
-  if (!is_foreign) return english;
+  if (!isForeign) return english;
   all ??= [...english, ...FOREIGN_PHRASES.map(compiled)];
   return all;
 }
@@ -37,8 +37,8 @@ const VERBS =
 const WHO =
   'users?|someone|anyone|anybody|somebody|they|he|she|people|attackers?|adversar(?:y|ies)|hackers?|customers?|visitors?|person|callers?|text|content|document|documents|page|website|email|input|inputs|message|messages|prompts?|request|requests|it|payload|payloads|code|comments?|that';
 
-/** What stands right before a phrase where it is forbidden, or told of others: `never reveal`, `if a user asks you to ignore`. */
-export const TOLD_OF = new RegExp(
+/** Text before a phrase that forbids it or attributes it to others: `never reveal`, `if a user asks you to ignore`. */
+export const NEGATION_BEFORE = new RegExp(
   `(?:${one('never|not|don t|dont|cannot|can t|cant|won t|wont|mustn t|shouldn t|must not|refuse to|decline to|refrain from|without|avoid|nor|neither|no need to|do not|unable to|instead of|rather than|refuses to|forbidden to|prohibited from')}${upTo(7, `ever|under|any|circumstances?|to|or|and|in|way|directly|simply|blindly|silently|just|allow|let|anyone|users?|be|tricked|into|the|model|${VERBS}`)}` +
     `|${one(WHO)}${upTo(2, 'who|that|which|may|might|could|will|can|also|would')}${one('asks?|asked|asking|tells?|telling|told|tries|try|tried|trying|attempts?|attempted|attempting|instructs?|instructed|instructing|wants?|wanted|requests?|requested|requesting|says?|saying|demands?|urges?|claims?|persuades?|convinces?|tricks?|makes?|causes?|gets?')}${upTo(6, 'to|you|me|it|them|us|the|model|assistant|bot|ai|agent|llm|chatbot|get|make|trick|convince|into|having|system|your|or')}` +
     `|${one('does|did|why|when|if|makes?|made|lets?|sometimes|may|might')}${upTo(1, 'the|my|our|an?|this|any')} (?:model|assistant|llm|bot|chatbot|claude|gpt|chatgpt|ai|agent)${upTo(2, 'sometimes|always|often|still|just|simply|to|not|will|would')}` +
@@ -47,6 +47,6 @@ export const TOLD_OF = new RegExp(
 );
 
 /** What stands before a phrase in the same sentence where developers ask how something is done. */
-export const ASKED_HOW = new RegExp(
+export const HOW_TO_BEFORE = new RegExp(
   `${one('how|way|ways|possible|option|options|function|method|flag|parameter|setting|script|command|class|tests?|feature|endpoint|button|code|api|tool|hook|want to|need to|trying to|tried to|able to|allows?|allow|lets?|should|i can|can i|could i|we|i|which|where|why|when|if|whether|that|it|he|she|they|users|developers|admins|admin|does|did|is|was|are|using|used to|config|configuration|what happens')}(?= )`,
 );

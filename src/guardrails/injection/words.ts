@@ -1,16 +1,16 @@
 import { folded, letters } from '../entities/letters.ts';
 
-/** What words are to a phrase, as bits. A phrase is looked for where two words that belong together stand close to each other. */
+/** Roles of words in phrases, as bits. The rules read the surroundings of two words with matching roles close to each other. */
 const roles = {
   /** Undoes or breaks something. */
   undo: 1,
-  /** What a model is bound by. */
+  /** Instructions of a model. */
   orders: 2,
-  /** Tells or shows. */
+  /** Verbs of telling and showing. */
   show: 4,
-  /** What a model was told. */
+  /** Words for the prompt of a model. */
   prompt: 8,
-  /** Where it was told. */
+  /** Words for the position of earlier instructions. */
   where: 16,
   kind_of_mode: 32,
   mode: 64,
@@ -19,9 +19,9 @@ const roles = {
   model: 512,
   longer: 1_024,
   strong: 2_048,
-  /** Says enough by itself. */
+  /** Selects a stretch without a second word. */
   alone: 4_096,
-  /** Names who speaks, where it stands at a sign of a format. */
+  /** Names a speaker, if next to a formatting sign. */
   speaker: 8_192,
 } as const;
 export const ALONE = roles.alone;
@@ -50,7 +50,7 @@ const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
     'system sys admin administrator developer assistant inst root instruction instructions prompt directive directives orders override message',
 };
 
-/** The roles with which a role makes a phrase. */
+/** For each role, the roles that form a phrase with it. */
 const PARTNERS: Readonly<Partial<Record<keyof typeof roles, number>>> = {
   undo: roles.orders | roles.where,
   orders: roles.undo,
@@ -75,24 +75,24 @@ for (const role of roleNames) {
   }
 }
 
-/** For each set of roles, as its place: those that go with one of them. */
+/** For each set of roles (the index), the roles that form a phrase with one of them. */
 export const PARTNERS_OF: Int32Array = Int32Array.from({ length: 2 * roles.speaker }, (_, mask) =>
   roleNames.reduce((partners, role) => ((mask & roles[role]) === 0 ? partners : partners | (PARTNERS[role] ?? 0)), 0),
 );
 
-/** Words of the rules that are no role's. */
-const OTHERS =
+/** Words of the rules without a role. */
+const OTHER_WORDS =
   'previous prior earlier preceding existing current original initial hidden internal messages messages everything pretend roleplay simulate respond persona enable activate enter command commands context human user limits previas anteriores anterior précédentes antérieures vorherigen vorherige bisherigen obigen предыдущие предыдущих reglas regras regole règles sistema';
 
-/** The words that are known, as they are read (see `folded`). */
-export const KNOWN_WORDS: ReadonlySet<string> = new Set([...maskByWord.keys(), ...folded(OTHERS).split(' ')]);
+/** The known words in their folded form (`folded`). */
+export const KNOWN_WORDS: ReadonlySet<string> = new Set([...maskByWord.keys(), ...folded(OTHER_WORDS).split(' ')]);
 
-/** Those of the specification whose scrambled forms give an attempt away by themselves where two stand together. */
-export const TELLING_WORDS: ReadonlySet<string> = new Set(
+/** Words that indicate an injection if two of them are close together and one is scrambled. */
+export const SUSPICIOUS_WORDS: ReadonlySet<string> = new Set(
   'ignore bypass override reveal delete system prompt instructions'.split(' '),
 );
 
-/** The first letter, the others sorted, the last one: the same for a word and for all that its inner letters can be put to. */
+/** The first letter, the sorted inner letters, the last letter: equal for all scrambled forms of a word. */
 function scrambleOf(word: string): string {
   return `${word[0]}${[...word.slice(1, -1)].sort().join('')}${word.at(-1)}`;
 }
@@ -102,19 +102,19 @@ const scrambles = new Map(
   [...KNOWN_WORDS].filter((word) => word.length >= SCRAMBLED_CHARS_MIN).map((word) => [scrambleOf(word), word]),
 );
 
-/** The first letter, the last one and the length: most words have none of a known word's, which shows sooner than the letters. */
+/** The first letter, the last letter and the length: a cheap check that excludes most words. */
 function frameOf(word: string): number {
   return (word.charCodeAt(0) * 65_536 + word.charCodeAt(word.length - 1)) * 16 + word.length;
 }
 const frames = new Set([...scrambles.values()].map(frameOf));
 
-/** The known word whose inner letters a word has in another order; undefined: none, or it is one itself. */
+/** The known word of which a word is a scrambled form. Undefined if there is none. */
 export function unscrambled(word: string): string | undefined {
   if (word.length < SCRAMBLED_CHARS_MIN || word.length > 16 || !frames.has(frameOf(word))) return undefined;
   return scrambles.get(scrambleOf(word));
 }
 
-/** Digits and signs that stand for letters; `1` for two. */
+/** Digits and signs in place of letters. `1` can be `i` or `l`. */
 const SIGN_LETTERS: Readonly<Record<string, string>> = {
   '0': 'o',
   '3': 'e',
@@ -126,7 +126,7 @@ const SIGN_LETTERS: Readonly<Record<string, string>> = {
   $: 's',
 };
 
-/** The known word that is written with digits for letters: `1gn0r3`; undefined: none. */
+/** The known word that is spelled with digits in place of letters: `1gn0r3`. Undefined if there is none. */
 export function withoutDigits(word: string): string | undefined {
   if (word.length < 2 || word.length > 24 || !/[01345789@$]/.test(word)) return undefined;
   const plain = word.replace(/[034578@$]/g, (sign) => SIGN_LETTERS[sign] ?? sign);
@@ -137,7 +137,7 @@ export function withoutDigits(word: string): string | undefined {
   return undefined;
 }
 
-/** Small words of the rules, known only where digits stand in them. */
+/** Short words of the rules that are recognized only if spelled with digits. */
 const SIGNED_WORDS: ReadonlySet<string> = new Set(
   'no not have show me an with without pretend act as all the your my our these those of and now you are me from past to'.split(
     ' ',
@@ -145,31 +145,31 @@ const SIGNED_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * What a letter adds to the sum by which a word is looked up. A sum does not know the order of the inner letters, and
- * takes digits for the letters that they stand for: `ignore`, `ingore` and `1gn0r3` have one.
+ * The weight of a letter in the sum by which words are looked up. A sum does not depend on the order of letters, and
+ * digits have the weight of the letters they replace: `ignore`, `ingore` and `1gn0r3` have the same sum.
  */
 function weightOf(code: number): number {
   const sign = String.fromCharCode(code);
   const letter = sign === '1' || sign === 'l' ? 'i' : (SIGN_LETTERS[sign] ?? sign);
-  // A multiplicative hash; never one of the marks below 4.
+  // A multiplicative hash. It never equals one of the marks below 4.
   return (Math.imul(letter.charCodeAt(0), 0x9e3779b1) >>> 1) | 4;
 }
 
 const SLOTS = 8_192;
 
 export interface WordTable {
-  /** By UTF-16 unit: a mark of letters.ts, or the weight of a letter. */
+  /** For each UTF-16 code unit a mark of letters.ts or the weight of a letter. */
   weights: Int32Array;
-  /** The roles of the word with these first and last weights and this sum of all; 0: none. Hardly ever of a word that is none. */
+  /** The roles of the word with this sum, first and last weight. 0 if there is none; false matches are rare. */
   rolesOf(sum: number, first: number, last: number): number;
 }
 
-let made: WordTable | undefined;
+let cachedTable: WordTable | undefined;
 
-/** The words that are looked for, ready to be found by sums. */
+/** The words with roles, indexed by their sums. Created on first use. */
 export function wordTable(): WordTable {
-  made ??= makeWordTable();
-  return made;
+  cachedTable ??= makeWordTable();
+  return cachedTable;
 }
 
 function makeWordTable(): WordTable {

@@ -1,15 +1,15 @@
 import type { RE2Set } from 're2js';
 import { limits } from '../../limits.ts';
-import { seenOf } from '../unseen.ts';
+import { visibleTextOf } from '../unseen.ts';
 import { translatedPattern } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
 import { re2 } from './re2.ts';
 
-/** Told of each match, and of which pattern. */
-export type FoundBy = (pattern: number, start: number, end: number) => void;
+/** Called with each match: the index of its pattern and its offsets. */
+export type PatternMatch = (pattern: number, start: number, end: number) => void;
 
-/** Patterns that are looked for together: which of them match at all is found in one pass. */
+/** Patterns that are matched together: one pass over a text shows which of them match at all. */
 interface Group {
   set: RE2Set;
   patterns: number[];
@@ -17,34 +17,34 @@ interface Group {
 }
 
 /**
- * Finds what patterns of users match, in time linear in the text: as it is written, and as it is seen, so that nothing
- * is evaded by what cannot be seen.
+ * Finds matches of users' patterns in time linear in the text. Both the text as written and the text without invisible
+ * characters are matched, so that invisible characters do not hide a match.
  */
 export class CustomPatterns {
   readonly #programs: PatternProgram[] = [];
-  /** Those that are found faster by themselves: by the text that they begin with. */
+  /** Indexes of patterns that are faster to match on their own, by their literal prefix. */
   readonly #alone: number[] = [];
   readonly #groups: Group[] = [];
-  /** What is still to be compiled, a part at a time; undefined: all is. */
+  /** The rest of the compilation, one part at a time. Undefined if all patterns are compiled. */
   #compiling: Iterator<undefined> | undefined;
-  /** Why they cannot be compiled: nothing is found then, which must not be taken for nothing being there. */
+  /** The error of the compilation. Later calls throw it again: without it they would report no matches. */
   #fault: { error: unknown } | undefined;
 
   constructor(patterns: readonly string[]) {
     this.#compiling = this.#compile(patterns);
   }
 
-  /** Compiles the patterns while others are served. Who finds without it waits for all of them at once. Undefined: there is nothing to do. */
+  /** Compiles the patterns in parts, with pauses. `find` without it compiles all at once. Undefined if all are compiled. */
   prepare(pause: () => Promise<void>): Promise<void> | undefined {
     return this.#compiling === undefined ? undefined : this.#prepare(pause);
   }
 
   async #prepare(pause: () => Promise<void>): Promise<void> {
-    while (this.#goOn()) await pause();
+    while (this.#compilePart()) await pause();
   }
 
-  /** Compiles a part; whether there is more. */
-  #goOn(): boolean {
+  /** Compiles one part. Returns whether parts are left. */
+  #compilePart(): boolean {
     if (this.#fault !== undefined) throw this.#fault.error;
     try {
       if (this.#compiling?.next().done !== false) this.#compiling = undefined;
@@ -70,52 +70,52 @@ export class CustomPatterns {
     }
     for (const { set } of this.#groups) {
       yield;
-      // A set is compiled when it is asked first.
+      // A set is compiled by its first match.
       set.match('');
     }
   }
 
-  find(written: string, found: FoundBy): void {
-    while (this.#compiling !== undefined) this.#goOn();
-    const seen = seenOf(written);
-    if (seen === undefined) {
-      this.#find(written, found);
+  find(source: string, onMatch: PatternMatch): void {
+    while (this.#compiling !== undefined) this.#compilePart();
+    const visible = visibleTextOf(source);
+    if (visible === undefined) {
+      this.#find(source, onMatch);
       return;
     }
-    const told = new Set<string>();
-    const tell: FoundBy = (pattern, start, end) => {
+    const reported = new Set<string>();
+    const report: PatternMatch = (pattern, start, end) => {
       const key = `${pattern} ${start} ${end}`;
-      if (told.has(key)) return;
-      told.add(key);
-      found(pattern, start, end);
+      if (reported.has(key)) return;
+      reported.add(key);
+      onMatch(pattern, start, end);
     };
-    this.#find(written, tell);
-    const { text, origins } = seen;
-    this.#find(text, (pattern, start, end) => tell(pattern, origins[start]!, origins[end - 1]! + 1));
+    this.#find(source, report);
+    const { text, origins } = visible;
+    this.#find(text, (pattern, start, end) => report(pattern, origins[start]!, origins[end - 1]! + 1));
   }
 
-  #find(text: string, found: FoundBy): void {
-    for (const index of this.#alone) this.#findOne(index, text, found);
+  #find(text: string, onMatch: PatternMatch): void {
+    for (const index of this.#alone) this.#findOne(index, text, onMatch);
     for (const { set, patterns } of this.#groups) {
-      for (const id of set.match(text)) this.#findOne(patterns[id]!, text, found);
+      for (const id of set.match(text)) this.#findOne(patterns[id]!, text, onMatch);
     }
   }
 
-  /** The first offset from which a match might still begin or grow when more text comes. */
-  heldFrom(written: string): number {
-    while (this.#compiling !== undefined) this.#goOn();
-    const seen = seenOf(written);
-    const from = this.#heldFrom(written);
-    if (seen === undefined) return from;
-    return Math.min(from, seen.origins[this.#heldFrom(seen.text)]!);
+  /** The first offset at which a match could still start or grow when more text follows. */
+  heldFrom(source: string): number {
+    while (this.#compiling !== undefined) this.#compilePart();
+    const visible = visibleTextOf(source);
+    const from = this.#heldFrom(source);
+    if (visible === undefined) return from;
+    return Math.min(from, visible.origins[this.#heldFrom(visible.text)]!);
   }
 
   #heldFrom(text: string): number {
     return this.#programs.reduce((from, program) => Math.min(from, program.heldFrom(text)), text.length);
   }
 
-  #findOne(index: number, text: string, found: FoundBy): void {
-    for (const { start, end } of this.#programs[index]!.find(text)) found(index, start, end);
+  #findOne(index: number, text: string, onMatch: PatternMatch): void {
+    for (const { start, end } of this.#programs[index]!.find(text)) onMatch(index, start, end);
   }
 
   #group(index: number, translated: string, size: number): void {

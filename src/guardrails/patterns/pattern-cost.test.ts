@@ -36,7 +36,7 @@ const atoms = [
 ];
 const repeats = ['', '', '*', '+?', '?', '{3}', '{2,}', '{0,7}', '{4}?', '{0}'];
 
-/** Patterns that RE2 takes, most of them. */
+/** Patterns of which RE2 accepts most. */
 const patterns = fc.letrec<{ one: string; all: string }>((tie) => {
   const kinds = fc.constantFrom('(', '(?:', '(?<n>', '(?i:');
   return {
@@ -62,7 +62,7 @@ function sizeOf(pattern: string): number | undefined {
   }
 }
 
-test('a program is never larger than was thought beforehand', () => {
+test('a program is never larger than its estimate', () => {
   let compiled = 0;
   fc.assert(
     fc.property(patterns, (pattern) => {
@@ -76,7 +76,7 @@ test('a program is never larger than was thought beforehand', () => {
   expect(compiled).toBeGreaterThan(inTier(100, 1_000));
 });
 
-test('what is small is taken whenever it compiles to little enough', () => {
+test('a short pattern is accepted if its program is within the limit', () => {
   fc.assert(
     fc.property(patterns, (pattern) => {
       fc.pre(pattern.length <= 200 && (pattern.match(/\{\d/g)?.length ?? 0) <= 2);
@@ -95,11 +95,11 @@ test.each([
   `(?i)[${'\\x{4e00}-\\x{9fff}'.repeat(10)}]`,
   Array.from({ length: 1_500 }, (_, index) => `\\x{${(0x1f300 + index).toString(16)}}`).join('|'),
   Array.from({ length: 400 }, (_, index) => `secret-${index}`).join('|'),
-])('%.40s is taken', (pattern) => {
+])('%.40s is accepted', (pattern) => {
   expect(patternFault(pattern)).toBeUndefined();
 });
 
-// Each took 0.3 to 11 seconds of the event loop, whatever came of it.
+// Each would block the event loop for 0.3 to 11 seconds.
 test.each([
   ['\\pL', 33_000],
   ['(?i)[a-z\\pL]', 7_000],
@@ -117,7 +117,7 @@ test.each([
 
 test.each([
   ['a class of many classes', `[${'\\pL'.repeat(33_000)}]`],
-  ['what stands in a class or is quoted hides nothing', `\\Q[\\E[(\\Q]${'(?:a{1000}){3}'.repeat(5)}`],
+  ['a pattern with brackets in a class and in quoted text', `\\Q[\\E[(\\Q]${'(?:a{1000}){3}'.repeat(5)}`],
   ['an open class of names', `[${'[:'.repeat(33_000)}`],
 ])('%s is refused before it is compiled', (_, pattern) => {
   expect(patternFault(pattern)).toMatch(/^is too large: compiling it may take/);

@@ -1,7 +1,7 @@
-/** What is paid for in reading alone, in steps: one instruction of the program is one step (measured, with re2js 2.10). */
+/** Costs of parsing, in steps: one step is one instruction of the program (measured with re2js 2.10). */
 const UNICODE_CLASS = 100;
 const CLASS_CHAR = 0.5;
-/** Code points of a range that is read without regard to capitals: each is looked at. */
+/** Cost per code point of a range in a case-insensitive class: each code point is folded. */
 const FOLDED_POINT = 1 / 64;
 
 const FOLDS = /\(\?[a-zA-Z-]*i/;
@@ -11,12 +11,12 @@ const UNICODE_NAME = /\\[pP](?:\^?[^{^]|\{[^}]*\})/y;
 const ESCAPE = /\\(?:x\{([\da-fA-F]*)\}|x([\da-fA-F]{2})|([0-7]{1,3})|.)/suy;
 const POSIX_NAME = /\[:\^?[a-z]*:\]/y;
 
-/** What a pattern in RE2 syntax has been read to. */
-class Reading {
+/** Reads a pattern in RE2 syntax. */
+class PatternReader {
   readonly #text: string;
   readonly #folds: boolean;
   #at = 0;
-  /** Steps for what is read once, however often it is repeated. */
+  /** Steps of parsing, which repetitions do not multiply. */
   read = 0;
 
   constructor(text: string) {
@@ -28,26 +28,26 @@ class Reading {
     return this.#at < this.#text.length;
   }
 
-  /** Whether the text goes on with `wanted`, which is then passed. */
-  takes(wanted: string): boolean {
+  /** Skips `wanted` if it is next. Returns whether it was. */
+  takeIf(wanted: string): boolean {
     if (!this.#text.startsWith(wanted, this.#at)) return false;
     this.#at += wanted.length;
     return true;
   }
 
-  /** What a sticky expression finds here, which is then passed. */
+  /** Matches a sticky expression here and skips the match. */
   match(expression: RegExp): RegExpExecArray | null {
     expression.lastIndex = this.#at;
-    const found = expression.exec(this.#text);
-    if (found !== null) this.#at = expression.lastIndex;
-    return found;
+    const match = expression.exec(this.#text);
+    if (match !== null) this.#at = expression.lastIndex;
+    return match;
   }
 
   advance(): void {
     this.#at += 1;
   }
 
-  /** Passes quoted text; how many characters it has. */
+  /** Skips quoted text. Returns its length in characters. */
   quoted(): number {
     const end = this.#text.indexOf('\\E', this.#at);
     const length = (end < 0 ? this.#text.length : end) - this.#at;
@@ -61,7 +61,7 @@ class Reading {
     return true;
   }
 
-  /** Passes one character of a class, or the name of several; its code point, where it may begin or end a range. */
+  /** Skips one character of a class, or a named class. Returns the code point if it can be the end of a range. */
   #classItem(): number | undefined {
     if (this.unicodeClass() || this.match(POSIX_NAME) !== null) return undefined;
     const escaped = this.match(ESCAPE);
@@ -76,13 +76,13 @@ class Reading {
     return point;
   }
 
-  /** Passes a class, whose bracket was passed. */
+  /** Skips a class after its opening bracket. */
   charClass(): void {
     const start = this.#at;
-    this.takes('^');
-    for (let first = true; this.more && (first || !this.takes(']')); first = false) {
+    this.takeIf('^');
+    for (let first = true; this.more && (first || !this.takeIf(']')); first = false) {
       const low = this.#classItem();
-      if (low === undefined || this.#text.startsWith('-]', this.#at) || !this.takes('-') || !this.more) continue;
+      if (low === undefined || this.#text.startsWith('-]', this.#at) || !this.takeIf('-') || !this.more) continue;
       const high = this.#classItem() ?? low;
       if (this.#folds) this.read += Math.min(Math.max(high - low, 0), 0x1ffff) * FOLDED_POINT;
     }
@@ -91,60 +91,60 @@ class Reading {
 }
 
 /**
- * An upper bound of what it takes to compile a pattern in RE2 syntax, in steps, found in time linear in its length: the
- * instructions of its program, and what is paid for reading it. Of a text that is no pattern it bounds what it takes to find that out.
+ * An upper bound of the cost of compiling a pattern in RE2 syntax, in steps, computed in time linear in its length: the
+ * instructions of its program plus the cost of parsing. For an invalid pattern it bounds the cost of rejecting it.
  */
 export function compileSteps(pattern: string): number {
-  const reading = new Reading(pattern);
-  /** The size of each open group, and of the last thing in it, which a repetition repeats. */
+  const reader = new PatternReader(pattern);
+  /** The size of each open group, and of its last item, which a repetition repeats. */
   const groups = [{ size: 0, last: 0 }];
-  while (reading.more) {
+  while (reader.more) {
     const group = groups.at(-1);
-    // Nothing after a group too many is read.
+    // The pattern closed a group that it did not open: RE2 stops here.
     if (group === undefined) break;
     const add = (size: number) => {
       group.size += size;
       group.last = size;
     };
-    /** In place of the last thing, so many of it, and what chooses how many. */
+    /** Replaces the last item by `times` copies and `choices` instructions that choose between them. */
     const repeat = (times: number, choices: number) => {
       const size = Math.max(times, 1) * group.last + choices;
       group.size += size - group.last;
       group.last = size;
     };
-    const counts = reading.match(REPEAT);
+    const counts = reader.match(REPEAT);
     if (counts !== null) {
       const [least, most] = [Number(counts[1]), Number(counts[3] ?? 0)];
       repeat(Math.max(least, most), counts[2] === undefined ? 0 : Math.max(most - least, 2));
-    } else if (reading.takes('*') || reading.takes('+') || reading.takes('?')) {
+    } else if (reader.takeIf('*') || reader.takeIf('+') || reader.takeIf('?')) {
       repeat(1, 2);
-    } else if (reading.takes('|')) {
+    } else if (reader.takeIf('|')) {
       add(2);
-    } else if (reading.takes('[')) {
-      reading.charClass();
+    } else if (reader.takeIf('[')) {
+      reader.charClass();
       add(1);
-    } else if (reading.takes('\\Q')) {
-      const chars = reading.quoted();
+    } else if (reader.takeIf('\\Q')) {
+      const chars = reader.quoted();
       add(chars);
       group.last = 1;
-    } else if (reading.unicodeClass() || reading.match(ESCAPE) !== null) {
+    } else if (reader.unicodeClass() || reader.match(ESCAPE) !== null) {
       add(1);
-    } else if (reading.takes(')')) {
+    } else if (reader.takeIf(')')) {
       groups.pop();
       const outer = groups.at(-1);
       if (outer === undefined) break;
       outer.last = Math.max(group.size, 1) + 2;
       outer.size += outer.last;
     } else {
-      const head = reading.match(GROUP_HEAD);
+      const head = reader.match(GROUP_HEAD);
       if (head?.[0].endsWith(')')) continue;
-      if (head !== null || reading.takes('(')) groups.push({ size: 0, last: 0 });
+      if (head !== null || reader.takeIf('(')) groups.push({ size: 0, last: 0 });
       else {
-        reading.advance();
+        reader.advance();
         add(1);
       }
     }
   }
-  // One instruction for no match, one for a match, and an empty pattern has one too.
-  return Math.ceil(groups.reduce((sum, { size }) => sum + size + 2, 1) + reading.read);
+  // A program has one instruction for failure and one for a match, and an empty pattern has one too.
+  return Math.ceil(groups.reduce((sum, { size }) => sum + size + 2, 1) + reader.read);
 }

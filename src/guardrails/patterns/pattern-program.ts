@@ -5,12 +5,12 @@ import type { Span } from '../finding.ts';
 interface Instruction {
   op: number;
   out: number;
-  /** Of a choice, the other way; of a look at what stands around, what is wanted. */
+  /** For a choice the second branch, for an assertion its required conditions. */
   arg: number;
   matchRune(rune: number): boolean;
 }
 
-/** Operations of re2js 2.10 (`Inst`), which are those of Go's `regexp/syntax`. */
+/** Operations of re2js 2.10 (`Inst`). They are those of Go's `regexp/syntax`. */
 const ops = {
   alt: 1,
   alt_match: 2,
@@ -23,7 +23,7 @@ const ops = {
   rune_any_not_nl: 11,
 };
 
-/** What may be asked of the place between two characters (`Utils.emptyOpContext` of re2js). */
+/** Conditions on the position between two characters (`Utils.emptyOpContext` of re2js). */
 const BEGIN_LINE = 1;
 const END_LINE = 2;
 const BEGIN_TEXT = 4;
@@ -47,7 +47,7 @@ function placeBetween(before: number, after: number): number {
 const runeAt = (text: string, at: number) => text.codePointAt(at) ?? -1;
 const widthOf = (rune: number) => (rune > 0xffff ? 2 : 1);
 
-/** What is tried at once, each with where it began: instructions that wait for a character, in order of preference. */
+/** Concurrent threads of the match: instructions that wait for a character with the start of their match, in order of preference. */
 class Threads {
   readonly #seen: Uint32Array;
   readonly pcs: Uint32Array;
@@ -66,7 +66,7 @@ class Threads {
     this.#round += 1;
   }
 
-  /** Whether an instruction is met for the first time since all were dropped. */
+  /** Whether an instruction is seen for the first time since `clear`. */
   isNew(pc: number): boolean {
     if (this.#seen[pc] === this.#round) return false;
     this.#seen[pc] = this.#round;
@@ -80,23 +80,23 @@ class Threads {
   }
 }
 
-/** Passes over a text, counted in texts: a search that needs more of them gives up preferring the first way that matches. */
+/** Passes over a text, in lengths of the text. A search that needs more reports covered ranges instead of preferred matches. */
 const PASSES_MAX = 8;
 const SLACK_CHARS = 4_096;
 const LATIN = 0x100;
 
 /**
- * The program of a compiled pattern, run in time linear in the text however often it matches: re2js alone finds one match in
- * linear time, but all of them in its square (`a.*b|a` over many a).
+ * Runs the program of a compiled pattern in time linear in the text, whatever the number of matches. re2js alone finds one match in
+ * linear time, but all matches in quadratic time (`a.*b|a` over many a).
  */
 export class PatternProgram {
   readonly #instructions: readonly Instruction[];
   readonly #start: number;
   readonly #first: Uint8Array;
   readonly #prefix: string;
-  /** Instructions: what a character may cost. */
+  /** Number of instructions: the cost of one character. */
   readonly size: number;
-  /** Whether each match begins with the same text. */
+  /** Whether all matches start with the same literal text. */
   readonly has_prefix: boolean;
   #now: Threads;
   #next: Threads;
@@ -115,22 +115,22 @@ export class PatternProgram {
     this.#first = this.#firstRunes();
   }
 
-  /** The matches of a text as RE2 finds them one after another, those of nothing left out. */
+  /** The successive matches in a text, as RE2 finds them, without empty matches. */
   find(text: string): Span[] {
-    const found: Span[] = [];
+    const matches: Span[] = [];
     let budget = PASSES_MAX * text.length + SLACK_CHARS;
     for (let from = 0; from <= text.length; ) {
       const { match, scanned } = this.#search(text, from);
-      if (match === undefined) return found;
-      if (match.end > match.start) found.push(match);
+      if (match === undefined) return matches;
+      if (match.end > match.start) matches.push(match);
       from = match.end > match.start ? match.end : match.end + widthOf(runeAt(text, match.end));
       budget -= scanned;
-      if (budget < 0) return [...found, ...this.#cover(text, from)];
+      if (budget < 0) return [...matches, ...this.#cover(text, from)];
     }
-    return found;
+    return matches;
   }
 
-  /** The first offset from which a match might still begin or grow when more text comes. */
+  /** The first offset at which a match could still start or grow when more text follows. */
   heldFrom(text: string): number {
     this.#now.clear();
     let live = text.length;
@@ -143,12 +143,12 @@ export class PatternProgram {
     for (let index = 0; index < this.#now.size; index += 1) {
       if (!this.#isMatch(this.#now.pcs[index]!)) live = Math.min(live, this.#now.starts[index]!);
     }
-    // Half of a character is not read yet.
-    const is_cut = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
-    return Math.max(0, Math.min(live, this.#prefixHeldFrom(text), is_cut ? text.length - 1 : live));
+    // The text may end within a surrogate pair.
+    const isCut = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+    return Math.max(0, Math.min(live, this.#prefixHeldFrom(text), isCut ? text.length - 1 : live));
   }
 
-  /** The first match at or after an offset, and how far was read to know it. */
+  /** The first match at or after an offset, and the number of code units read to find it. */
   #search(text: string, from: number): { match?: Span; scanned: number } {
     const match = { start: -1, end: -1 };
     this.#now.clear();
@@ -160,37 +160,37 @@ export class PatternProgram {
         if (at > text.length) break;
       }
       if (match.start < 0) this.#begin(text, at);
-      const is_end = at >= text.length;
+      const isEnd = at >= text.length;
       at = this.#advance(text, at, match, false);
-      if (is_end) break;
+      if (isEnd) break;
     }
     const scanned = at - from;
     return match.start < 0 ? { scanned } : { match, scanned };
   }
 
-  /** Everything from where a match may begin to where the last one ends that begins there, in one pass. */
+  /** The ranges that matches can cover, each from a possible start to its longest end, in one pass. */
   #cover(text: string, from: number): Span[] {
-    const found: Span[] = [];
+    const spans: Span[] = [];
     this.#now.clear();
     for (let at = from; ; ) {
       if (this.#now.size === 0) at = this.#skip(text, at, false);
-      if (at > text.length) return found;
+      if (at > text.length) return spans;
       this.#begin(text, at);
       for (let index = 0; index < this.#now.size; index += 1) {
         const start = this.#now.starts[index]!;
         if (!this.#isMatch(this.#now.pcs[index]!) || start === at) continue;
-        while (found.length > 0 && found.at(-1)!.start >= start) found.pop();
-        const last = found.at(-1);
+        while (spans.length > 0 && spans.at(-1)!.start >= start) spans.pop();
+        const last = spans.at(-1);
         if (last !== undefined && last.end >= start) last.end = at;
-        else found.push({ start, end: at });
+        else spans.push({ start, end: at });
       }
-      if (at === text.length) return found;
+      if (at === text.length) return spans;
       at = this.#advance(text, at, undefined, false);
     }
   }
 
-  /** Where a match may begin next. `is_open`: the text goes on, so that its end is not known. */
-  #skip(text: string, from: number, is_open: boolean): number {
+  /** The next offset at which a match can start. `isOpen`: more text follows, so the end of the text is not known. */
+  #skip(text: string, from: number, isOpen: boolean): number {
     if (this.#prefix !== '') {
       const at = text.indexOf(this.#prefix, from);
       return at < 0 ? text.length + 1 : at;
@@ -201,10 +201,10 @@ export class PatternProgram {
       if (unit >= LATIN || this.#first[unit] === 1) return at;
       at += 1;
     }
-    return is_open ? text.length : Math.max(from, text.length);
+    return isOpen ? text.length : Math.max(from, text.length);
   }
 
-  /** Begins a match at an offset, behind all that began before, where one may begin with what stands there. */
+  /** Starts a thread at an offset, after all earlier ones, if a match can start with the character there. */
   #begin(text: string, at: number): void {
     const unit = text.charCodeAt(at);
     if (unit < LATIN && this.#first[unit] === 0) return;
@@ -212,14 +212,14 @@ export class PatternProgram {
     this.#add(this.#now, this.#start, at, placeBetween(before, runeAt(text, at)));
   }
 
-  /** Reads one character; where the next one stands. A match is noted in `match`, and what is less preferred dropped. */
-  #advance(text: string, at: number, match: Span | undefined, is_open: boolean): number {
+  /** Reads one character and returns the next offset. Writes a match to `match` and drops less preferred threads. */
+  #advance(text: string, at: number, match: Span | undefined, isOpen: boolean): number {
     const [now, next] = [this.#now, this.#next];
     next.clear();
     const rune = runeAt(text, at);
     const after = at + (rune < 0 ? 0 : widthOf(rune));
-    const is_last = after >= text.length;
-    const place = is_open && is_last ? -1 : placeBetween(rune, runeAt(text, after));
+    const isLast = after >= text.length;
+    const place = isOpen && isLast ? -1 : placeBetween(rune, runeAt(text, after));
     for (let index = 0; index < now.size; index += 1) {
       const instruction = this.#instructions[now.pcs[index]!]!;
       const start = now.starts[index]!;
@@ -240,7 +240,7 @@ export class PatternProgram {
     return this.#instructions[pc]!.op === ops.match;
   }
 
-  /** Adds what an instruction leads to without reading anything. `place` -1: whatever is asked of the place may still be so. */
+  /** Adds the instructions reached without reading a character. `place` -1: any condition on the position may still hold. */
   #add(threads: Threads, first: number, start: number, place: number): void {
     const stack = this.#stack;
     stack[0] = first;
@@ -259,7 +259,7 @@ export class PatternProgram {
         size += 1;
       } else if (op === ops.empty_width) {
         if (place !== -1 && (instruction.arg & ~place) !== 0) continue;
-        // At the end of a text that goes on, what comes decides: the instruction itself waits.
+        // At the end of an unfinished text the next character decides: the assertion itself waits.
         if (place === -1) threads.add(pc, start);
         else {
           stack[size] = instruction.out;
@@ -269,11 +269,11 @@ export class PatternProgram {
     }
   }
 
-  /** Which of the first 256 characters a match may begin with; all, where it may begin with nothing. */
+  /** Which of the first 256 characters a match can start with. All of them if a match can be empty. */
   #firstRunes(): Uint8Array {
     const first = new Uint8Array(LATIN);
     this.#now.clear();
-    // Every place is every place: what is asked of it is looked at when a match begins.
+    // All conditions hold here; `#begin` checks them at the actual position.
     this.#add(
       this.#now,
       this.#start,
@@ -289,7 +289,7 @@ export class PatternProgram {
     return first;
   }
 
-  /** Where the beginning of the prefix stands that may go on after the end of a text. */
+  /** The offset of a partial prefix at the end of a text. The length of the text if there is none. */
   #prefixHeldFrom(text: string): number {
     const prefix = this.#prefix;
     for (let length = Math.min(prefix.length - 1, text.length); length > 0; length -= 1) {

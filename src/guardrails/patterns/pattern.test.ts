@@ -13,7 +13,7 @@ test.each([
   '\\u0041\\/\\cJ',
   '(x+x+)+y',
   'a{1000}',
-])('%s is taken', (pattern) => {
+])('%s is accepted', (pattern) => {
   expect(patternFault(pattern)).toBeUndefined();
 });
 
@@ -35,11 +35,11 @@ test.each([
   expect(patternFault(pattern)).toMatch(/^is not a regular expression in RE2 syntax: /);
 });
 
-test('a pattern that compiles to too much is refused, however short it is written', () => {
+test('a short pattern that compiles to too many instructions is refused', () => {
   expect(patternFault('(a|b)*'.repeat(1_000))).toMatch(/^is too large: it compiles to \d+ instructions/);
   expect(patternFault('x'.repeat(limits.filter_program_size_max + 1))).toMatch(/^is too large/);
 });
 
-test('what JavaScript spells its own way means the same', () => {
+test('escapes of JavaScript that RE2 writes differently have the same meaning', () => {
   expect(compilePattern('\\u0041(?<n>b)').matcher('xAb').find()).toBe(true);
 });

@@ -8,12 +8,12 @@ const NOT_RE2 = 'is not a regular expression in RE2 syntax: ';
 const NAMED_BACKREFERENCE = /(?<!\\)(?:\\\\)*\\k/;
 
 /**
- * Why a pattern of a user's cannot be taken; undefined when it can. A pattern is JavaScript-style, in the syntax of RE2:
- * matched in time linear in the text, whatever it is. What RE2 lacks (lookaround, backreferences) is refused, and so is
- * what compiles to a program so large that even linear is slow.
+ * Why a user's pattern is not accepted. Undefined if it is. Patterns are JavaScript-style in the syntax of RE2, so they
+ * match in time linear in the text. Lookaround and backreferences, which RE2 does not have, are rejected, and so are
+ * patterns whose programs are so large that linear time is slow.
  */
 export function patternFault(pattern: string): string | undefined {
-  // The translation below would read \\k, as every escape that it does not know, as the letter.
+  // The translation below would read \\k, like every unknown escape, as the letter.
   if (NAMED_BACKREFERENCE.test(pattern)) return `${NOT_RE2}invalid escape sequence: \\k`;
   const translated = re2().RE2JS.translateRegExp(pattern);
   const steps = compileSteps(translated);
@@ -31,12 +31,12 @@ export function patternFault(pattern: string): string | undefined {
   }
 }
 
-/** A pattern with JavaScript's spellings (\cA, \u0041, \/) in those of RE2. */
+/** Translates JavaScript's escapes (\cA, \u0041, \/) to those of RE2. */
 export function translatedPattern(pattern: string): string {
   return re2().RE2JS.translateRegExp(pattern);
 }
 
-/** The compiled form of a pattern that was checked before. */
+/** Compiles a pattern that `patternFault` accepted. */
 export function compilePattern(pattern: string): RE2JS {
   return re2().RE2JS.compile(translatedPattern(pattern));
 }

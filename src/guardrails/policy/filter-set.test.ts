@@ -32,13 +32,13 @@ function redacted(set: FilterSet, text: string): string {
   return out + text.slice(at);
 }
 
-test('guardrails without filters have no set, and the same guardrails the same one', () => {
+test('guardrails without filters have no filter set, and the same guardrails share one', () => {
   expect(filterSetOf([guardrail({})])).toBeUndefined();
   const guardrails = [guardrail({ content_filter_builtins: all })];
   expect(filterSetOf(guardrails)).toBe(filterSetOf(guardrails));
 });
 
-test('of one slug or pattern the strictest action holds, and the first guardrail that says it is told', () => {
+test('the strictest action of a slug or pattern applies, from the first guardrail that sets it', () => {
   const email = (action: 'redact' | 'block', label?: string): BuiltinFilter[] => [
     { slug: 'email', action, ...(label === undefined ? {} : { label }) },
   ];
@@ -67,7 +67,7 @@ test('of one slug or pattern the strictest action holds, and the first guardrail
   ]);
 });
 
-test('placeholders say what was found, or the label of the filter', () => {
+test('placeholders name the kind of match or the label of the filter', () => {
   const set = setOf(all, [redact('falcon', 'PROJECT'), redact('kestrel')]);
   const text = 'a@b.com 555-123-4567 123-45-6789; 4111 1111 1111 1111, 10.0.0.1 falcon kestrel';
   expect(redacted(set, text)).toBe('[EMAIL] [PHONE] [SSN]; [CREDIT_CARD], [IP_ADDRESS] [PROJECT] [REDACTED]');
@@ -83,18 +83,18 @@ test('names and addresses are left to an analyzer', () => {
   expect(set.find('John Smith, 1 Main Street')).toEqual([]);
 });
 
-test('redactions that overlap become one of the longest; what blocks is told beside them', () => {
+test('overlapping redactions become one of the longest filter; blocking matches are reported separately', () => {
   const set = setOf(all, [redact('mail to a@', 'X'), { pattern: 'b\\.com', action: 'block', label: null }]);
-  const found = set.find('mail to a@b.commerce.org now');
+  const findings = set.find('mail to a@b.commerce.org now');
   expect(
-    found.map(({ start, end, filter }) => [start, end, set.filters[filter]?.slug ?? set.filters[filter]?.pattern]),
+    findings.map(({ start, end, filter }) => [start, end, set.filters[filter]?.slug ?? set.filters[filter]?.pattern]),
   ).toEqual([
     [0, 24, 'email'],
     [10, 15, 'b\\.com'],
   ]);
 });
 
-test('what blocks is found beside what is redacted, whichever stands first', () => {
+test('a blocking match beside a redacted one is found in either order', () => {
   const set = setOf(all, [{ pattern: '\\bkey\\b', action: 'block', label: null }]);
   expect(set.find('key a@b.com').map(({ start }) => start)).toEqual([0, 4]);
 });
@@ -108,7 +108,7 @@ test.each(['Fal\u200bcon 7', 'F\u00adalcon\ufeff 7', '\u2060Falcon 7', 'Falcon \
   },
 );
 
-test('patterns are compiled while others are served, and at once for who does not wait', async () => {
+test('patterns are compiled in parts with pauses, and at once by `find` without `prepare`', async () => {
   const patterns = (salt: string) =>
     Array.from({ length: 60 }, (_, index) => redact(`\\b(?i)(?:[a-z${salt}]{1,20}\\pL{2,9}|${salt}${index}){1,3}z`));
   const [waited, hasty] = [setOf([], patterns('q')), setOf([], patterns('w'))];
@@ -124,13 +124,13 @@ test('patterns are compiled while others are served, and at once for who does no
   expect(waited.find('q7z')).toHaveLength(1);
 });
 
-test('a pattern that cannot be compiled fails whoever asks, always', async () => {
+test('a pattern that cannot be compiled fails every call', async () => {
   const set = setOf([], [redact('fine'), redact('(')]);
   await expect(set.prepare(async () => {})).rejects.toThrow();
   for (let time = 0; time < 2; time += 1) expect(() => set.find('fine')).toThrow();
 });
 
-test('a pattern that matches nothing redacts nothing, and one that matches placeholders ends', () => {
+test('an empty match redacts nothing, and a pattern that matches placeholders terminates', () => {
   expect(setOf([], [redact('x*')]).find('abc')).toEqual([]);
   expect(redacted(setOf(all, [redact('[A-Z_]+')]), 'to a@b.com')).toBe('to [EMAIL]');
 });
@@ -151,32 +151,34 @@ const sets: [string, FilterSet][] = [
   ['both', setOf(all, [redact('sk-[a-z0-9]+'), redact('<[^>]*>')])],
 ];
 
-test.each(sets)('%s: nothing is found in what was redacted', (_, set) => {
+test.each(sets)('%s: a redacted text has no matches left', (_, set) => {
   fc.assert(
     fc.property(texts, (text) => {
-      const told = redacted(set, text);
-      const left = set.find(told).filter(({ start, end }) => !/^[[A-Z_\]]+$/.test(told.slice(start, end)));
+      const redactedText = redacted(set, text);
+      const left = set
+        .find(redactedText)
+        .filter(({ start, end }) => !/^[[A-Z_\]]+$/.test(redactedText.slice(start, end)));
       expect(left).toEqual([]);
     }),
     { numRuns: inTier(100, 1_000) },
   );
 });
 
-test.each(sets)('%s: what stands before the held part is final, whatever follows', (_, set) => {
+test.each(sets)('%s: findings before the held offset do not change when more text follows', (_, set) => {
   fc.assert(
     fc.property(texts, fc.nat(), (text, at) => {
       const cut = text.slice(0, at % (text.length + 1));
-      const found = set.find(cut);
+      const findings = set.find(cut);
       let border = set.heldFrom(cut);
-      for (const { start, end } of found.toReversed()) if (start < border && end > border) border = start;
+      for (const { start, end } of findings.toReversed()) if (start < border && end > border) border = start;
       const isBefore = ({ start }: { start: number }) => start < border;
-      expect(set.find(text).filter(isBefore)).toEqual(found.filter(isBefore));
+      expect(set.find(text).filter(isBefore)).toEqual(findings.filter(isBefore));
     }),
     { numRuns: inTier(100, 1_000) },
   );
 });
 
-test('what is redacted makes a word of what stands behind it, which is held back as one', () => {
+test('text after a redaction that could join it to a word is held back', () => {
   const set = setOf([], [redact('sk-[a-z0-9]{4}', 'KEY'), redact('\\bin\\b')]);
   expect(redacted(set, 'sk-ab12in')).toBe('[KEY][REDACTED]');
   expect(set.heldFrom('sk-ab12i')).toBe(7);
@@ -186,7 +188,7 @@ test('what is redacted makes a word of what stands behind it, which is held back
   expect(growing.heldFrom('insk-ab12')).toBe(0);
 });
 
-test('next to nothing of ordinary text is held back', () => {
+test('almost no ordinary text is held back', () => {
   const set = setOf(all);
   const text = 'The order of 2024 was sent at 12:34, as we said. It holds 3 items and is paid, they write.';
   for (let at = 1; at <= text.length; at += 1) {
@@ -194,16 +196,16 @@ test('next to nothing of ordinary text is held back', () => {
   }
 });
 
-test('telephone numbers are found as they are dialled in the countries that are named, by the set that holds at the moment', () => {
+test('national telephone numbers of the configured countries are found, with the current configuration', () => {
   const guardrails = [guardrail({ content_filter_builtins: all, content_filter_output: true })];
   const text = 'Ruf 030 901820 oder 415-555-0134 an';
-  const found = (set: FilterSet | undefined) => set!.find(text).map(({ start, end }) => text.slice(start, end));
+  const matches = (set: FilterSet | undefined) => set!.find(text).map(({ start, end }) => text.slice(start, end));
   const countries: readonly string[] = ['DE'];
   for (const setFor of [filterSetOf, outputFiltersOf]) {
-    const before = found(setFor(guardrails));
+    const before = matches(setFor(guardrails));
     expect(before).toContain('415-555-0134');
-    expect(found(setFor(guardrails, countries))).toContain('030 901820');
+    expect(matches(setFor(guardrails, countries))).toContain('030 901820');
     expect(setFor(guardrails, countries)).toBe(setFor(guardrails, countries));
-    expect(found(setFor(guardrails))).toEqual(before);
+    expect(matches(setFor(guardrails))).toEqual(before);
   }
 });

@@ -25,31 +25,31 @@ export interface ActiveFilter {
   guardrail_scope: BoundGuardrail['scope'];
 }
 
-/** The filters that hold for a caller, ready to find. */
+/** The filters that apply to a call. */
 export interface FilterSet {
   readonly filters: readonly ActiveFilter[];
-  /** Those of `filters` that `find` does not look for: names and addresses, which an analyzer finds. */
+  /** Indexes of the filters that `find` ignores: names and addresses, which an analyzer finds. */
   readonly analyzed: readonly number[];
-  /** Makes ready to find, while others are served; undefined: it is. Who finds without it waits for all patterns at once. */
+  /** Compiles the patterns in parts, with pauses. `find` without it compiles all at once. Undefined if nothing is left to compile. */
   prepare(pause: () => Promise<void>): Promise<void> | undefined;
   /**
-   * Everything that the other filters find in a text, in order of `start`. Findings whose action is redact do not overlap
-   * each other: where several do, one stands for them all. Those that block or flag are told as they were found.
+   * All findings of the other filters in a text, in order of `start`. Findings that redact do not overlap: overlapping ones are
+   * joined. Findings that block or flag are returned unchanged.
    */
   find(text: string): Finding[];
   /**
-   * The first offset from which a match might still begin or grow when more text comes: findings that end at or before it
-   * are final, and so is the absence of others there. A finding that reaches over it is not. At or before `known`, any such
-   * offset is told as soon as it is known not to lie behind: who has settled a text up to there asks for no more.
+   * The first offset at which a match could still start or grow when more text follows: findings that end at or before it
+   * are final, and no others can appear there. A finding that extends over it is not final. `known`: offset up to which the caller
+   * has settled the text. If the result is at or before it, the exact value is not computed.
    */
   heldFrom(text: string, known?: number): number;
-  /** The same of a text in which nothing is found behind `known`: told with less work. */
+  /** The same for a text without findings after `known`, at less cost. */
   growsFrom(text: string, known: number): number;
-  /** So many characters before a text that was held back must be kept in front of it for `find` to see what a match stands beside. */
+  /** The number of characters before a held text that `find` needs as context. */
   readonly context_chars: number;
 }
 
-/** The labels of refusals and the placeholders of the public service. */
+/** Labels in refusals and placeholders, as in the public API. */
 const BUILTINS: Readonly<Record<FilterSlug, { label: string; placeholder: string }>> = {
   email: { label: 'Email address', placeholder: '[EMAIL]' },
   phone: { label: 'Phone number', placeholder: '[PHONE]' },
@@ -63,12 +63,12 @@ const BUILTINS: Readonly<Record<FilterSlug, { label: string; placeholder: string
 
 const RANK: Readonly<Record<FilterAction, number>> = { block: 2, redact: 1, flag: 0 };
 
-/** The filters of guardrails that hold together: of one slug or pattern the strictest action, and the first guardrail that says it. */
+/** The filters of all guardrails of a call: for each slug or pattern the strictest action, from the first guardrail that sets it. */
 function activeFilters(guardrails: readonly BoundGuardrail[]): ActiveFilter[] {
-  const found = new Map<string, ActiveFilter>();
+  const byKey = new Map<string, ActiveFilter>();
   const add = (key: string, filter: ActiveFilter) => {
-    const before = found.get(key);
-    if (before === undefined || RANK[filter.action] > RANK[before.action]) found.set(key, filter);
+    const before = byKey.get(key);
+    if (before === undefined || RANK[filter.action] > RANK[before.action]) byKey.set(key, filter);
   };
   for (const { id, scope, content_filter_builtins, content_filters } of guardrails) {
     const source = { guardrail_id: id, guardrail_scope: scope };
@@ -81,33 +81,33 @@ function activeFilters(guardrails: readonly BoundGuardrail[]): ActiveFilter[] {
       add(`pattern ${pattern}`, { pattern, action, ...named, ...source });
     }
   }
-  return [...found.values()];
+  return [...byKey.values()];
 }
 
-/** What finds, without who wants to know: the same for all guardrails with the same filters. */
+/** Matches filters independently of their guardrails: shared by all guardrails with the same filters. */
 interface Engine {
   prepare(pause: () => Promise<void>): Promise<void> | undefined;
-  /** Everything that is found, as it is found; `found` gets the place of the filter in the engine's list. */
-  scan(text: string, found: (at: number, start: number, end: number, pattern?: string) => void): void;
+  /** Reports all matches, unordered. `onMatch` receives the index of the filter in the engine's list. */
+  scan(text: string, onMatch: (at: number, start: number, end: number, pattern?: string) => void): void;
   heldFrom(text: string): number;
 }
 
 const isScanned = (slug: string): slug is ScannedSlug => scannedSlugs.some((scanned) => scanned === slug);
 
-function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly string[]): Engine {
+function createEngine(filters: readonly ActiveFilter[], phoneRegions: readonly string[]): Engine {
   const places = new Map(filters.map(({ slug }, at) => [slug, at]));
   const scanned = filters.flatMap(({ slug }) => (slug !== undefined && isScanned(slug) ? [slug] : []));
-  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phone_regions);
-  const written = filters.flatMap(({ pattern }, at) => (pattern === undefined ? [] : [{ pattern, at }]));
-  const customs = written.length === 0 ? undefined : customsOf(written.map(({ pattern }) => pattern));
+  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phoneRegions);
+  const custom = filters.flatMap(({ pattern }, at) => (pattern === undefined ? [] : [{ pattern, at }]));
+  const customs = custom.length === 0 ? undefined : customsOf(custom.map(({ pattern }) => pattern));
   const injection = places.get('regex-prompt-injection');
   return {
     prepare: (pause) => customs?.prepare(pause),
-    scan(text, found) {
-      scanner?.scan(text, (slug, start, end) => found(places.get(slug)!, start, end));
-      customs?.find(text, (index, start, end) => found(written[index]!.at, start, end));
+    scan(text, onMatch) {
+      scanner?.scan(text, (slug, start, end) => onMatch(places.get(slug)!, start, end));
+      customs?.find(text, (index, start, end) => onMatch(custom[index]!.at, start, end));
       if (injection === undefined) return;
-      for (const { start, end, pattern } of findInjections(text)) found(injection, start, end, pattern);
+      for (const { start, end, pattern } of findInjections(text)) onMatch(injection, start, end, pattern);
     },
     heldFrom(text) {
       const from = Math.min(scanner?.heldFrom(text) ?? text.length, customs?.heldFrom(text) ?? text.length);
@@ -116,8 +116,8 @@ function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly 
   };
 }
 
-/** What was used lately, by what it finds. */
-function kept<T>(): (key: string, create: () => T) => T {
+/** A cache of the most recently used values. */
+function recentlyUsed<T>(): (key: string, create: () => T) => T {
   const all = new Map<string, T>();
   return (key, create) => {
     const one = all.get(key) ?? create();
@@ -128,52 +128,52 @@ function kept<T>(): (key: string, create: () => T) => T {
     return one;
   };
 }
-const engineOf = kept<Engine>();
-const compiled = kept<CustomPatterns>();
+const engineOf = recentlyUsed<Engine>();
+const compiled = recentlyUsed<CustomPatterns>();
 
-/** What is looked for in requests and in answers is often the same. */
+/** The compiled patterns. Requests and answers often share them. */
 function customsOf(patterns: readonly string[]): CustomPatterns {
   return compiled(JSON.stringify(patterns), () => new CustomPatterns(patterns));
 }
 
-/** Where telephone numbers without a calling code are thought to be of, unless it is said. */
+/** The default regions of telephone numbers without a calling code. */
 const PHONE_REGIONS: readonly string[] = ['US'];
 
-/** A text that was read: what was found, and as what it was read again, round by round. */
-interface Read {
+/** The result of scanning a text: its findings, and the redacted forms that were scanned again, round by round. */
+interface ScannedText {
   text: string;
   findings: readonly Finding[];
   readings: readonly Redacted[];
 }
-const NOTHING_READ: Read = { text: '', findings: [], readings: [] };
+const NOTHING_SCANNED: ScannedText = { text: '', findings: [], readings: [] };
 
-function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readonly string[]): FilterSet {
+function createFilterSet(filters: readonly ActiveFilter[], phoneRegions: readonly string[]): FilterSet {
   const analyzed: number[] = [];
   for (const [index, { slug }] of filters.entries()) {
     if (slug === 'person-name' || slug === 'address') analyzed.push(index);
   }
-  const key = JSON.stringify([phone_regions, filters.map(({ slug, pattern }) => [slug, pattern])]);
-  const engine = () => engineOf(key, () => createEngine(filters, phone_regions));
-  /** What was read last: who looks up to where a text is final finds in it next. */
-  let last = NOTHING_READ;
-  const read = (text: string): Read => {
+  const key = JSON.stringify([phoneRegions, filters.map(({ slug, pattern }) => [slug, pattern])]);
+  const engine = () => engineOf(key, () => createEngine(filters, phoneRegions));
+  /** The last scanned text: `heldFrom` and `find` are called in turn with the same text. */
+  let last = NOTHING_SCANNED;
+  const scanText = (text: string): ScannedText => {
     if (text === last.text) return last;
     const { scan } = engine();
-    const raw = (read: string) => {
+    const raw = (source: string) => {
       const findings: Finding[] = [];
-      scan(read, (filter, start, end, pattern) => {
+      scan(source, (filter, start, end, pattern) => {
         findings.push(pattern === undefined ? { start, end, filter } : { start, end, filter, pattern });
       });
       return findings;
     };
     const readings: Redacted[] = [];
     const findings = settled(text, raw, filters, (reading) => readings.push(reading));
-    const found = { text, findings, readings };
-    // A long text is not kept for the sake of the next.
-    last = text.length > limits.filter_held_chars_max ? NOTHING_READ : found;
-    return found;
+    const result = { text, findings, readings };
+    // Long texts are not cached.
+    last = text.length > limits.filter_held_chars_max ? NOTHING_SCANNED : result;
+    return result;
   };
-  /** What is redacted shows what stands before it in another light: from here back nothing touches it any more. */
+  /** The first offset that can still change. A redaction can create a match with the text before it, so earlier offsets may be held too. */
   const growsFrom = (text: string, known: number): number => {
     const { heldFrom } = engine();
     const open = heldFrom(text);
@@ -182,7 +182,7 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
       const before = heldFrom(text.slice(0, from));
       if (before >= from) return from;
       from = before;
-      // A long row of letters or numbers has no such place: what is open by itself is held alone.
+      // A long sequence of letters or digits has no such offset: only the open match itself is held.
       if (looks > limits.filter_beside_looks_max || text.length - from > limits.filter_beside_chars_max) return open;
     }
     return from;
@@ -191,12 +191,12 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
     filters,
     analyzed,
     prepare: (pause) => engine().prepare(pause),
-    find: (text) => read(text).findings.map((finding) => ({ ...finding })),
+    find: (text) => scanText(text).findings.map((finding) => ({ ...finding })),
     heldFrom(text, known = 0) {
       const from = growsFrom(text, known);
       if (from <= known) return from;
-      // What was found beside others alone may go on as well: each text counts that was read.
-      return read(text).readings.reduce(
+      // Matches in the redacted forms can grow too, so each scanned form counts.
+      return scanText(text).readings.reduce(
         (least, reading) => Math.min(least, reading.origin(growsFrom(reading.text, 0), 'start')),
         from,
       );
@@ -213,17 +213,17 @@ interface Known {
 const sets = new WeakMap<readonly BoundGuardrail[], Known>();
 
 /**
- * The filters of guardrails that hold together; undefined where they have none. Made once for the same array. `phone_regions`:
- * countries (ISO 3166) whose telephone numbers are found as they are dialled there, without a calling code.
+ * The filters of all guardrails of a call. Undefined if they have none. Cached by the array. `phoneRegions`:
+ * countries (ISO 3166) whose national telephone numbers are found without a calling code.
  */
 export function filterSetOf(
   guardrails: readonly BoundGuardrail[],
-  phone_regions: readonly string[] = PHONE_REGIONS,
+  phoneRegions: readonly string[] = PHONE_REGIONS,
 ): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
+  if (known !== undefined && known.phone_regions === phoneRegions) return known.set;
   const filters = activeFilters(guardrails);
-  const set = filters.length === 0 ? undefined : createFilterSet(filters, phone_regions);
-  sets.set(guardrails, { phone_regions, set });
+  const set = filters.length === 0 ? undefined : createFilterSet(filters, phoneRegions);
+  sets.set(guardrails, { phone_regions: phoneRegions, set });
   return set;
 }

@@ -34,7 +34,7 @@ export interface StoredGuardrail {
   enforce_zdr_google: boolean | null;
   enforce_zdr_other: boolean | null;
   enforce_zdr_xai: boolean | null;
-  /** Usage of own accounts counts toward its limit; it also does where its workspace counts it. */
+  /** Whether usage of own provider keys counts toward its limit. It always does if the workspace counts it. */
   include_byok_in_budgets: boolean;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;
@@ -44,12 +44,12 @@ export interface StoredGuardrail {
   updated_at: string | null;
 }
 
-/** What a body sets, in the shape it is stored in; what it leaves out is absent. */
+/** The settings of a body in their stored form. Fields that the body leaves out are not set. */
 export type GuardrailSettings = Partial<
   Omit<StoredGuardrail, 'id' | 'seq' | 'version' | 'organization_id' | 'workspace_id' | 'created_at' | 'updated_at'>
 >;
 
-/** What a guardrail holds that says nothing of its own. */
+/** A guardrail without any restriction. */
 export const UNRESTRICTED: Readonly<Omit<BoundGuardrail, 'id' | 'scope'>> = {
   allowed_models: null,
   ignored_models: null,
@@ -67,7 +67,7 @@ export const UNRESTRICTED: Readonly<Omit<BoundGuardrail, 'id' | 'scope'>> = {
   content_filter_reversible: null,
 };
 
-/** How names in a body become those that are stored; undefined: there is no such thing. */
+/** Resolves names in a body to their stored form. Undefined if nothing has the name. */
 export interface Names {
   /** The canonical slug of a model, by id or canonical slug. */
   model(name: string): string | undefined;
@@ -75,14 +75,14 @@ export interface Names {
   provider(name: string): string | undefined;
 }
 
-/** The vendors that have a field of their own, with the two names it goes by at the public service. */
+/** The vendors with a field of their own, and its two names in the public API. */
 const vendors = [
   ['enforce_zdr_vendor_a', 'enforce_zdr_anthropic'],
   ['enforce_zdr_vendor_b', 'enforce_zdr_openai'],
   ['enforce_zdr_vendor_c', 'enforce_zdr_google'],
 ] as const;
 
-/** What a schema cannot say of a body, where no name need be looked up. `pause` is waited for between patterns: one may take some time. */
+/** Checks what a schema cannot express and needs no look-up of names. `pause` is awaited between patterns, whose checks may take some time. */
 export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Promise<void>): Promise<void> {
   checkStorable({ name: body.name, description: body.description });
   checkBuiltins(body.content_filter_builtins ?? []);
@@ -90,8 +90,8 @@ export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Pro
 }
 
 /**
- * A checked body in the shape that is stored: models as canonical slugs, providers as slugs, `enforce_zdr` copied into
- * every vendor's field that the body does not give. `before` is the guardrail that it changes. Throws a 400 for names that there are not.
+ * Converts a checked body to its stored form: models as canonical slugs, providers as slugs, `enforce_zdr` copied to
+ * every vendor's field that the body leaves out. `before` is the guardrail to change. Throws a 400 for unknown names.
  */
 export function guardrailSettings(
   body: UpdateGuardrailBody,
@@ -126,7 +126,7 @@ export function guardrailSettings(
 
 type OutputField = 'content_filter_output' | 'content_filter_builtins';
 
-/** Names and addresses are found in whole texts alone: an answer that comes in pieces would leak them, and none may look filtered that is not. */
+/** Refuses filters of names and addresses for answers: they need whole texts, so a streamed answer would leak them. */
 function checkOutput({ content_filter_output, content_filter_builtins }: Pick<UpdateGuardrailBody, OutputField>): void {
   if (content_filter_output !== true) return;
   const index = (content_filter_builtins ?? []).findIndex(({ slug }) => slug === 'person-name' || slug === 'address');
@@ -141,23 +141,23 @@ type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ig
 
 function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
   const { enforce_zdr, enforce_zdr_other, enforce_zdr_xai } = body;
-  const found: GuardrailSettings = {};
-  if (enforce_zdr !== undefined) found.enforce_zdr = enforce_zdr;
+  const zdr: GuardrailSettings = {};
+  if (enforce_zdr !== undefined) zdr.enforce_zdr = enforce_zdr;
   for (const [neutral, named] of vendors) {
     const [one, other] = [body[neutral], body[named]];
     if (one !== undefined && other !== undefined && one !== other) {
       throw new GatewayError(400, `${neutral} and ${named} are the same setting and must not differ`);
     }
     const value = one ?? other;
-    const given = one !== undefined || other !== undefined;
-    if (given) found[named] = value ?? null;
-    else if (enforce_zdr !== undefined) found[named] = enforce_zdr;
+    const isSet = one !== undefined || other !== undefined;
+    if (isSet) zdr[named] = value ?? null;
+    else if (enforce_zdr !== undefined) zdr[named] = enforce_zdr;
   }
   const rest = enforce_zdr_other === undefined ? enforce_zdr : enforce_zdr_other;
-  if (rest !== undefined) found.enforce_zdr_other = rest;
+  if (rest !== undefined) zdr.enforce_zdr_other = rest;
   const xai = enforce_zdr_xai === undefined ? enforce_zdr : enforce_zdr_xai;
-  if (xai !== undefined) found.enforce_zdr_xai = xai;
-  return found;
+  if (xai !== undefined) zdr.enforce_zdr_xai = xai;
+  return zdr;
 }
 
 function checkBuiltins(filters: readonly BuiltinFilter[]): void {
@@ -185,8 +185,8 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
     );
   }
   const steps = filters.reduce((sum, { pattern }) => sum + compileSteps(translatedPattern(pattern)), 0);
-  const is_one = filters.length === 1;
-  if (!is_one && steps > limits.guardrail_compile_steps_max) {
+  const isOne = filters.length === 1;
+  if (!isOne && steps > limits.guardrail_compile_steps_max) {
     throw new GatewayError(
       400,
       `content_filters are too large together: compiling them may take ${steps} steps, ${limits.guardrail_compile_steps_max} are allowed`,
@@ -204,7 +204,7 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
   }
 }
 
-/** The public record; vendors' fields by both their names. */
+/** The public record, with vendors' fields under both names. */
 export function describeGuardrail(stored: StoredGuardrail): Guardrail {
   return {
     id: stored.id,

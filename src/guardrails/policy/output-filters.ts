@@ -14,37 +14,37 @@ interface Known {
 const sets = new WeakMap<readonly BoundGuardrail[], Known>();
 
 /**
- * The filters that hold for answers: those of guardrails that say so. An answer gives no orders, so prompt injection is not
- * looked for in it. Undefined where there are none; made once for the same arrays (`phone_regions`: see `filterSetOf`).
+ * The filters for answers: those of guardrails with `content_filter_output`. Prompt injection is not searched in answers.
+ * Undefined if there are none. Cached by the array (`phoneRegions`: see `filterSetOf`).
  */
 export function outputFiltersOf(
   guardrails: readonly BoundGuardrail[],
-  phone_regions?: readonly string[],
+  phoneRegions?: readonly string[],
 ): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
-  const holding = guardrails
+  if (known !== undefined && known.phone_regions === phoneRegions) return known.set;
+  const outputGuardrails = guardrails
     .filter((one) => one.content_filter_output === true)
     .map((one) => {
       const builtins = one.content_filter_builtins?.filter(({ slug }) => slug !== 'regex-prompt-injection');
       return builtins === undefined ? one : { ...one, content_filter_builtins: builtins };
     });
-  const set = holding.length === 0 ? undefined : filterSetOf(holding, phone_regions);
-  sets.set(guardrails, { phone_regions, set });
+  const set = outputGuardrails.length === 0 ? undefined : filterSetOf(outputGuardrails, phoneRegions);
+  sets.set(guardrails, { phone_regions: phoneRegions, set });
   return set;
 }
 
 /**
- * What every match of the scanned filters has in it: a digit, a colon or an at sign, or what may be read as one. Letters of
- * Latin scripts and the marks of prose are none of it.
+ * Characters of which every match of the scanned filters has one: a digit, a colon or an at sign, or a character folded to one.
+ * Letters of Latin scripts and punctuation are excluded.
  */
 const MAY_MATCH = /[0-9@:\u00a0-\u00bf]|[^\0-\u024f\u2013\u2014\u2018-\u201f\u2022\u2026]/g;
 
-/** No number that is looked for has fewer digits, but for addresses, which have dots between them. */
+/** The fewest digits of a number that filters match, except IP addresses, which have dots. */
 const NUMBER_DIGITS_MIN = 7;
 const ADDRESS_DOTS = 3;
 
-/** Whether something of the scanned filters may lie behind an offset: most numbers of a log or of data are none of it. */
+/** Whether the text after an offset may contain a match of the scanned filters. Most numbers in logs and data cannot be one. */
 function mayLieBehind(text: string, from: number): boolean {
   let [digits, dots, colons] = [0, 0, 0];
   for (let at = from; at < text.length; at += 1) {
@@ -57,10 +57,10 @@ function mayLieBehind(text: string, from: number): boolean {
   return digits >= NUMBER_DIGITS_MIN || colons > 1 || (dots >= ADDRESS_DOTS && digits > ADDRESS_DOTS);
 }
 
-/** A longer word is no match from its beginning on (a name in an address of mail: RFC 5321, section 4.5.3.1). */
+/** Longer words are not a match from their start (local part of an email address: RFC 5321, section 4.5.3.1). */
 const WORD_CHARS_MAX = 64;
 
-/** Where the word begins that a text of prose ends with, and what may stand before a number beside it; not before `from`. */
+/** The start of the last word of a text, including an opening bracket or plus before it. Not before `known`. */
 function wordStart(text: string, known: number): number {
   const from = Math.max(known, text.length - WORD_CHARS_MAX);
   let at = text.length;
@@ -75,10 +75,10 @@ function wordStart(text: string, known: number): number {
   }
 }
 
-/** The filters as what finds in an answer; `found` hears of each finding once. */
+/** The filters as a `Finder` for answers. `onFinding` is called once for each finding. */
 export function finderOf(
   set: Pick<FilterSet, 'filters' | 'find' | 'heldFrom' | 'growsFrom' | 'context_chars'>,
-  found: (finding: Finding) => void,
+  onFinding: (finding: Finding) => void,
 ): Finder {
   const hitOf = (finding: Finding): Hit & { finding: Finding } => {
     const { start, end } = finding;
@@ -86,14 +86,14 @@ export function finderOf(
     if (action === 'block') return { start, end, finding, ends: true };
     return action === 'redact' ? { start, end, finding, text: placeholder } : { start, end, finding };
   };
-  const is_scanned = set.filters.every(({ slug }) => slug !== undefined && isScanned(slug));
-  // Most of prose is plain: what is not looked into costs next to nothing. What is settled begins no match any more.
+  const areAllScanned = set.filters.every(({ slug }) => slug !== undefined && isScanned(slug));
+  // Most prose is plain and skips the filters at almost no cost. Settled text starts no match.
   const isPlain = (text: string, from: number) => {
-    if (!is_scanned) return false;
+    if (!areAllScanned) return false;
     MAY_MATCH.lastIndex = from;
     return !MAY_MATCH.test(text);
   };
-  const isQuiet = (text: string, from: number) => is_scanned && !mayLieBehind(text, from);
+  const isQuiet = (text: string, from: number) => areAllScanned && !mayLieBehind(text, from);
   const finder: Finder = {
     context_chars: set.context_chars,
     find: (text, from) => {
@@ -107,7 +107,7 @@ export function finderOf(
     },
     settled(hit) {
       const { finding } = hit as Partial<ReturnType<typeof hitOf>>;
-      if (finding !== undefined) found(finding);
+      if (finding !== undefined) onFinding(finding);
     },
   };
   const isPattern = ({ filter }: Finding) => set.filters[filter]?.pattern !== undefined;

@@ -5,13 +5,13 @@ import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { replay } from './replay.ts';
 
-function setOf(content_filter_builtins: BuiltinFilter[], content_filters: CustomFilter[] = []) {
+function setOf(contentFilterBuiltins: BuiltinFilter[], contentFilters: CustomFilter[] = []) {
   const draft: BoundGuardrail = {
     id: 'draft',
     scope: 'workspace',
     ...UNRESTRICTED,
-    content_filter_builtins,
-    content_filters,
+    content_filter_builtins: contentFilterBuiltins,
+    content_filters: contentFilters,
   };
   const set = filterSetOf([draft]);
   if (set === undefined) throw new Error('a draft without filters');
@@ -29,7 +29,7 @@ const options = { pause: async () => {}, isLate: () => false };
 const email: BuiltinFilter = { slug: 'email', action: 'redact' };
 const card: BuiltinFilter = { slug: 'credit-card', action: 'block' };
 
-test('what filters would have done is counted by request and by filter, also beside what refuses', async () => {
+test('actions are counted by request and by filter, also for filters beside one that blocks', async () => {
   const set = setOf([email, card], [{ pattern: 'project x\\d+', action: 'block', label: 'Secret project' }]);
   const requests = kept(
     'nothing here',
@@ -56,27 +56,27 @@ test('what filters would have done is counted by request and by filter, also bes
   });
 });
 
-test('nothing that was found is told', async () => {
-  const told = await replay(kept('ann@example.com', 'hidden-word'), {
+test('the report contains no matched text', async () => {
+  const report = await replay(kept('ann@example.com', 'hidden-word'), {
     ...options,
     set: setOf([email], [{ pattern: 'hidden-\\w+', action: 'redact' }]),
   });
-  expect(told.redacted).toBe(2);
-  expect(JSON.stringify(told)).not.toMatch(/ann@|hidden/);
+  expect(report.redacted).toBe(2);
+  expect(JSON.stringify(report)).not.toMatch(/ann@|hidden/);
 });
 
-test('what stands where media was is no text', async () => {
+test('placeholders of media are not scanned', async () => {
   const url = `[image/png, 4111111111111111 bytes, sha256 ${'4111111111111111'.repeat(4)}]`;
   const request: ChatRequest = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] };
   expect(await replay(kept(request), { ...options, set: setOf([card]) })).toMatchObject({ requests: 1, blocked: 0 });
 });
 
-test('it ends when its time is over, and says so', async () => {
+test('a replay ends at its time limit and reports that it is incomplete', async () => {
   let looked = 0;
   const isLate = () => {
     looked += 1;
     return looked > 2;
   };
-  const told = await replay(kept('a', 'b', 'c', 'd'), { ...options, isLate, set: setOf([email]) });
-  expect(told).toMatchObject({ requests: 2, is_complete: false });
+  const report = await replay(kept('a', 'b', 'c', 'd'), { ...options, isLate, set: setOf([email]) });
+  expect(report).toMatchObject({ requests: 2, is_complete: false });
 });

@@ -7,36 +7,36 @@ import type { TextKind } from '../text-places.ts';
 import type { FilterAction, FilterSet } from './filter-set.ts';
 import { filterName } from './verdict.ts';
 
-/** What filters would have done with a request. */
+/** The action that filters would have taken on a request. */
 export type ReplayedAction = 'blocked' | 'redacted' | 'flagged';
 
-/** What filters would have done with requests that were kept. */
+/** The actions that filters would have taken on logged requests. */
 export interface Replay {
-  /** That were looked at. */
+  /** Requests that were checked. */
   requests: number;
   blocked: number;
   redacted: number;
   flagged: number;
   /** The matches of each filter, even if another filter refused the request. */
   filters: { filter: string; label: string; action: FilterAction; requests: number; findings: number }[];
-  /** Requests in which something was found, the first of them: never what. */
+  /** The first requests with matches, without the matched text. */
   examples: { generation_id: string; action: ReplayedAction; filters: string[] }[];
-  /** All that were to be looked at were. */
+  /** Whether all selected requests were checked. */
   is_complete: boolean;
 }
 
 export interface ReplayOptions extends Pick<Screener, 'pause' | 'analyze'> {
   set: FilterSet;
-  /** Whether the time for it is over. */
+  /** Whether the time limit is over. */
   isLate(): boolean;
 }
 
-/** What stands in a kept request where media was. */
+/** The placeholder of media in a logged request. */
 const MEDIA_STUB = /^\[[\w/.+-]+, \d+ (?:bytes(?:, sha256 [0-9a-f]{64})?|characters)\]$/;
 
 const RANK: Readonly<Record<ReplayedAction, number>> = { blocked: 2, redacted: 1, flagged: 0 };
 
-/** Tries filters on requests that were kept, and tells what they would have done: nothing is changed, nothing that was found is told. */
+/** Runs filters on logged requests and reports the actions they would have taken. Changes nothing and reports no matched text. */
 export async function replay(
   requests: AsyncIterable<{ id: string; request: ChatRequest }>,
   { set, pause, analyze, isLate }: ReplayOptions,
@@ -48,7 +48,7 @@ export async function replay(
     requests: 0,
     findings: 0,
   }));
-  const told: Replay = {
+  const report: Replay = {
     requests: 0,
     blocked: 0,
     redacted: 0,
@@ -57,13 +57,13 @@ export async function replay(
     examples: [],
     is_complete: true,
   };
-  // A request that must not go on is looked at to its end all the same.
+  // With `flag` as the only action, a request that would be blocked is checked to its end.
   const lenient: FilterSet = { ...set, filters: set.filters.map((filter) => ({ ...filter, action: 'flag' as const })) };
   const screener: Screener = { set: lenient, guardrails: [], numbering: createNumbering(), pause, analyze };
   for await (const { id, request } of requests) {
-    if (isLate()) return { ...told, is_complete: false };
-    told.requests += 1;
-    const { found } = await screen(
+    if (isLate()) return { ...report, is_complete: false };
+    report.requests += 1;
+    const { found: texts } = await screen(
       (visit) =>
         requestTexts(request, {
           visit: (text, place) => (MEDIA_STUB.test(text) ? text : visit(text, place)),
@@ -73,30 +73,30 @@ export async function replay(
     );
     const hits = new Set<number>();
     let action: ReplayedAction | undefined;
-    for (const { findings, kind } of found) {
+    for (const { findings, kind } of texts) {
       for (const { filter } of findings) {
         const one = filters[filter];
         if (one === undefined) continue;
         one.findings += 1;
         hits.add(filter);
-        const done = doneBy(one.action, kind);
+        const done = actionOn(one.action, kind);
         if (action === undefined || RANK[done] > RANK[action]) action = done;
       }
     }
     for (const filter of hits) filters[filter]!.requests += 1;
     if (action === undefined) continue;
-    told[action] += 1;
-    if (told.examples.length >= limits.replay_examples_max) continue;
+    report[action] += 1;
+    if (report.examples.length >= limits.replay_examples_max) continue;
     const labels = [...hits].sort((a, b) => a - b).map((filter) => filters[filter]!.label);
-    told.examples.push({ generation_id: id, action, filters: labels });
+    report.examples.push({ generation_id: id, action, filters: labels });
   }
-  return told;
+  return report;
 }
 
-/** What a filter does with what it found in such a place. */
-function doneBy(action: FilterAction, kind: TextKind): ReplayedAction {
+/** The action of a filter on a match in a text of this kind. */
+function actionOn(action: FilterAction, kind: TextKind): ReplayedAction {
   if (action === 'flag') return 'flagged';
-  // An id may be another.
+  // An id can be replaced by another.
   if (kind === 'link') return 'redacted';
   return action === 'block' || kind === 'pinned' ? 'blocked' : 'redacted';
 }

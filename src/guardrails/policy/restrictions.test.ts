@@ -38,7 +38,7 @@ test.each<[string, Partial<Restriction>[], string | undefined]>([
   expect(restricted(made, endpoint)?.reason).toBe(reason);
 });
 
-test('models of xAI have a field of their own, and are of the others where it says nothing', () => {
+test('the field of xAI applies to its models, and `enforce_zdr_other` if it is not set', () => {
   const grok = { ...endpoint, canonical_slug: 'x-ai/grok-4' };
   const reasonOf = (over: Partial<Restriction>) => restricted([{ ...nothing, ...over }], grok)?.reason;
   expect(reasonOf({ enforce_zdr_xai: true })).toBe('zdr-violation-by-guardrail');
@@ -47,7 +47,7 @@ test('models of xAI have a field of their own, and are of the others where it sa
   expect(reasonOf({ enforce_zdr_openai: true })).toBeUndefined();
 });
 
-test('a model of no vendor with a field of its own is of the others; a provider that keeps nothing passes', () => {
+test('`enforce_zdr_other` applies to vendors without a field; a provider that keeps nothing passes', () => {
   const other = { ...endpoint, canonical_slug: 'acme/one' };
   const guardrails = [{ ...nothing, enforce_zdr_other: true }];
   expect(restricted(guardrails, other)).toEqual({ reason: 'zdr-violation-by-guardrail', guardrail_id: 'g' });

@@ -2,7 +2,7 @@ import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { ProviderPreferences } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 
-/** What of a guardrail says which models and endpoints may be used. */
+/** The part of a guardrail that restricts models and endpoints. */
 export type Restriction = Pick<
   BoundGuardrail,
   | 'id'
@@ -18,16 +18,16 @@ export type Restriction = Pick<
   | 'enforce_zdr_xai'
 >;
 
-/** What restrictions look at of an endpoint. */
+/** The facts of an endpoint that restrictions check. */
 export interface RestrictedEndpoint {
-  /** Of its model: `author/slug`. */
+  /** The canonical slug of its model: `author/slug`. */
   canonical_slug: string;
   provider_slug: string;
   /** Whether its provider is known to keep no data. */
   keeps_nothing: boolean;
 }
 
-/** The reasons that the public service tells, and those that follow from them. */
+/** Reasons of exclusion: those of the public API, and others in the same form. */
 export const restrictionReasons = [
   'model-not-allowed-by-guardrail',
   'model-ignored-by-guardrail',
@@ -42,29 +42,29 @@ export interface Restricted {
 }
 
 /**
- * Why guardrails that hold together leave an endpoint out; undefined: they do not. Each must allow it: what they allow is
- * intersected, what they ignore and where they demand zero retention is united. Pure.
+ * Why guardrails exclude an endpoint. Undefined if they do not. Each guardrail must allow it: allow lists are
+ * intersected, ignore lists and demands for zero retention are united. Pure.
  */
 export function restricted(
   guardrails: readonly Restriction[],
   { canonical_slug, provider_slug, keeps_nothing }: RestrictedEndpoint,
 ): Restricted | undefined {
   for (const guardrail of guardrails) {
-    const left_out = (reason: Restricted['reason']) => ({ reason, guardrail_id: guardrail.id });
-    if (guardrail.allowed_models?.includes(canonical_slug) === false) return left_out('model-not-allowed-by-guardrail');
-    if (guardrail.ignored_models?.includes(canonical_slug)) return left_out('model-ignored-by-guardrail');
+    const leftOut = (reason: Restricted['reason']) => ({ reason, guardrail_id: guardrail.id });
+    if (guardrail.allowed_models?.includes(canonical_slug) === false) return leftOut('model-not-allowed-by-guardrail');
+    if (guardrail.ignored_models?.includes(canonical_slug)) return leftOut('model-ignored-by-guardrail');
     if (guardrail.allowed_providers?.includes(provider_slug) === false) {
-      return left_out('provider-not-allowed-by-guardrail');
+      return leftOut('provider-not-allowed-by-guardrail');
     }
-    if (guardrail.ignored_providers?.includes(provider_slug)) return left_out('provider-ignored-by-guardrail');
-    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return left_out('zdr-violation-by-guardrail');
+    if (guardrail.ignored_providers?.includes(provider_slug)) return leftOut('provider-ignored-by-guardrail');
+    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return leftOut('zdr-violation-by-guardrail');
   }
   return undefined;
 }
 
 /**
- * What guardrails did that leave out every one of these endpoints, as stages of the pipeline: one for each guardrail, with how many
- * endpoints it left out and why. Pure.
+ * The exclusions of endpoints as pipeline stages: one for each guardrail, with the number
+ * of endpoints and the reasons. Pure.
  */
 export function restrictionStages(
   guardrails: readonly (Restriction & Pick<BoundGuardrail, 'scope'>)[],
@@ -79,36 +79,36 @@ export function restrictionStages(
   }
   return guardrails.flatMap(({ id, scope }): Stage[] => {
     const reasons = counts.get(id);
-    // A guardrail may hold in several ways; it is named once.
+    // A guardrail may apply in several ways. It is listed once.
     if (reasons === undefined || !counts.delete(id)) return [];
-    const left_out = [...reasons.values()].reduce((sum, count) => sum + count, 0);
+    const leftOut = [...reasons.values()].reduce((sum, count) => sum + count, 0);
     return [
       {
         type: 'guardrail',
         name: 'restrictions',
         guardrail_id: id,
         guardrail_scope: scope,
-        summary: `Blocked: ${left_out} ${left_out === 1 ? 'endpoint' : 'endpoints'} excluded (${[...reasons.keys()].join(', ')})`,
+        summary: `Blocked: ${leftOut} ${leftOut === 1 ? 'endpoint' : 'endpoints'} excluded (${[...reasons.keys()].join(', ')})`,
         data: { action: 'blocked', counts: Object.fromEntries(reasons) },
       },
     ];
   });
 }
 
-/** Whether a guardrail demands zero retention for models of this author; what a vendor's field leaves open, `enforce_zdr` says. */
-function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
+/** Whether a guardrail demands zero retention for models of this author. `enforce_zdr` applies if the vendor's field is not set. */
+function wantsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
   const fields: Readonly<Record<string, boolean | null>> = {
     anthropic: guardrail.enforce_zdr_anthropic,
     openai: guardrail.enforce_zdr_openai,
     google: guardrail.enforce_zdr_google,
     'x-ai': guardrail.enforce_zdr_xai ?? guardrail.enforce_zdr_other,
   };
-  const author = canonical_slug.slice(0, canonical_slug.indexOf('/'));
+  const author = canonicalSlug.slice(0, canonicalSlug.indexOf('/'));
   const field = Object.hasOwn(fields, author) ? fields[author] : guardrail.enforce_zdr_other;
   return field ?? guardrail.enforce_zdr ?? false;
 }
 
-/** Why nothing may be kept for a client of its request or answer; undefined: it may be. */
+/** The setting that forbids keeping a client's request and answer. Undefined if keeping is allowed. */
 export function zeroRetention(
   preferences: Pick<ProviderPreferences, 'zdr' | 'data_collection'> | null | undefined,
   guardrails: readonly Restriction[],
@@ -118,9 +118,9 @@ export function zeroRetention(
   return enforcedZeroRetention(guardrails);
 }
 
-/** The same for what the workspace wants kept: its administrators' guardrails decide, and no request does. */
+/** The same for logging of the workspace: only its administrators' guardrails decide, not the request. */
 export function enforcedZeroRetention(guardrails: readonly Restriction[]): string | undefined {
-  const is_enforced = guardrails.some((one) =>
+  const isEnforced = guardrails.some((one) =>
     [
       one.enforce_zdr,
       one.enforce_zdr_anthropic,
@@ -130,5 +130,5 @@ export function enforcedZeroRetention(guardrails: readonly Restriction[]): strin
       one.enforce_zdr_xai,
     ].includes(true),
   );
-  return is_enforced ? 'a guardrail of this key that enforces zero data retention' : undefined;
+  return isEnforced ? 'a guardrail of this key that enforces zero data retention' : undefined;
 }

@@ -6,10 +6,10 @@ import type { ActiveFilter, FilterSet, FilterSlug } from './filter-set.ts';
 
 const INJECTION: FilterSlug = 'regex-prompt-injection';
 
-/** What is found by its meaning, not by its form. */
+/** Filters that match by meaning, with an analyzer. */
 const ANALYZED: ReadonlySet<FilterSlug | undefined> = new Set<FilterSlug>(['person-name', 'address']);
 
-/** What the public service calls the kinds of what it finds. */
+/** The names of entity types in the public API. */
 const ENTITY_TYPES: Readonly<Partial<Record<FilterSlug, string>>> = {
   email: 'EMAIL',
   phone: 'PHONE',
@@ -20,12 +20,12 @@ const ENTITY_TYPES: Readonly<Partial<Record<FilterSlug, string>>> = {
   address: 'LOCATION',
 };
 
-/** What a filter is called where it is counted: never the pattern of a user's. */
+/** The name of a filter in counters and metadata. Never a user's pattern. */
 export function filterName({ slug }: Pick<ActiveFilter, 'slug'>): string {
   return slug ?? 'custom';
 }
 
-/** What a client is told of a refusal, as by the public service: which filter and where, never what was found. */
+/** The error of a refusal, as in the public API: the filter and the field, never the matched text. */
 export function refusalTold({ filter, field, patterns, is_pinned }: Refusal): {
   message: string;
   metadata: JsonObject;
@@ -45,12 +45,12 @@ export function refusalTold({ filter, field, patterns, is_pinned }: Refusal): {
   return { message: `Request blocked by content filter: ${label}`, metadata };
 }
 
-const DONE = { block: 'blocked', redact: 'redacted', flag: 'flagged' } as const;
+const ACTIONS = { block: 'blocked', redact: 'redacted', flag: 'flagged' } as const;
 
-/** What filters of one guardrail did in the same way. */
+/** Filters of one guardrail with the same action. */
 interface Group {
   filter: ActiveFilter;
-  action: (typeof DONE)[keyof typeof DONE];
+  action: (typeof ACTIONS)[keyof typeof ACTIONS];
   counts: Map<string, number>;
   types: Set<string>;
   engines: Set<string>;
@@ -60,8 +60,8 @@ interface Group {
 const counted = (group: Group) => [...group.counts.values()].reduce((sum, count) => sum + count, 0);
 
 /**
- * What filters did, as stages of the pipeline: one for each guardrail and action, prompt injection apart. `refusal`: the filter
- * that ended the call, whatever its own action is. How many and of which kind, never what.
+ * The actions of filters as pipeline stages: one for each guardrail and action, prompt injection separately. `refusal`: the filter
+ * that ended the call, whatever its own action. Stages contain counts and kinds, never matched text.
  */
 export function filterStages(
   { filters }: Pick<FilterSet, 'filters'>,
@@ -72,7 +72,7 @@ export function filterStages(
   for (const { filter: index, pattern } of findings) {
     const filter = filters[index];
     if (filter === undefined) continue;
-    const action = filter === refusal ? 'blocked' : DONE[filter.action];
+    const action = filter === refusal ? 'blocked' : ACTIONS[filter.action];
     const key = `${filter.slug === INJECTION} ${filter.guardrail_id} ${filter.guardrail_scope} ${action}`;
     let group = groups.get(key);
     if (group === undefined) {
@@ -92,15 +92,15 @@ export function filterStages(
 function stageOf(group: Group): Stage {
   const { filter, action, counts, types, engines, patterns } = group;
   const { guardrail_id, guardrail_scope } = filter;
-  const is_injection = filter.slug === INJECTION;
+  const isInjection = filter.slug === INJECTION;
   const did = `${action.slice(0, 1).toUpperCase()}${action.slice(1)}`;
-  const many = is_injection ? Math.max(patterns.size, 1) : counted(group);
-  const summary = is_injection
+  const many = isInjection ? Math.max(patterns.size, 1) : counted(group);
+  const summary = isInjection
     ? `${did}: prompt injection detected (${many} ${many === 1 ? 'pattern' : 'patterns'} matched)`
     : `${did}: ${many} ${many === 1 ? 'match' : 'matches'} (${[...counts.keys()].join(', ')})`;
   return {
     type: 'guardrail',
-    name: is_injection ? 'regex_pi_detection' : 'content-filter',
+    name: isInjection ? 'regex_pi_detection' : 'content-filter',
     guardrail_id,
     guardrail_scope,
     summary,

@@ -24,36 +24,36 @@ import {
   wireTexts,
 } from './wire-texts.ts';
 
-/** Fields that say which model is asked and for whom: they choose, and no model reads them. Users reach upstreams as a hash. */
+/** Fields that select the model and the user. No model reads them. Users reach upstreams as a hash. */
 const CHOICES = new Set(['model', 'models', 'route', 'user', 'session_id', 'logit_bias', 'messages', 'ext']);
 
-/** How the texts of a request are told. */
+/** How the texts of a request are visited. */
 export interface TextRules {
   visit: Visit;
-  /** Whether a rewritten thought is again what its signature was made for; else the signature goes. */
+  /** Whether rewritten reasoning is restored before it reaches its signer. Otherwise its signature is removed. */
   keeps_signatures: boolean;
 }
 
 /**
- * Tells every text that a client sends, and gives the request with what each is to be; the given one where nothing changes. The
- * conversation comes last and in order, so that what is numbered as it is met has the same numbers when the conversation goes on.
+ * Visits every text of a request and returns the request with the results, or the same object if nothing changes. The
+ * conversation is visited last and in order, so that numbered placeholders stay the same when the conversation continues.
  */
 export function requestTexts(request: ChatRequest, rules: TextRules): ChatRequest {
   const { visit } = rules;
-  const given = request as unknown as JsonObject;
-  const told = mapFields(given, 'body', visit, (key, member) =>
+  const source = request as unknown as JsonObject;
+  const mapped = mapFields(source, 'body', visit, (key, member) =>
     CHOICES.has(key) ? member : fieldTexts(key, member, visit),
   );
   const ext = request.ext && extTexts(request.ext, '', visit);
   const messages = messageTexts(request.messages, rules);
-  if (told === given && ext === request.ext && messages === request.messages) return request;
-  return { ...(told as unknown as ChatRequest), messages, ...(ext === undefined ? {} : { ext }) };
+  if (mapped === source && ext === request.ext && messages === request.messages) return request;
+  return { ...(mapped as unknown as ChatRequest), messages, ...(ext === undefined ? {} : { ext }) };
 }
 
 function fieldTexts(key: string, member: JsonValue, visit: Visit): JsonValue {
   switch (key) {
     case 'provider':
-      // The rest of it chooses among endpoints.
+      // The other members select endpoints.
       return mapFields(member as JsonObject, 'provider', visit, (name, value) =>
         name === 'options' ? wireTexts(value, 'provider.options', visit) : value,
       );
@@ -77,25 +77,25 @@ function toolTexts(tool: InnerTool, field: string, visit: Visit): InnerTool {
     return block === native.block ? tool : { ...native, block };
   }
   const { ext } = tool as { ext?: Ext };
-  const given = tool as unknown as JsonObject;
-  const told = mapFields(given, field, visit, (key, member) => {
+  const source = tool as unknown as JsonObject;
+  const mapped = mapFields(source, field, visit, (key, member) => {
     if (key === 'ext') return member;
     if (key === 'function') return functionTexts(member as JsonObject, `${field}.function`, visit);
     return wireTexts(member, `${field}.${key}`, visit, key);
   });
   const rest = ext && extTexts(ext, field, visit);
-  return (rest === ext ? told : { ...told, ext: rest }) as unknown as InnerTool;
+  return (rest === ext ? mapped : { ...mapped, ext: rest }) as unknown as InnerTool;
 }
 
-function functionTexts(given: JsonObject, field: string, visit: Visit): JsonObject {
-  return mapFields(given, field, visit, (key, member) =>
+function functionTexts(source: JsonObject, field: string, visit: Visit): JsonObject {
+  return mapFields(source, field, visit, (key, member) =>
     key === 'parameters'
       ? schemaTexts(member, `${field}.parameters`, visit)
       : wireTexts(member, `${field}.${key}`, visit, key),
   );
 }
 
-/** The remainder of an object of a wire. Of the whole request its fields have the names that the client knows. */
+/** Visits the remaining members of a wire object. For the whole request (`field` is empty) fields have the client's names. */
 function extTexts<E extends Ext | MessageExt | RequestExt>(ext: E, field: string, visit: Visit): E {
   const rest = mapFields(ext.rest, field || 'body', visit, (key, member) =>
     wireTexts(member, field === '' ? key : `${field}.${key}`, visit, key),
@@ -106,7 +106,7 @@ function extTexts<E extends Ext | MessageExt | RequestExt>(ext: E, field: string
 function messageTexts(messages: Message[], rules: TextRules): Message[] {
   let run = 0;
   return mapEntries(messages, (message, i) => {
-    // What the same speaker says in several messages is joined by some wires; a result of a tool stands alone.
+    // Some wires join consecutive messages of one role. A tool result stands alone.
     if (message.role === 'tool' || message.role !== messages[i - 1]?.role) run += 1;
     return oneMessage(message, { ...rules, field: `messages[${i}]`, run });
   });
@@ -120,8 +120,8 @@ interface MessageContext extends TextRules {
 function oneMessage(message: Message, context: MessageContext): Message {
   const { visit, field } = context;
   const { ext } = message;
-  const given = message as unknown as JsonObject;
-  const told = mapFields(given, field, visit, (key, member): JsonValue => {
+  const source = message as unknown as JsonObject;
+  const mapped = mapFields(source, field, visit, (key, member): JsonValue => {
     switch (key) {
       case 'role':
       case 'ext':
@@ -143,7 +143,7 @@ function oneMessage(message: Message, context: MessageContext): Message {
     }
   });
   const rest = ext && messageExt(ext, field, visit);
-  return (rest === ext ? told : { ...told, ext: rest }) as unknown as Message;
+  return (rest === ext ? mapped : { ...mapped, ext: rest }) as unknown as Message;
 }
 
 function contentTexts({ role, content }: Message, context: MessageContext): Message['content'] {
@@ -162,12 +162,12 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
     return block === part.block ? part : { ...part, block };
   }
   const { ext } = part;
-  const given = part as unknown as JsonObject;
-  const told = mapFields(given, field, visit, (key, member): JsonValue => {
+  const source = part as unknown as JsonObject;
+  const mapped = mapFields(source, field, visit, (key, member): JsonValue => {
     if (key === 'type' || key === 'ext') return member;
     if (key === 'text' && typeof member === 'string') {
-      const is_json = role === 'tool';
-      return is_json
+      const isJson = role === 'tool';
+      return isJson
         ? jsonTexts(member, `${field}.text`, visit, run)
         : visit(member, { field: `${field}.text`, kind: 'text', run });
     }
@@ -182,10 +182,10 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
     return wireTexts(member, `${field}.${key}`, visit, key);
   });
   const rest = ext && extTexts(ext, field, visit);
-  return (rest === ext ? told : { ...told, ext: rest }) as unknown as InnerPart;
+  return (rest === ext ? mapped : { ...mapped, ext: rest }) as unknown as InnerPart;
 }
 
-/** A file: by URL, by what it holds (as a data URL, or base64 alone), or by its name at a provider. */
+/** A file by URL, by content (a data URL or base64), or by its id at a provider. */
 function fileMembers(file: FilePart['file'] | JsonObject, field: string, visit: Visit): JsonObject {
   return mapFields(file as JsonObject, field, visit, (key, member) => {
     if (typeof member !== 'string') return wireTexts(member, `${field}.${key}`, visit, key);
@@ -198,12 +198,12 @@ function fileMembers(file: FilePart['file'] | JsonObject, field: string, visit: 
 
 function callTexts(call: ToolCall, field: string, visit: Visit): ToolCall {
   const { ext } = call;
-  const given = call as unknown as JsonObject;
-  const told = mapFields(given, field, visit, (key, member) =>
+  const source = call as unknown as JsonObject;
+  const mapped = mapFields(source, field, visit, (key, member) =>
     key === 'ext' ? member : wireTexts(member, `${field}.${key}`, visit, key),
   );
   const rest = ext && extTexts(ext, field, visit);
-  return (rest === ext ? told : { ...told, ext: rest }) as unknown as ToolCall;
+  return (rest === ext ? mapped : { ...mapped, ext: rest }) as unknown as ToolCall;
 }
 
 function detailTexts(
@@ -211,40 +211,40 @@ function detailTexts(
   field: string,
   { visit, keeps_signatures }: MessageContext,
 ): ReasoningDetail {
-  const told = mapFields(detail, field, visit, (key, member) => {
+  const mapped = mapFields(detail, field, visit, (key, member) => {
     if (typeof member !== 'string') return member;
     if (key === 'text' || key === 'summary') return visit(member, { field: `${field}.${key}`, kind: 'text' });
     if (key === 'data' || key === 'signature') return sealedText(member, `${field}.${key}`, visit);
     return wireTexts(member, `${field}.${key}`, visit, key);
   });
-  if (keeps_signatures || told.type !== 'reasoning.text' || told.signature == null) return told;
-  if (detail.type !== 'reasoning.text' || told.text === detail.text) return told;
-  const { signature: _, ...unsigned } = told;
+  if (keeps_signatures || mapped.type !== 'reasoning.text' || mapped.signature == null) return mapped;
+  if (detail.type !== 'reasoning.text' || mapped.text === detail.text) return mapped;
+  const { signature: _, ...unsigned } = mapped;
   return unsigned;
 }
 
 function messageExt(ext: MessageExt, field: string, visit: Visit): MessageExt {
-  const told = extTexts(ext, field, visit);
+  const mapped = extTexts(ext, field, visit);
   const order =
-    told.order &&
-    mapEntries(told.order, (slot) => {
+    mapped.order &&
+    mapEntries(mapped.order, (slot) => {
       const rest = slot.ext && extTexts(slot.ext, field, visit);
       return rest === slot.ext || rest === undefined ? slot : { ...slot, ext: rest };
     });
   const natives =
-    told.natives &&
-    mapEntries(told.natives, (native) => {
+    mapped.natives &&
+    mapEntries(mapped.natives, (native) => {
       const block = wireTexts(native.block, field, visit) as JsonObject;
       return block === native.block ? native : { ...native, block };
     });
-  if (order === told.order && natives === told.natives) return told;
-  return { ...told, ...(order === undefined ? {} : { order }), ...(natives === undefined ? {} : { natives }) };
+  if (order === mapped.order && natives === mapped.natives) return mapped;
+  return { ...mapped, ...(order === undefined ? {} : { order }), ...(natives === undefined ? {} : { natives }) };
 }
 
-/** What a request that is not chat says, by its client's names of the fields. */
-export function saidTexts(said: JsonObject, visit: Visit): JsonObject {
-  return mapFields(said, 'body', visit, (key, member) => {
-    // These upstreams get users as they are told, not as a hash.
+/** Visits the texts of a request that is not chat, with the client's names of the fields. */
+export function saidTexts(body: JsonObject, visit: Visit): JsonObject {
+  return mapFields(body, 'body', visit, (key, member) => {
+    // These upstreams receive the user unchanged, not as a hash.
     if (CHOICES.has(key) && key !== 'user') return member;
     if (key === 'provider') return fieldTexts(key, member, visit);
     if (key === 'input')

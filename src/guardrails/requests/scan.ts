@@ -2,30 +2,30 @@ import { limits } from '../../limits.ts';
 import type { Finding } from '../finding.ts';
 import type { FilterSet } from '../policy/filter-set.ts';
 
-/** Lets others be served: waited for each time so much text was looked at. */
+/** Lets other requests run. Awaited after each slice of scanned text. */
 export type Pause = () => Promise<void>;
 
-/** Looks at texts, a bounded piece at a time. */
+/** Finds matches in texts, one bounded piece at a time. */
 export interface Scanner {
   find(text: string): Promise<Finding[]>;
-  /** What begins in one of several texts and ends in another, as parts of each: a model reads them as one. */
+  /** Matches that start in one text and end in another, as parts of each text: a model reads the texts as one. */
   across(texts: readonly string[]): Promise<Finding[][]>;
 }
 
-/** What separates the texts of one turn in what models are given: nothing, or white space. */
+/** Separators between the texts of one turn in the prompt: nothing or white space. */
 const JOINTS = ['', '\n'];
 
-/** Makes a scanner of one request. What is found in a long text is what is found in pieces that overlap by more than a match may reach. */
+/** Creates the scanner of one request. Long texts are scanned in pieces that overlap by more than the longest match. */
 export function createScanner(set: FilterSet, pause: Pause): Scanner {
   const { scan_slice_chars, scan_overlap_chars } = limits;
-  const known = new Map<string, Finding[]>();
+  const cache = new Map<string, Finding[]>();
   let chars = 0;
-  let is_prepared = false;
+  let isPrepared = false;
 
-  async function look(text: string): Promise<Finding[]> {
-    if (!is_prepared) {
+  async function scanPiece(text: string): Promise<Finding[]> {
+    if (!isPrepared) {
       await set.prepare(pause);
-      is_prepared = true;
+      isPrepared = true;
     }
     chars += text.length + limits.scan_text_chars;
     if (chars > scan_slice_chars) {
@@ -36,7 +36,7 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
   }
 
   async function inPieces(text: string): Promise<Finding[]> {
-    const found: Finding[] = [];
+    const findings: Finding[] = [];
     let reaching = new Set<string>();
     for (let start = 0; start < text.length; start += scan_slice_chars) {
       const from = Math.max(0, start - scan_overlap_chars);
@@ -44,30 +44,30 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
       const piece = text.slice(from, border + scan_overlap_chars);
       const before = reaching;
       reaching = new Set();
-      for (const finding of await look(piece)) {
+      for (const finding of await scanPiece(piece)) {
         const moved = { ...finding, start: finding.start + from, end: finding.end + from };
-        // What begins behind the border is the next piece's, and what ends before this one was the last one's: there they end.
+        // A match after the border belongs to the next piece, a match before the start to the last one.
         if (moved.start >= border || (from > 0 && moved.end <= start)) continue;
         const key = moved.start < start || moved.end > border ? keyOf(moved) : '';
         if (moved.end > border) reaching.add(key);
-        if (!before.has(key)) found.push(moved);
+        if (!before.has(key)) findings.push(moved);
       }
     }
-    return found;
+    return findings;
   }
 
   async function find(text: string): Promise<Finding[]> {
     if (text.length > scan_slice_chars) return inPieces(text);
-    if (text.length > limits.scan_remembered_chars_max) return look(text);
-    const before = known.get(text);
+    if (text.length > limits.scan_remembered_chars_max) return scanPiece(text);
+    const before = cache.get(text);
     if (before !== undefined) return before;
-    const found = await look(text);
-    if (known.size < limits.scan_remembered_max) known.set(text, found);
-    return found;
+    const findings = await scanPiece(text);
+    if (cache.size < limits.scan_remembered_max) cache.set(text, findings);
+    return findings;
   }
 
-  /** What reaches over a joint of a window, as parts of the texts on its sides. */
-  async function overJoints(window: readonly Piece[], joint: string, found: Finding[][]): Promise<void> {
+  /** Adds matches that extend over a joint of a window, as parts of the texts on both sides. */
+  async function overJoints(window: readonly Piece[], joint: string, perText: Finding[][]): Promise<void> {
     const starts: number[] = [];
     let joined = '';
     for (const [at, { text }] of window.entries()) {
@@ -78,32 +78,32 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
     for (const finding of await find(joined)) {
       const first = lastAt(starts, finding.start);
       if (starts[first + 1] === undefined || starts[first + 1]! >= finding.end) continue;
-      const touched: { of: number; part: Finding }[] = [];
+      const touchedParts: { of: number; part: Finding }[] = [];
       for (let at = first; at < window.length && starts[at]! < finding.end; at += 1) {
         const { text, of, from } = window[at]!;
         const start = Math.max(0, finding.start - starts[at]!);
         const end = Math.min(text.length, finding.end - starts[at]!);
-        if (start < end) touched.push({ of, part: { ...finding, start: start + from, end: end + from } });
+        if (start < end) touchedParts.push({ of, part: { ...finding, start: start + from, end: end + from } });
       }
-      if (touched.length > 1) for (const { of, part } of touched) found[of]?.push(part);
+      if (touchedParts.length > 1) for (const { of, part } of touchedParts) perText[of]?.push(part);
     }
   }
 
   return {
     find,
     async across(texts) {
-      const found: Finding[][] = texts.map(() => []);
+      const perText: Finding[][] = texts.map(() => []);
       for (const window of windowsOf(texts)) {
-        for (const joint of JOINTS) await overJoints(window, joint, found);
+        for (const joint of JOINTS) await overJoints(window, joint, perText);
       }
-      return found;
+      return perText;
     },
   };
 }
 
 const keyOf = ({ filter, start, end, pattern }: Finding) => `${filter} ${start} ${end} ${pattern ?? ''}`;
 
-/** The last place of a list in order whose number is not above one; the first where all are. */
+/** The index of the last number that is not above `most`. 0 if all are above. */
 function lastAt(numbers: readonly number[], most: number): number {
   let low = 0;
   let high = numbers.length - 1;
@@ -122,7 +122,7 @@ interface Piece {
   from: number;
 }
 
-/** What stands around the joints of texts: of long ones their ends alone, so that each window is of texts that touch. */
+/** The surroundings of the joints between texts: short texts whole, long texts only their ends. */
 function windowsOf(texts: readonly string[]): Piece[][] {
   const reach = limits.scan_overlap_chars;
   const windows: Piece[][] = [];

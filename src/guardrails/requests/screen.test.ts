@@ -38,34 +38,33 @@ const emails = guardrailOf([{ slug: 'email', action: 'redact' }]);
 const one = (text: string, screener: Screener) =>
   screen((visit) => visit(text, { field: 'text', kind: 'text' }), screener).then(({ subject }) => subject);
 
-async function messagesOf(
-  messages: Message[],
-  guardrail: BoundGuardrail,
-  keeps_signatures = false,
-): Promise<Message[]> {
+async function messagesOf(messages: Message[], guardrail: BoundGuardrail, keepsSignatures = false): Promise<Message[]> {
   const request: ChatRequest = { messages };
   const screener = screenerOf(guardrail);
-  const { subject } = await screen((visit) => requestTexts(request, { visit, keeps_signatures }), screener);
+  const { subject } = await screen(
+    (visit) => requestTexts(request, { visit, keeps_signatures: keepsSignatures }),
+    screener,
+  );
   return subject.messages;
 }
 
 describe('a long text', () => {
   const { scan_slice_chars, scan_overlap_chars } = limits;
 
-  test('hides nothing at the borders of the pieces that it is looked at in', async () => {
+  test('is filtered at the borders of its scanned pieces', async () => {
     const screener = screenerOf(emails);
     const filler = 'word '.repeat(scan_slice_chars / 2);
     for (const border of [scan_slice_chars, 2 * scan_slice_chars - scan_overlap_chars, 2 * scan_slice_chars]) {
       for (let back = 0; back <= EMAIL.length + 2; back += 1) {
         const at = border - back;
         const text = `${filler.slice(0, at - 1)} ${EMAIL} ${filler.slice(0, scan_slice_chars)}`;
-        const told = await one(text, screener);
-        expect(told).toBe(text.replace(EMAIL, '[EMAIL]'));
+        const filtered = await one(text, screener);
+        expect(filtered).toBe(text.replace(EMAIL, '[EMAIL]'));
       }
     }
   });
 
-  test('lets others be served as it is looked at', async () => {
+  test('is scanned with pauses', async () => {
     let pauses = 0;
     const pause = async () => {
       pauses += 1;
@@ -81,17 +80,17 @@ describe('a long text', () => {
     expect(pauses).toBeGreaterThanOrEqual(4);
   });
 
-  test('begins and ends where it does, not where a piece of it does', async () => {
+  test('starts and ends for patterns at its own ends, not at those of its pieces', async () => {
     const ends = guardrailOf([], [{ pattern: '^zebra|zebra$', action: 'redact' }]);
     const filler = 'word '.repeat(scan_slice_chars);
     for (const at of [scan_slice_chars - scan_overlap_chars, scan_slice_chars + scan_overlap_chars - 5]) {
       const text = `zebra${filler.slice(5, at)}zebra${filler.slice(0, scan_slice_chars)}zebra`;
-      const told = await one(text, screenerOf(ends));
-      expect(told).toBe(`[REDACTED]${text.slice(5, -5)}[REDACTED]`);
+      const filtered = await one(text, screenerOf(ends));
+      expect(filtered).toBe(`[REDACTED]${text.slice(5, -5)}[REDACTED]`);
     }
   });
 
-  test('of JSON, or full of what is found, lets others be served as well', async () => {
+  test('of JSON, or with many matches, is scanned with pauses too', async () => {
     const addresses = Array.from({ length: 30_000 }, (_, at) => `a${at}@example.com`);
     for (const [text, kind] of [
       [JSON.stringify(addresses), 'json'],
@@ -117,21 +116,21 @@ test.each([
   ['{"a":"x"}\n{"a":"jane\\u0040example.com"}', '{"a":"x"}\n{"a":"[EMAIL]"}'],
   ['{"a":"{\\"b\\":\\"jane.doe\\\\u0040example.com\\"}"}', '{"a":"{\\"b\\":\\"[EMAIL]\\"}"}'],
   [`{"a" : "x\\"${EMAIL}\\\\", "b" : 12345678901234567890}`, '{"a" : "x\\"[EMAIL]\\\\", "b" : 12345678901234567890}'],
-])('arguments and results of tools hide nothing: %s', async (given, wanted) => {
+])('arguments and results of tools are filtered: %s', async (json, wanted) => {
   const messages: Message[] = [
     {
       role: 'assistant',
       content: null,
-      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: given } }],
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: json } }],
     },
-    { role: 'tool', tool_call_id: 'c', content: given },
+    { role: 'tool', tool_call_id: 'c', content: json },
   ];
   const [call, result] = await messagesOf(messages, emails);
   expect(call).toMatchObject({ tool_calls: [{ function: { arguments: wanted } }] });
   expect(result).toMatchObject({ content: wanted });
 });
 
-test('a request in which nothing is found is the same object', async () => {
+test('a request without findings is the same object', async () => {
   const request: ChatRequest = {
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
     tools: [
@@ -151,7 +150,7 @@ test('a request in which nothing is found is the same object', async () => {
   expect(found).toEqual([]);
 });
 
-test('names are looked for in what JSON says', async () => {
+test('names are found in the strings of JSON', async () => {
   const names = guardrailOf([{ slug: 'person-name', action: 'redact' }]);
   const analyze = async (texts: readonly string[]): Promise<Entity[][]> =>
     texts.map((text) => (text === 'Jane' ? [{ start: 0, end: 4, slug: 'person-name' as const }] : []));
@@ -162,7 +161,7 @@ test('names are looked for in what JSON says', async () => {
   expect(subject).toBe('{"a": ["[PERSON_NAME]", "x"]}');
 });
 
-test('a result of a tool in parts is read as one', async () => {
+test('the parts of a tool result are read as one text', async () => {
   const content = ['mail jane.doe@exam', 'ple.com or {', '"a":1}'].map((text) => ({ type: 'text' as const, text }));
   const [message] = await messagesOf([{ role: 'tool', tool_call_id: 'c', content }], emails);
   expect((message!.content as { text: string }[]).map(({ text }) => text)).toEqual([
@@ -172,7 +171,7 @@ test('a result of a tool in parts is read as one', async () => {
   ]);
 });
 
-test('a text is read as what it is, whatever it is declared as', async () => {
+test('a text file is filtered whatever its declared type', async () => {
   const file = (type: string, bytes: string) =>
     `data:${type};base64,${Buffer.from(bytes, 'latin1').toString('base64')}`;
   const said = `Write to ${EMAIL}. ${'x'.repeat(200)}`;
@@ -191,8 +190,8 @@ test('a text is read as what it is, whatever it is declared as', async () => {
 
 describe('a file of before Unicode', () => {
   const fileOf = async (type: string, bytes: Buffer, guardrail = emails) => {
-    const file_data = `data:${type};base64,${bytes.toString('base64')}`;
-    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }];
+    const fileData = `data:${type};base64,${bytes.toString('base64')}`;
+    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data: fileData } }] }];
     const [message] = await messagesOf(messages, guardrail);
     const { file } = (message!.content as { file: { file_data: string } }[])[0]!;
     return Buffer.from(file.file_data.slice(file.file_data.indexOf(',') + 1), 'base64');
@@ -207,7 +206,7 @@ describe('a file of before Unicode', () => {
     },
   );
 
-  test('is read with a NUL in it where wires take it for text, and is no text elsewhere', async () => {
+  test('with a NUL is text if wires treat its type as text', async () => {
     const odd = Buffer.concat([Buffer.from('a\0\xff', 'latin1'), latin]);
     for (const type of ['application/json', 'text/plain']) {
       expect((await fileOf(type, odd)).includes(EMAIL)).toBe(false);
@@ -215,7 +214,7 @@ describe('a file of before Unicode', () => {
     expect((await fileOf('application/octet-stream', odd)).equals(odd)).toBe(true);
   });
 
-  test('is none where it is a PDF', async () => {
+  test('is not read if it is a PDF', async () => {
     const pdf = Buffer.concat([Buffer.from('\n%PDF-1.4\n'), latin]);
     expect((await fileOf('application/octet-stream', pdf)).equals(pdf)).toBe(true);
   });
@@ -223,10 +222,10 @@ describe('a file of before Unicode', () => {
   test.each([
     ['windows-1252', Buffer.from('Z\xfcrich, O\x92Brien', 'latin1')],
     ['UTF-8 with a broken letter', Buffer.concat([Buffer.from('Zürich, O’Brien'), Buffer.from([0xff])])],
-  ])('of %s is read with the letters that models are told', async (_, bytes) => {
+  ])('of %s is decoded with the same letters as for models', async (_, bytes) => {
     const names = ['Zürich', 'O’Brien'].map((pattern): CustomFilter => ({ pattern, action: 'redact', label: 'NAME' }));
-    const told = await fileOf('text/csv', bytes, guardrailOf([], names));
-    expect(decodeText(told)).toBe(decodeText(bytes).replace('Zürich', '[NAME]').replace('O’Brien', '[NAME]'));
+    const filtered = await fileOf('text/csv', bytes, guardrailOf([], names));
+    expect(decodeText(filtered)).toBe(decodeText(bytes).replace('Zürich', '[NAME]').replace('O’Brien', '[NAME]'));
   });
 
   test('of UTF-16 without a mark is read', async () => {
@@ -242,7 +241,7 @@ test.each([
   ['https://cdn.example.com/p.jpg?card=4111111111111111', true],
   ['https://cdn.example.com/p.jpg?u=jane.doe%40example.com', true],
   ['https://cdn.example.com/%zz/p.jpg', false],
-])('an address is refused for what it says, and not for an id in it: %s', async (url, is_refused) => {
+])('a URL is refused for its text, and not for an id in it: %s', async (url, isRefused) => {
   const both = guardrailOf([
     { slug: 'email', action: 'redact' },
     { slug: 'credit-card', action: 'redact' },
@@ -252,12 +251,12 @@ test.each([
     (visit) => requestTexts({ messages }, { visit, keeps_signatures: false }),
     screenerOf(both),
   );
-  expect(refusal !== undefined).toBe(is_refused);
+  expect(refusal !== undefined).toBe(isRefused);
   expect(JSON.stringify(subject)).not.toMatch(/jane|4111-1111|=4111/);
-  if (!is_refused) expect(subject.messages).toBe(messages);
+  if (!isRefused) expect(subject.messages).toBe(messages);
 });
 
-test('what is only flagged stays as it is written', async () => {
+test('text with only flagged matches is unchanged', async () => {
   const flags = guardrailOf([
     { slug: 'email', action: 'flag' },
     { slug: 'credit-card', action: 'redact' },
@@ -273,7 +272,7 @@ test('what is only flagged stays as it is written', async () => {
   expect([first?.content, second?.content]).toEqual([content, '[CREDIT_CARD]']);
 });
 
-test('names of fields that are too long a number for one are looked at', async () => {
+test('names of fields with long numbers are filtered', async () => {
   const cards = guardrailOf([], [{ pattern: 'CANARY[0-9]{6}', action: 'redact' }]);
   const request = {
     messages: [],
@@ -286,7 +285,7 @@ test('names of fields that are too long a number for one are looked at', async (
   expect(refusal).toMatchObject({ field: 'bar', is_pinned: true });
 });
 
-test('what is said in parts is found wherever it is split', async () => {
+test('a match over several parts is found at any split', async () => {
   const cards = guardrailOf([{ slug: 'credit-card', action: 'redact' }]);
   const text = 'My card is 4111 1111 1111 1111, thanks.';
   await fc.assert(
@@ -294,9 +293,9 @@ test('what is said in parts is found wherever it is split', async () => {
       const ends = [0, ...cuts.sort((a, b) => a - b), text.length];
       const parts = ends.slice(1).map((end, at) => ({ type: 'text' as const, text: text.slice(ends[at], end) }));
       const [message] = await messagesOf([{ role: 'user', content: parts }], cards);
-      const told = (message!.content as { text: string }[]).map((part) => part.text).join('');
-      expect(told).not.toMatch(/\d/);
-      expect(told.replace(/(\[CREDIT_CARD\])+/, 'X')).toBe('My card is X, thanks.');
+      const filtered = (message!.content as { text: string }[]).map((part) => part.text).join('');
+      expect(filtered).not.toMatch(/\d/);
+      expect(filtered.replace(/(\[CREDIT_CARD\])+/, 'X')).toBe('My card is X, thanks.');
     }),
     { numRuns: 200 },
   );
@@ -306,37 +305,37 @@ describe('a thought that was signed', () => {
   const details = [{ type: 'reasoning.text' as const, text: `Of ${EMAIL}`, signature: 'c2lnbmF0dXJl' }];
   const turn: Message[] = [{ role: 'assistant', content: 'Yes.', reasoning_details: details }];
 
-  test('loses its signature where it is another from now on', async () => {
+  test('loses its signature if it is changed', async () => {
     const [message] = await messagesOf(turn, emails);
     expect(message?.reasoning_details).toEqual([{ type: 'reasoning.text', text: 'Of [EMAIL]' }]);
   });
 
-  test('keeps it where it is again what the model said', async () => {
+  test('keeps its signature if it is restored later', async () => {
     const reversible = guardrailOf([{ slug: 'email', action: 'redact' }], [], true);
     const [message] = await messagesOf(turn, reversible, true);
     expect(message?.reasoning_details).toEqual([{ ...details[0], text: 'Of [EMAIL_1]' }]);
   });
 
-  test('is left alone where nothing is found in it', async () => {
+  test('is unchanged without findings', async () => {
     const [message] = await messagesOf([{ ...turn[0]!, reasoning_details: [{ ...details[0]!, text: 'Hm.' }] }], emails);
     expect(message?.reasoning_details).toEqual([{ ...details[0], text: 'Hm.' }]);
   });
 });
 
-test('ids that must not be told are others, the same for the call and its result', async () => {
+test('ids with matches are replaced, equally for a call and its result', async () => {
   const id = `call_${EMAIL}`;
-  const told = await messagesOf(
+  const filtered = await messagesOf(
     [
       { role: 'assistant', tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }] },
       { role: 'tool', tool_call_id: id, content: 'x' },
     ],
     emails,
   );
-  expect(told[0]?.tool_calls?.[0]?.id).toMatch(/^call_[0-9a-f]{24}$/);
-  expect(told[1]?.tool_call_id).toBe(told[0]?.tool_calls?.[0]?.id);
+  expect(filtered[0]?.tool_calls?.[0]?.id).toMatch(/^call_[0-9a-f]{24}$/);
+  expect(filtered[1]?.tool_call_id).toBe(filtered[0]?.tool_calls?.[0]?.id);
 });
 
-test('words of the wire are none of a client, whatever patterns say', async () => {
+test('words of the wire are never filtered', async () => {
   const words = guardrailOf([], [{ pattern: 'text|user|function|string|image_url|object', action: 'block' }]);
   const request: ChatRequest = {
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
@@ -352,7 +351,7 @@ test('words of the wire are none of a client, whatever patterns say', async () =
   expect((await screen(subject, screenerOf(words))).refusal).toBeUndefined();
 });
 
-test('names of properties are the same in a schema, its list of those required and its references', async () => {
+test('names of properties stay equal in a schema, its required list and its references', async () => {
   const parameters = {
     type: 'object',
     properties: { [EMAIL]: { $ref: `#/$defs/${EMAIL}` } },
@@ -375,22 +374,22 @@ test('names of properties are the same in a schema, its list of those required a
   });
 });
 
-test('two keys that become one stand beside each other', async () => {
+test('keys that become equal are numbered', async () => {
   const args = JSON.stringify({ [EMAIL]: 1, 'bob@example.org': 2 });
-  const told = await messagesOf(
+  const filtered = await messagesOf(
     [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }] }],
     emails,
   );
-  expect(JSON.parse(told[0]!.tool_calls![0]!.function.arguments)).toEqual({ '[EMAIL]': 1, '[EMAIL] 2': 2 });
+  expect(JSON.parse(filtered[0]!.tool_calls![0]!.function.arguments)).toEqual({ '[EMAIL]': 1, '[EMAIL] 2': 2 });
 });
 
-test('what is nested without end is looked at as a text', async () => {
+test('too deeply nested JSON is filtered as text', async () => {
   const deep = `${'['.repeat(100_000)}"${EMAIL}"${']'.repeat(100_000)}`;
-  const told = await messagesOf(
+  const filtered = await messagesOf(
     [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: deep } }] }],
     emails,
   );
-  expect(told[0]!.tool_calls![0]!.function.arguments).toBe(deep.replace(EMAIL, '[EMAIL]'));
+  expect(filtered[0]!.tool_calls![0]!.function.arguments).toBe(deep.replace(EMAIL, '[EMAIL]'));
 });
 
 describe('names and addresses', () => {
@@ -407,16 +406,16 @@ describe('names and addresses', () => {
       })),
     );
 
-  test('that an analyzer finds are redacted with what filters find', async () => {
-    const told = await one(`Jane Doe (${EMAIL}), Jane Doe`, screenerOf(names, { analyze }));
-    expect(told).toBe('[PERSON_NAME] ([EMAIL]), [PERSON_NAME]');
+  test('from an analyzer are redacted with the matches of filters', async () => {
+    const filtered = await one(`Jane Doe (${EMAIL}), Jane Doe`, screenerOf(names, { analyze }));
+    expect(filtered).toBe('[PERSON_NAME] ([EMAIL]), [PERSON_NAME]');
   });
 
-  test('are looked for in each text once, and not in ids', async () => {
-    const asked: string[] = [];
+  test('are analyzed once per text, and not in ids', async () => {
+    const analyzed: string[] = [];
     const screener = screenerOf(names, {
       analyze: (texts) => {
-        asked.push(...texts);
+        analyzed.push(...texts);
         return analyze(texts);
       },
     });
@@ -428,11 +427,11 @@ describe('names and addresses', () => {
       ],
       screener,
     );
-    expect(asked).toEqual(['Jane Doe']);
+    expect(analyzed).toEqual(['Jane Doe']);
   });
 });
 
-test('numbers of what is redacted reversibly are given in the order of the texts', async () => {
+test('reversible placeholders are numbered in the order of the texts', async () => {
   const numbering = createNumbering();
   const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true), { numbering });
   expect(await one(`b@x.org a@x.org b@x.org`, screener)).toBe('[EMAIL_1] [EMAIL_2] [EMAIL_1]');
@@ -444,7 +443,7 @@ test('numbers of what is redacted reversibly are given in the order of the texts
   });
 });
 
-test('a number that the client wrote itself stands for nothing else', async () => {
+test('a placeholder that the client wrote itself is not used for another value', async () => {
   const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true));
   const texts = ['Mail a@x.org as [EMAIL_1]', 'and b@x.org, c@x.org as \\[email 3\\], [EMAIL] or [1]'];
   const { subject } = await screen(
@@ -456,7 +455,7 @@ test('a number that the client wrote itself stands for nothing else', async () =
   expect(restorer.push(subject.join('|')) + restorer.end()).toBe(texts.join('|'));
 });
 
-test('numbers that a client wrote are looked for a slice at a time, and found at the borders', async () => {
+test('placeholders that a client wrote are searched in slices, and found at their borders', async () => {
   const { scan_slice_chars } = limits;
   const written = '[EMAIL_1]';
   for (const back of [0, 4, written.length]) {
@@ -480,10 +479,10 @@ test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
     const patterns = [custom('one-\\d', label), custom('two-\\d', label.toUpperCase()), custom('three-\\d', 'key')];
     const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], patterns, true));
     const text = 'a@x.org one-1 two-1 three-1 one-2 two-2 three-2 b@x.org one-1';
-    const told = await one(text, screener);
-    expect(told).not.toMatch(/@|-\d/);
+    const filtered = await one(text, screener);
+    expect(filtered).not.toMatch(/@|-\d/);
     const restorer = createRestorer(screener.numbering.values);
-    expect(restorer.push(told) + restorer.end()).toBe(text);
+    expect(restorer.push(filtered) + restorer.end()).toBe(text);
   },
 );
 
@@ -494,22 +493,24 @@ describe('a pattern that names a field of JSON with its value', () => {
   ];
   const written = '{"a": {"api_key": "ab\\u0063-1", "b": ["api_key", {"x_pin":  1234}], "note": "pin: 12"}, "n": 1}';
 
-  test.each(['tool', 'arguments'])('finds it in %s, which stays JSON', async (where) => {
-    const call = (told: string) => [{ id: 'c', type: 'function' as const, function: { name: 'f', arguments: told } }];
-    const asked: Message = { role: 'assistant', content: null, tool_calls: call(where === 'tool' ? '{}' : written) };
+  test.each(['tool', 'arguments'])('is found in %s, which stays JSON', async (where) => {
+    const call = (filtered: string) => [
+      { id: 'c', type: 'function' as const, function: { name: 'f', arguments: filtered } },
+    ];
+    const turn: Message = { role: 'assistant', content: null, tool_calls: call(where === 'tool' ? '{}' : written) };
     const result: Message = { role: 'tool', tool_call_id: 'c', content: where === 'tool' ? written : 'ok' };
-    const [called, told] = (await messagesOf([asked, result], guardrailOf([], patterns))) as [
-      typeof asked,
+    const [callTurn, filtered] = (await messagesOf([turn, result], guardrailOf([], patterns))) as [
+      typeof turn,
       typeof result,
     ];
-    const text = where === 'tool' ? (told.content as string) : called.tool_calls![0]!.function.arguments;
+    const text = where === 'tool' ? (filtered.content as string) : callTurn.tool_calls![0]!.function.arguments;
     expect(JSON.parse(text)).toEqual({
       a: { '[KEY]': '[KEY]', b: ['api_key', { 'x_[PIN]': '[PIN]' }], note: '[PIN]' },
       n: 1,
     });
   });
 
-  test('is refused where it blocks', async () => {
+  test('is refused if it blocks', async () => {
     const guardrail = guardrailOf(
       [],
       patterns.map((one) => ({ ...one, action: 'block' as const })),
@@ -519,7 +520,7 @@ describe('a pattern that names a field of JSON with its value', () => {
     expect(refusal?.filter.label).toBe('KEY');
   });
 
-  test('ends with the lines of what strings say', async () => {
+  test('ends with the lines of the strings', async () => {
     const screener = screenerOf(guardrailOf([], [{ pattern: 'password.*', action: 'redact', label: 'P' }]));
     const said = { a: 'a password is\nhere', b: '\\next' };
     const { subject } = await screen((visit) => visit(JSON.stringify(said), { field: 'f', kind: 'json' }), screener);

@@ -8,48 +8,48 @@ import { type JsonToken, jsonTokens, withLines, withTokens } from '../streams/js
 import type { Place, Visit } from '../text-places.ts';
 import { createScanner, type Pause, type Scanner } from './scan.ts';
 
-/** A text in which something was found. */
+/** A text with findings. */
 export interface FoundText extends Place {
   text: string;
-  /** Of those that redact or flag all; of those that block, the first. */
+  /** All findings that redact or flag, and the first one that blocks. */
   findings: readonly Finding[];
 }
 
-/** Why a request must not go on. */
+/** Why a request is refused. */
 export interface Refusal {
   filter: ActiveFilter;
-  /** Where, in the inner language. */
+  /** The path of the text in the inner language. */
   field: string;
   /** Families of prompt injection, by name. */
   patterns: readonly string[];
-  /** A filter that redacts found it in what cannot be changed. */
+  /** Whether the match of a redacting filter is in a text that cannot be changed. */
   is_pinned: boolean;
 }
 
-/** What became of a request. */
+/** The result of screening a request. */
 export interface Screened<T> {
-  /** As it may go on; the given one where nothing is redacted. Of a refused one: with what was found until then redacted. */
+  /** The redacted request, or the same object if nothing is redacted. For a refused request: with the findings so far redacted. */
   subject: T;
   refusal: Refusal | undefined;
   found: readonly FoundText[];
-  /** Those of `found` that are others from now on. */
+  /** The new texts of those of `found` that changed. */
   changed: ReadonlyMap<FoundText, string>;
 }
 
-/** What screening is done with. */
+/** Everything that screening needs. */
 export interface Screener {
   set: FilterSet;
   guardrails: readonly BoundGuardrail[];
   numbering: Numbering;
   pause: Pause;
-  /** What an analyzer finds in texts. Absent where no filter needs it, or it may be left out. */
+  /** Finds entities in texts. Not set if no filter needs it or if it may be skipped. */
   analyze?: ((texts: readonly string[]) => Promise<Entity[][]>) | undefined;
 }
 
-/** Tells all texts of a subject, and gives it with what each is to be. */
+/** Visits all texts of a subject and returns it with the results. */
 export type Subject<T> = (visit: Visit) => T;
 
-/** Whether what a filter redacts comes back in the answer. */
+/** Returns whether matches of a filter are restored in the answer. */
 export function isReversible(guardrails: readonly BoundGuardrail[]): (filter: ActiveFilter) => boolean {
   const reversible = new Set(guardrails.filter((one) => one.content_filter_reversible === true).map(({ id }) => id));
   return ({ guardrail_id }) => reversible.has(guardrail_id);
@@ -58,7 +58,7 @@ export function isReversible(guardrails: readonly BoundGuardrail[]): (filter: Ac
 interface Unit extends Place {
   text: string;
   findings: Finding[];
-  /** Of a text of JSON: what is looked at of what it says, each as a text. */
+  /** For JSON text: its strings, names and numbers, each as a text. */
   parts?: Part[];
 }
 
@@ -67,40 +67,40 @@ interface Part extends Unit {
 }
 
 /**
- * Holds all that a request says against the filters of its caller. The same request is always changed in the same way, so that
- * providers' caches know it again.
+ * Checks all texts of a request with the filters of its caller. Redaction is deterministic, so that
+ * prompt caches of providers still match.
  */
 export async function screen<T>(subject: Subject<T>, screener: Screener): Promise<Screened<T>> {
   const { set, pause } = screener;
   const units: Unit[] = [];
-  const given = subject((text, place) => {
+  const visited = subject((text, place) => {
     if (text !== '') units.push({ ...place, text, findings: [] });
     return text;
   });
   const refusal = await findAll(units, screener);
-  const found = looked(units).filter(({ findings }) => findings.length > 0);
+  const matched = scannedUnits(units).filter(({ findings }) => findings.length > 0);
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
-  const changing = found.some(({ findings }) => findings.some(redacts));
-  if (!changing) return { subject: given, refusal, found, changed: new Map() };
+  const changing = matched.some(({ findings }) => findings.some(redacts));
+  if (!changing) return { subject: visited, refusal, found: matched, changed: new Map() };
   await avoidWritten(units, screener);
-  const changed = await changesOf(found, redacts, screener);
-  /** What stands in place of each; undefined: it stays. */
-  const told: (string | undefined)[] = [];
+  const changed = await changesOf(matched, redacts, screener);
+  /** The new text of each unit. Undefined if it is unchanged. */
+  const results: (string | undefined)[] = [];
   for (const unit of units) {
-    told.push(unit.parts === undefined ? changed.get(unit) : jsonOf(unit, unit.parts, changed));
+    results.push(unit.parts === undefined ? changed.get(unit) : jsonOf(unit, unit.parts, changed));
     if (unit.parts !== undefined) await pause();
   }
   let at = 0;
-  const rewritten = subject((text) => (text === '' ? text : (told[at++] ?? text)));
-  return { subject: rewritten, refusal, found, changed };
+  const rewritten = subject((text) => (text === '' ? text : (results[at++] ?? text)));
+  return { subject: rewritten, refusal, found: matched, changed };
 }
 
-/** The units as they were looked at: of those that were taken apart, what they say. */
-function looked(units: readonly Unit[]): Unit[] {
+/** The units as scanned: JSON texts as their parts. */
+function scannedUnits(units: readonly Unit[]): Unit[] {
   return units.flatMap((unit): Unit[] => unit.parts ?? [unit]);
 }
 
-/** No number is given out that the client wrote itself: what it wrote would be taken for what stands behind the number. */
+/** Reserves placeholders that the client wrote itself: they would be restored to another value. */
 async function avoidWritten(units: readonly Unit[], { set, guardrails, numbering, pause }: Screener): Promise<void> {
   if (!set.filters.some(isReversible(guardrails))) return;
   const { scan_slice_chars, scan_overlap_chars } = limits;
@@ -117,16 +117,16 @@ async function avoidWritten(units: readonly Unit[], { set, guardrails, numbering
   }
 }
 
-/** What each text is from now on. */
+/** The new text of each changed unit. */
 async function changesOf(
-  found: readonly Unit[],
+  matched: readonly Unit[],
   redacts: (finding: Finding) => boolean,
   { set, guardrails, numbering, pause }: Screener,
 ): Promise<Map<FoundText, string>> {
   const changed = new Map<FoundText, string>();
   const placeholder = placeholders(set.filters, isReversible(guardrails), numbering);
   let work = 0;
-  for (const unit of found) {
+  for (const unit of matched) {
     const findings = unit.findings.filter(redacts);
     if (findings.length === 0) continue;
     work += findings.length;
@@ -140,19 +140,19 @@ async function changesOf(
   return changed;
 }
 
-/** A text of JSON as its parts are from now on. */
+/** A JSON text with its changed parts. */
 function jsonOf({ text }: Unit, parts: readonly Part[], changed: ReadonlyMap<FoundText, string>): string {
-  const told = parts.flatMap((part): [JsonToken, string][] => {
+  const replacements = parts.flatMap((part): [JsonToken, string][] => {
     const now = changed.get(part);
     return now === undefined ? [] : [[part.token, now]];
   });
-  return told.length === 0 ? text : withTokens(text, told);
+  return replacements.length === 0 ? text : withTokens(text, replacements);
 }
 
-/** Of JSON, at whatever depth of texts within texts. */
+/** An escape of JSON, at any depth of nested JSON texts. */
 const UNICODE_ESCAPE = /\\+u([0-9a-f]{4})/gi;
 
-/** A text as its reader knows it, where it is escaped. */
+/** A text without its escapes (JSON or percent encoding). */
 function readAs({ text, kind }: Unit): string {
   if (kind === 'text' && text.includes('\\u')) {
     return text.replace(UNICODE_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
@@ -167,31 +167,31 @@ function readAs({ text, kind }: Unit): string {
 
 const ADDRESS = /^[a-z][a-z\d+.-]*:\/\/[^?#]*/i;
 
-/** Without what are, in the path of an address, the digits of an id and hardly ever those of a card. */
+/** Removes card numbers in the path of a URL: such digits are almost always an id. */
 function withoutIds(findings: readonly Finding[], text: string, { filters }: FilterSet): Finding[] {
-  const path_chars = ADDRESS.exec(text)?.[0].length ?? 0;
+  const pathChars = ADDRESS.exec(text)?.[0].length ?? 0;
   return findings.filter(({ start, end, filter }) => {
-    const is_number = filters[filter]?.slug === 'credit-card' && /^\d+$/.test(text.slice(start, end));
-    return !is_number || end > path_chars;
+    const isNumber = filters[filter]?.slug === 'credit-card' && /^\d+$/.test(text.slice(start, end));
+    return !isNumber || end > pathChars;
   });
 }
 
-/** Finds what a text says as it stands, or else as its reader knows it. */
+/** Scans a text as written and without its escapes. */
 async function look(unit: Unit, scanner: Scanner, set: FilterSet): Promise<void> {
   const { text, kind } = unit;
   if (text === '') return;
-  const told = async (read: string) => {
+  const scanAs = async (read: string) => {
     const findings = await scanner.find(read);
     return kind === 'pinned' ? withoutIds(findings, read, set) : [...findings];
   };
-  unit.findings = await told(text);
+  unit.findings = await scanAs(text);
   const read = readAs(unit);
   if (read === text) return;
-  const findings = await told(read);
+  const findings = await scanAs(read);
   if (findings.length > 0 && findings.length >= unit.findings.length) Object.assign(unit, { text: read, findings });
 }
 
-/** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. `keeps`: strings are looked at again. */
+/** Scans the tokens of a JSON text. Text that is not JSON is scanned as written. `keeps`: keep all strings as parts, for the analyzer. */
 async function takeApart(unit: Unit, scanner: Scanner, { set, pause }: Screener, keeps: boolean): Promise<void> {
   const { text, field } = unit;
   const parts: Part[] = [];
@@ -200,8 +200,8 @@ async function takeApart(unit: Unit, scanner: Scanner, { set, pause }: Screener,
   for (; read.done !== true; read = tokens.next()) {
     const part: Part = { field, kind: 'text', text: read.value.text, findings: [], token: read.value };
     await look(part, scanner, set);
-    const is_string = text[read.value.start] === '"';
-    if (part.findings.length > 0 || (keeps && is_string)) parts.push(part);
+    const isString = text[read.value.start] === '"';
+    if (part.findings.length > 0 || (keeps && isString)) parts.push(part);
   }
   if (read.value) {
     unit.parts = await acrossTokens(unit, parts, scanner, { set, pause });
@@ -212,8 +212,8 @@ async function takeApart(unit: Unit, scanner: Scanner, { set, pause }: Screener,
 }
 
 /**
- * What patterns find in a text of JSON as it is written, and in none of its strings alone, such as a name with its value: in
- * each string and number that it reaches over, the part that it reaches. Gives all parts in which something was found.
+ * Adds matches of patterns over several tokens of a JSON text as written, such as a name with its value: each
+ * token that the match covers gets its part of the match. Returns all parts with findings.
  */
 async function acrossTokens(
   unit: Unit,
@@ -223,10 +223,10 @@ async function acrossTokens(
 ): Promise<Part[]> {
   const isPattern = ({ filter }: Finding) => filters[filter]?.pattern !== undefined;
   if (!filters.some(({ pattern }) => pattern !== undefined)) return parts;
-  const found = (await scanner.find(withLines(unit.text))).filter(isPattern).sort((a, b) => a.start - b.start);
-  if (found.length === 0) return parts;
+  const crossing = (await scanner.find(withLines(unit.text))).filter(isPattern).sort((a, b) => a.start - b.start);
+  if (crossing.length === 0) return parts;
   const known = new Map(parts.map((part) => [part.token.start, part]));
-  const told: Part[] = [];
+  const result: Part[] = [];
   let open: Finding[] = [];
   let next = 0;
   let count = 0;
@@ -234,7 +234,7 @@ async function acrossTokens(
     count += 1;
     if (count % limits.scan_findings_max === 0) await pause();
     open = open.filter(({ end }) => end > token.start);
-    for (; next < found.length && found[next]!.start < token.end; next += 1) open.push(found[next]!);
+    for (; next < crossing.length && crossing[next]!.start < token.end; next += 1) open.push(crossing[next]!);
     const { field } = unit;
     const part: Part = {
       ...(known.get(token.start) ?? { field, kind: 'text', text: token.text, findings: [] }),
@@ -244,23 +244,23 @@ async function acrossTokens(
       const reached = reachedOf(finding, token, unit.text);
       if (reached !== undefined) part.findings.push(reached);
     }
-    if (part.findings.length > 0 || known.has(token.start)) told.push(part);
+    if (part.findings.length > 0 || known.has(token.start)) result.push(part);
   }
-  return told;
+  return result;
 }
 
-/** Of a finding in a text of JSON, what it reaches of a token; undefined: nothing, or it lies in the token alone. */
+/** The part of a finding in JSON text that covers a token. Undefined if it covers nothing of it or lies within it. */
 function reachedOf(finding: Finding, { start, end, text }: JsonToken, json: string): Finding | undefined {
   const quote = json[start] === '"' ? 1 : 0;
   const begin = start + quote;
   if (finding.end <= begin || finding.start >= end - quote || text === '') return undefined;
   if (finding.start >= begin && finding.end <= end - quote) return undefined;
-  // Where something is escaped, or of a number, it is the whole.
+  // Escaped strings and numbers are covered as a whole.
   if (quote === 0 || json.slice(begin, end - quote) !== text) return { ...finding, start: 0, end: text.length };
   return { ...finding, start: Math.max(0, finding.start - begin), end: Math.min(text.length, finding.end - begin) };
 }
 
-/** Finds what there is, text by text, until one must not go on. */
+/** Scans all texts, until one is refused. */
 async function findAll(units: readonly Unit[], screener: Screener): Promise<Refusal | undefined> {
   const { set, pause, analyze } = screener;
   const scanner = createScanner(set, pause);
@@ -282,11 +282,11 @@ async function findAll(units: readonly Unit[], screener: Screener): Promise<Refu
     }
   }
   if (!analyzes) return undefined;
-  const told = looked(units).filter(({ kind }) => kind === 'text');
-  const texts = [...new Set(told.map(({ text }) => text))];
+  const analyzed = scannedUnits(units).filter(({ kind }) => kind === 'text');
+  const texts = [...new Set(analyzed.map(({ text }) => text))];
   const entities = await analyze(texts);
   const byText = new Map(texts.map((text, at) => [text, entities[at] ?? []]));
-  for (const unit of told) {
+  for (const unit of analyzed) {
     for (const finding of entityFindings(byText.get(unit.text) ?? [], set)) unit.findings.push(finding);
     const refusal = refusalOf(unit, set);
     if (refusal !== undefined) return refusal;
@@ -294,11 +294,11 @@ async function findAll(units: readonly Unit[], screener: Screener): Promise<Refu
   return undefined;
 }
 
-/** Texts that a model reads as one, where there are several. */
+/** Runs of several texts that a model reads as one. */
 function runsOf(units: readonly Unit[]): Unit[][] {
   const runs: Unit[][] = [];
   for (const unit of units) {
-    // What is JSON by itself is no piece of something else.
+    // A JSON text is not part of a run.
     if (unit.run === undefined || unit.parts !== undefined) continue;
     const open = runs.at(-1);
     if (open?.[0]?.run === unit.run) open.push(unit);
@@ -315,16 +315,16 @@ function entityFindings(entities: readonly Entity[], { filters, analyzed }: Filt
 }
 
 function refusalOf({ findings, kind, field }: Unit, { filters }: FilterSet): Refusal | undefined {
-  // An id may be another.
+  // An id can be replaced by another.
   if (kind === 'link') return undefined;
-  const is_pinned = kind === 'pinned';
+  const isPinned = kind === 'pinned';
   const refuses = ({ filter }: Finding) => {
     const action = filters[filter]?.action;
-    return action === 'block' || (is_pinned && action === 'redact');
+    return action === 'block' || (isPinned && action === 'redact');
   };
   const first = findings.find((finding) => filters[finding.filter]?.action === 'block') ?? findings.find(refuses);
   if (first === undefined) return undefined;
   const filter = filters[first.filter]!;
   const named = findings.flatMap(({ filter: index, pattern }) => (index === first.filter && pattern ? [pattern] : []));
-  return { filter, field, patterns: [...new Set(named)].sort(), is_pinned: is_pinned && filter.action === 'redact' };
+  return { filter, field, patterns: [...new Set(named)].sort(), is_pinned: isPinned && filter.action === 'redact' };
 }

@@ -13,7 +13,7 @@ const WORD_FIELDS = new Set(
   ).split(' '),
 );
 
-/** Words that all requests are made of: they say nothing, whatever filters say of them. */
+/** Words of the wires that appear in all requests. They are never filtered. */
 const KNOWN_WORDS = new Set(
   // Roles and kinds of content, of every wire.
   (
@@ -43,7 +43,7 @@ const KNOWN_WORDS = new Set(
 
 const WORD = /^[A-Za-z][\w.:/+-]{0,99}$/;
 
-/** Ids by which blocks of one conversation refer to each other. */
+/** Fields of ids by which blocks of one conversation refer to each other. */
 const LINKS = new Set(['id', 'call_id', 'tool_call_id', 'tool_use_id', 'tool_id', 'caller_id', 'approval_request_id']);
 
 /** What names or points at something that is not in the request, by names that do not tell it. */
@@ -96,49 +96,49 @@ const isObject = (value: unknown): value is JsonObject =>
 const isRaw = (value: unknown): value is { rawJSON: string } =>
   (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
 
-/** The object with its members changed; the given one where none is. */
-function mapMembers<T extends object>(given: T, change: (key: string, member: JsonValue) => JsonValue): T {
+/** Maps the members of an object. Returns the same object if none changes. */
+function mapMembers<T extends object>(source: T, change: (key: string, member: JsonValue) => JsonValue): T {
   let made: JsonObject | undefined;
-  for (const [key, member] of Object.entries(given) as [string, JsonValue | undefined][]) {
+  for (const [key, member] of Object.entries(source) as [string, JsonValue | undefined][]) {
     if (member === undefined) continue;
     const changed = change(key, member);
     if (changed === member) continue;
-    made ??= { ...(given as JsonObject) };
+    made ??= { ...(source as JsonObject) };
     made[key] = changed;
   }
-  return (made ?? given) as T;
+  return (made ?? source) as T;
 }
 
-/** The list with its entries changed; the given one where none is. */
-export function mapEntries<T>(given: readonly T[], change: (entry: T, at: number) => T): T[] {
+/** Maps the entries of a list. Returns the same list if none changes. */
+export function mapEntries<T>(source: readonly T[], change: (entry: T, at: number) => T): T[] {
   let made: T[] | undefined;
-  for (const [at, entry] of given.entries()) {
+  for (const [at, entry] of source.entries()) {
     const changed = change(entry, at);
     if (changed === entry) continue;
-    made ??= [...given];
+    made ??= [...source];
     made[at] = changed;
   }
-  return made ?? (given as T[]);
+  return made ?? (source as T[]);
 }
 
-/** The object with its keys changed as well. Two that become one stand beside each other. */
+/** Maps the keys and members of an object. Keys that become equal are numbered. */
 function mapKeys(
-  given: JsonObject,
+  source: JsonObject,
   key: (name: string) => string,
   member: (value: JsonValue) => JsonValue,
 ): JsonObject {
-  const told: [string, JsonValue | undefined][] = [];
-  let is_changed = false;
-  for (const name of Object.keys(given)) {
-    const value = given[name];
+  const entries: [string, JsonValue | undefined][] = [];
+  let isChanged = false;
+  for (const name of Object.keys(source)) {
+    const value = source[name];
     const wanted = key(name);
     const changed = value === undefined ? value : member(value);
-    if (wanted !== name || changed !== value) is_changed = true;
-    told.push([wanted, changed]);
+    if (wanted !== name || changed !== value) isChanged = true;
+    entries.push([wanted, changed]);
   }
-  if (!is_changed) return given;
+  if (!isChanged) return source;
   const named = new Map<string, JsonValue | undefined>();
-  for (const [wanted, value] of told) {
+  for (const [wanted, value] of entries) {
     let free = wanted;
     for (let n = 2; named.has(free); n += 1) free = `${wanted} ${n}`;
     named.set(free, value);
@@ -146,7 +146,7 @@ function mapKeys(
   return Object.fromEntries(named);
 }
 
-/** What a client made by itself: all of it is text, its keys and numbers as well. */
+/** Visits free JSON of a client: all its strings, keys and numbers are text. */
 export function freeTexts(value: JsonValue, field: string, visit: Visit, depth = 0): JsonValue {
   const place: Place = { field, kind: 'text' };
   if (typeof value === 'string') return visit(value, place);
@@ -158,24 +158,24 @@ export function freeTexts(value: JsonValue, field: string, visit: Visit, depth =
   return mapKeys(value, (name) => visit(name, place), inside);
 }
 
-/** A number that says what must not be said is a text from then on. */
+/** Visits a number as text. A changed number becomes a string. */
 function numberText<T extends JsonValue>(text: string, value: T, place: Place, visit: Visit): T | string {
-  const told = visit(text, place);
-  return told === text ? value : told;
+  const replaced = visit(text, place);
+  return replaced === text ? value : replaced;
 }
 
 const JSON_START = /^\s*[[{"]/;
 
 /**
- * A text that is JSON, as arguments are and results of tools often; any other text is looked at as it stands. `run`: of one that
- * may be a piece of a longer one.
+ * Visits text that may be JSON, such as arguments and results of tools. `run`: the run of a text that
+ * may be part of a longer one.
  */
 export function jsonTexts(text: string, field: string, visit: Visit, run?: number): string {
   const place: Place = { field, kind: JSON_START.test(text) ? 'json' : 'text' };
   return visit(text, run === undefined ? place : { ...place, run });
 }
 
-/** A JSON Schema: what it says in words, and the names of properties wherever they stand. */
+/** Visits the texts of a JSON Schema and the names of its properties. */
 export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth = 0): JsonValue {
   if (typeof value === 'string') return visit(value, { field, kind: 'text' });
   if (typeof value !== 'object' || value === null || depth > limits.filtered_levels_max) return value;
@@ -196,37 +196,37 @@ export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth
   });
 }
 
-/** So many digits in a row are in no name of a field. */
+/** More consecutive digits than names of fields have. */
 const DIGITS = /\d{5}/;
 
-/** A key that no wire has: it cannot be changed, but it must not carry what must not go out. */
+/** Visits a key that no wire has. It cannot be changed. */
 function lookAtKey(key: string, field: string, visit: Visit): void {
   if (!FIELD.test(key) || DIGITS.test(key)) visit(key, { field, kind: 'pinned' });
 }
 
-/** The object of a wire with its members changed, its keys looked at. */
+/** Maps the members of a wire object and visits its keys. */
 export function mapFields<T extends object>(
-  given: T,
+  source: T,
   field: string,
   visit: Visit,
   change: (key: string, member: JsonValue) => JsonValue,
 ): T {
-  return mapMembers(given, (key, member) => {
+  return mapMembers(source, (key, member) => {
     lookAtKey(key, field, visit);
-    // Null says nothing, whatever shape its field has otherwise.
+    // Null has no text, whatever the type of its field.
     return member === null ? member : change(key, member);
   });
 }
 
-/** An object of a wire, of which only some fields are known. */
-export function wireTexts(given: JsonValue, field: string, visit: Visit, key = ''): JsonValue {
-  return wireValue(given, { field, visit, key, owner: undefined, depth: 0 });
+/** Visits the texts of a wire object of which only some fields are known. */
+export function wireTexts(source: JsonValue, field: string, visit: Visit, key = ''): JsonValue {
+  return wireValue(source, { field, visit, key, owner: undefined, depth: 0 });
 }
 
 interface WireContext {
   field: string;
   visit: Visit;
-  /** The name under which the value stands. */
+  /** The key of the value. */
   key: string;
   owner: JsonObject | undefined;
   depth: number;
@@ -269,12 +269,12 @@ function opaqueText(text: string, { field, visit, key, owner }: Omit<WireContext
   return visit(text, { field, kind: 'pinned' });
 }
 
-/** Sealed state of a provider's, or bytes that are no text: nothing of it can be changed. */
+/** Visits sealed state of a provider or binary data, which cannot be changed. */
 export function sealedText(text: string, field: string, visit: Visit): string {
   return opaqueText(text, { field, visit, key: '', owner: undefined });
 }
 
-/** What points at something: an address, a name, or, as a data URL, the thing itself. */
+/** Visits a pointer: an address, a name, or a data URL with the content. */
 export function pointerText(text: string, field: string, visit: Visit): string {
   if (text.slice(0, 5).toLowerCase() === 'data:') return fileTexts(text, undefined, field, visit);
   return visit(text, { field, kind: 'pinned' });

@@ -34,9 +34,13 @@ const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatC
 });
 const text = { open: { kind: 'text' as const } };
 const called = { open: { kind: 'call' as const } };
-const call = (index: number, told: string, id?: string): Delta => ({
+const call = (index: number, argumentsText: string, id?: string): Delta => ({
   tool_calls: [
-    { index, ...(id === undefined ? {} : { id }), function: { ...(id ? { name: 'f' } : {}), arguments: told } },
+    {
+      index,
+      ...(id === undefined ? {} : { id }),
+      function: { ...(id ? { name: 'f' } : {}), arguments: argumentsText },
+    },
   ],
 });
 const end: ChatChunk = { delta: {}, finish_reason: 'stop' };
@@ -47,27 +51,27 @@ function shown(chunks: readonly ChatChunk[]): ChatChunk[] {
 }
 const messageOf = (chunks: readonly ChatChunk[]) => accumulate(chunks, 0).choices[0].message;
 
-test('a match that blocks of one text divide is replaced, and the blocks stay in order', () => {
-  const told = shown([
+test('a match over several blocks of one text is replaced, and the blocks stay in order', () => {
+  const output = shown([
     chunk(0, { content: 'Ask bob@ma' }, text),
     chunk(0, {}, { close: {} }),
     chunk(1, { content: 'il.example.com now.' }, text),
     chunk(1, {}, { close: {} }),
     end,
   ]);
-  expect(messageOf(told).content).toEqual([
+  expect(messageOf(output).content).toEqual([
     { type: 'text', text: 'Ask [EMAIL]' },
     { type: 'text', text: ' now.' },
   ]);
   expect(
-    told.flatMap(({ ext }) =>
+    output.flatMap(({ ext }) =>
       ext?.slot?.close ? [`close ${ext.slot.n}`] : ext?.slot?.open ? [`open ${ext.slot.n}`] : [],
     ),
   ).toEqual(['open 0', 'close 0', 'open 1', 'close 1']);
 });
 
-test('arguments of calls that are told at the same time do not run into each other', () => {
-  const told = shown([
+test('arguments of interleaved calls are filtered separately', () => {
+  const output = shown([
     chunk(0, call(0, '{"to":"bob@ma', 'a'), called),
     chunk(1, call(1, '{"to":"eve@ma', 'b'), called),
     chunk(0, call(0, 'il.example.com"}')),
@@ -76,27 +80,33 @@ test('arguments of calls that are told at the same time do not run into each oth
     chunk(1, {}, { close: {} }),
     end,
   ]);
-  expect(messageOf(told).tool_calls?.map((one) => one.function.arguments)).toEqual([
+  expect(messageOf(output).tool_calls?.map((one) => one.function.arguments)).toEqual([
     '{"to":"[EMAIL]"}',
     '{"to":"[EMAIL]"}',
   ]);
 });
 
-test('a text that waits is out before a block of another kind begins', () => {
-  const told = shown([
+test('held text is released before a block of another kind starts', () => {
+  const output = shown([
     chunk(0, { content: 'Ask bob' }, text),
     chunk(0, {}, { close: {} }),
     chunk(1, call(0, '{}', 'a'), called),
   ]);
-  const at = (wanted: (one: ChatChunk) => boolean) => told.findIndex(wanted);
+  const at = (wanted: (one: ChatChunk) => boolean) => output.findIndex(wanted);
   expect(at(({ delta }) => delta.content === 'bob')).toBeLessThan(at(({ delta }) => delta.tool_calls !== undefined));
   expect(at(({ delta }) => delta.content === 'bob')).toBeGreaterThan(-1);
 });
 
-test('citations cite what is shown, and what they quote is filtered', () => {
-  const citation = (start_index: number, end_index: number): UrlCitation => ({
+test('citations refer to the shown text, and their quotes are filtered', () => {
+  const citation = (startIndex: number, endIndex: number): UrlCitation => ({
     type: 'url_citation',
-    url_citation: { url: 'https://a.example/', title: 'Of eve@mail.example.com', content: 'x', start_index, end_index },
+    url_citation: {
+      url: 'https://a.example/',
+      title: 'Of eve@mail.example.com',
+      content: 'x',
+      start_index: startIndex,
+      end_index: endIndex,
+    },
   });
   const whole = '😀 Ask bob@mail.example.com today.';
   const from = [...'😀 Ask bob@mail.example.com '].length;
@@ -104,24 +114,24 @@ test('citations cite what is shown, and what they quote is filtered', () => {
     type: 'response.output_text.annotation.added',
     annotation: { type: 'url_citation', start_index: from, end_index: from + 5 },
   };
-  const told = shown([
+  const output = shown([
     ...[...whole].map((content, at) => chunk(0, { content }, at === 0 ? text : {})),
     chunk(0, { annotations: [citation(from, from + 5), citation(0, 3), citation(8, 10)] }, { raw }),
     chunk(0, {}, { close: {} }),
     end,
   ]);
-  const { content, annotations } = messageOf(told);
+  const { content, annotations } = messageOf(output);
   expect(content).toBe('😀 Ask [EMAIL] today.');
   const cited = (annotations as UrlCitation[]).map(({ url_citation: { start_index, end_index } }) =>
     [...String(content)].slice(start_index, end_index).join(''),
   );
   expect(cited).toEqual(['today', '😀 A', '[EMAIL]']);
   expect(JSON.stringify(annotations)).not.toContain('eve@');
-  const shown_raw = told.flatMap(({ ext }) => (ext?.slot?.raw ? [ext.slot.raw['annotation'] as JsonObject] : []));
-  expect(shown_raw[0]).toMatchObject({ start_index: 14, end_index: 19 });
+  const shownRaw = output.flatMap(({ ext }) => (ext?.slot?.raw ? [ext.slot.raw['annotation'] as JsonObject] : []));
+  expect(shownRaw[0]).toMatchObject({ start_index: 14, end_index: 19 });
 });
 
-test('what a wire’s own blocks tell in pieces is filtered as one, what they tell whole as it is, ids stay', () => {
+test('streamed text of native blocks is filtered as one text, whole values as they are, ids stay', () => {
   const block = {
     type: 'server_tool_use',
     id: 'srv_4155550100',
@@ -129,8 +139,8 @@ test('what a wire’s own blocks tell in pieces is filtered as one, what they te
     input: { query: 'bob@mail.example.com' },
   };
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block };
-  const piece = (partial_json: string) => chunk(0, {}, { raw: { type: 'input_json_delta', partial_json } });
-  const told = shown([
+  const piece = (partialJson: string) => chunk(0, {}, { raw: { type: 'input_json_delta', partial_json: partialJson } });
+  const output = shown([
     chunk(0, {}, { open: { kind: 'native', native } }),
     piece('{"query":"bob@ma'),
     piece('il.example'),
@@ -138,15 +148,15 @@ test('what a wire’s own blocks tell in pieces is filtered as one, what they te
     chunk(0, {}, { close: { native } }),
     end,
   ]);
-  const pieces = told.map(({ ext }) => ext?.slot?.raw?.['partial_json'] ?? '').join('');
+  const pieces = output.map(({ ext }) => ext?.slot?.raw?.['partial_json'] ?? '').join('');
   expect(pieces).toBe('{"query":"[EMAIL]"}');
-  expect(JSON.stringify(told)).not.toContain('bob@');
-  expect(JSON.stringify(told)).toContain('srv_4155550100');
+  expect(JSON.stringify(output)).not.toContain('bob@');
+  expect(JSON.stringify(output)).toContain('srv_4155550100');
 });
 
-test('log probabilities of a text that was replaced are left out, those of others stay', () => {
+test('log probabilities of replaced text are left out, others stay', () => {
   const likely = (token: string) => ({ content: [{ token, logprob: -0.1 }] });
-  const told = shown([
+  const output = shown([
     { ...chunk(0, { content: 'Ask ' }, text), logprobs: likely('Ask ') },
     { ...chunk(0, { content: 'bob@mail' }), logprobs: likely('bob@mail') },
     { ...chunk(0, { content: '.example.com now. ' }), logprobs: likely('.example.com now. ') },
@@ -154,45 +164,45 @@ test('log probabilities of a text that was replaced are left out, those of other
     chunk(0, {}, { close: {} }),
     end,
   ]);
-  expect(JSON.stringify(told)).not.toContain('mail');
+  expect(JSON.stringify(output)).not.toContain('mail');
   expect(
-    told.flatMap(({ logprobs }) =>
+    output.flatMap(({ logprobs }) =>
       logprobs === undefined ? [] : [(logprobs as ReturnType<typeof likely>).content[0]!.token],
     ),
   ).toEqual(['Ask ', 'Yes.']);
 });
 
-test('where another endpoint goes on, a match over the break is replaced', () => {
+test('a match over a continuation by another endpoint is replaced', () => {
   const filter = filterOf();
-  const told = [
+  const output = [
     ...filter.take([chunk(0, { content: 'Ask bob@ma' }, text)]),
     ...filter.reopen(),
     ...filter.take([chunk(0, { content: 'il.example.com now.' }, text), chunk(0, {}, { close: {} }), end]),
   ];
-  expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] now.');
+  expect(output.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] now.');
 });
 
-test('what stands for the whole turn is left out where anything of it was changed', () => {
+test('a detail about the whole turn is left out if the turn was changed', () => {
   const seal: ChatChunk = { delta: { reasoning_details: [{ type: 'reasoning.encrypted', data: 'seal' }] } };
   const turn = (content: string) => [chunk(0, { content }, text), chunk(0, {}, { close: {} }), seal, end];
   expect(JSON.stringify(shown(turn('Ask him')))).toContain('seal');
   expect(JSON.stringify(shown(turn('Ask bob@mail.example.com')))).not.toContain('seal');
 });
 
-test('a chunk that nothing is found in is itself', () => {
+test('a chunk without matches is passed on as the same object', () => {
   const chunks = [chunk(0, { content: 'Hello there. ' }, text), end];
-  const told = shown(chunks);
-  expect(messageOf(told).content).toBe('Hello there. ');
-  expect(told.at(-1)).toBe(end);
+  const output = shown(chunks);
+  expect(messageOf(output).content).toBe('Hello there. ');
+  expect(output.at(-1)).toBe(end);
 });
 
-test('a long text with very many matches that comes whole is filtered like any other', () => {
+test('a long text with very many matches in one chunk is filtered', () => {
   const many = 40_000;
-  const told = shown([chunk(0, { content: 'a@b.co '.repeat(many) }, text), chunk(0, {}, { close: {} }), end]);
-  expect(messageOf(told).content).toBe('[EMAIL] '.repeat(many));
+  const output = shown([chunk(0, { content: 'a@b.co '.repeat(many) }, text), chunk(0, {}, { close: {} }), end]);
+  expect(messageOf(output).content).toBe('[EMAIL] '.repeat(many));
 });
 
-test('in what a model wrote no name is a wire’s, and addresses of pages are read', () => {
+test('field names in data of a model have no meaning for the wire, and URLs are filtered', () => {
   const block = {
     type: 'mcp_tool_use',
     id: 'mcptoolu_4155550100',
@@ -201,17 +211,17 @@ test('in what a model wrote no name is a wire’s, and addresses of pages are re
     picture: { url: 'data:image/png;base64,AAAA' },
   };
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block };
-  const told = JSON.stringify(
+  const output = JSON.stringify(
     shown([chunk(0, {}, { open: { kind: 'native', native } }), chunk(0, {}, { close: {} }), end]),
   );
-  expect(told).not.toContain('mail.example.com');
-  expect(told).toContain('mcptoolu_4155550100');
-  expect(told).toContain('https://a.example/?to=[EMAIL]');
-  expect(told).toContain('data:image/png;base64,AAAA');
+  expect(output).not.toContain('mail.example.com');
+  expect(output).toContain('mcptoolu_4155550100');
+  expect(output).toContain('https://a.example/?to=[EMAIL]');
+  expect(output).toContain('data:image/png;base64,AAAA');
 });
 
-describe('a text that was asked for as JSON', () => {
-  function told(content: string, cuts: readonly string[], options: Partial<AnswerFilterOptions> = {}): string {
+describe('content that is requested as JSON', () => {
+  function filtered(content: string, cuts: readonly string[], options: Partial<AnswerFilterOptions> = {}): string {
     const filter = filterOf({ content_is_json: true, ...options });
     const chunks = cuts.map((piece, at) => chunk(0, { content: piece }, at === 0 ? text : {}));
     expect(cuts.join('')).toBe(content);
@@ -226,50 +236,50 @@ describe('a text that was asked for as JSON', () => {
       '[{"bob@mail.example.com": null}, "\\u00e9 \\\\ \\"q\\" bob@mail.example.com"]',
       [{ '[EMAIL]': null }, 'é \\ "q" [EMAIL]'],
     ],
-  ])('is filtered by what it says, and stays JSON: %s', (content, expected) => {
+  ])('is filtered by its unescaped strings, and stays JSON: %s', (content, expected) => {
     for (let cut = 0; cut <= content.length; cut += 1) {
-      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)]))).toEqual(expected);
+      expect(JSON.parse(filtered(content, [content.slice(0, cut), content.slice(cut)]))).toEqual(expected);
     }
-    expect(JSON.parse(told(content, [...content]))).toEqual(expected);
+    expect(JSON.parse(filtered(content, [...content]))).toEqual(expected);
   });
 
-  test('has what was redacted put back as its strings say it', () => {
+  test('has redacted values restored with escapes', () => {
     const values = new Map([['[ADDRESS_1]', '12 "High" Street,\nBoston']]);
     const content = '{"to":"[ADDRESS_1]"}';
     const options = { finder: placeholderFinder(values) };
-    expect(JSON.parse(told(content, [...content], options))).toEqual({ to: '12 "High" Street,\nBoston' });
+    expect(JSON.parse(filtered(content, [...content], options))).toEqual({ to: '12 "High" Street,\nBoston' });
   });
 
   test.each(['Mail bob@mail.example.com: {"a"}', '```json\n{"a":"bob@mail.example.com"}\n```'])(
-    'and is none is filtered as it stands: %j',
+    'is filtered as plain text if it is not JSON: %j',
     (content) => {
       const expected = content.replace('bob@mail.example.com', '[EMAIL]');
-      expect(told(content, [content])).toBe(expected);
-      expect(told(content, [...content])).toBe(expected);
+      expect(filtered(content, [content])).toBe(expected);
+      expect(filtered(content, [...content])).toBe(expected);
     },
   );
 
-  test('and goes on as none for long hides nothing at the border of what is held back', () => {
+  test('is filtered at the bound of held text if it continues as plain text', () => {
     const address = 'bob@mail.example.com';
     const words = `{"a":1}\n${'word '.repeat(limits.filter_held_chars_max / 4)}`;
     for (let back = 0; back < 2 * address.length; back += 1) {
       const before = words.slice(0, limits.filter_held_chars_max - back + '{"a":1}\n'.length);
       const content = `${before} ${address} end`;
-      expect(told(content, content.match(/[\s\S]{1,7}/g)!)).toBe(`${before} [EMAIL] end`);
+      expect(filtered(content, content.match(/[\s\S]{1,7}/g)!)).toBe(`${before} [EMAIL] end`);
     }
   });
 
-  test('has patterns that name a field with its value found, however it is cut, and stays JSON', () => {
+  test('is filtered by patterns over a field and its value in any chunking, and stays JSON', () => {
     const patterns = [
       { pattern: '"api_key":\\s*"[^"]+"', action: 'redact' as const, label: 'KEY' },
       { pattern: 'pin"?[:= ]+\\d+', action: 'redact' as const, label: 'P "I" N' },
       { pattern: '\\bSEKRET\\w*', action: 'redact' as const, label: 'S' },
     ];
-    const found: string[] = [];
+    const matchedLabels: string[] = [];
     const of = filterSetOf([
       { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
     ])!;
-    const finder = finderOf(of, ({ filter }) => found.push(of.filters[filter]!.label));
+    const finder = finderOf(of, ({ filter }) => matchedLabels.push(of.filters[filter]!.label));
     const content =
       '{"a": {"api_key": "abc-1", "b": ["api_key", {"x_pin":  1234}], "note": "\\nSEKRET1 pin: 12"}, "n": 1}';
     const expected = {
@@ -277,11 +287,11 @@ describe('a text that was asked for as JSON', () => {
       n: 1,
     };
     for (let cut = 0; cut <= content.length; cut += 1) {
-      found.length = 0;
-      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)], { finder }))).toEqual(expected);
-      expect(found.toSorted()).toEqual(['KEY', 'P "I" N', 'P "I" N', 'S']);
+      matchedLabels.length = 0;
+      expect(JSON.parse(filtered(content, [content.slice(0, cut), content.slice(cut)], { finder }))).toEqual(expected);
+      expect(matchedLabels.toSorted()).toEqual(['KEY', 'P "I" N', 'P "I" N', 'S']);
     }
-    expect(JSON.parse(told(content, [...content], { finder }))).toEqual(expected);
+    expect(JSON.parse(filtered(content, [...content], { finder }))).toEqual(expected);
     const filter = filterOf({ finder });
     const calls = [...content].map((piece, at) =>
       chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
@@ -297,29 +307,26 @@ describe('a text that was asked for as JSON', () => {
     ['.{0,5}key"', '{"a":"say \\"","key":[1234]}', '{"a":"say [K]","[K]":[1234]}'],
     ['key\\W+\\d\\d', '{"key":[-1234, true]}', '{"[K]":["[K]", true]}'],
     ['key\\W.*', `{"key":"${'x'.repeat(5000)}", "b": [1, "c"]}`, undefined],
-  ])(
-    'stays JSON where a pattern (%s) ends in the midst of an escape, a string or a number',
-    (pattern, content, expected) => {
-      const patterns = [{ pattern, action: 'redact' as const, label: 'K' }];
-      const of = filterSetOf([
-        { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
-      ])!;
-      const options = { finder: finderOf(of, () => {}) };
-      const cuts = Array.from({ length: Math.min(content.length, 80) }, (_, cut) => [
-        content.slice(0, cut),
-        content.slice(cut),
-      ]);
-      for (const pieces of [...cuts, [...content]]) {
-        const shown = told(content, pieces, options);
-        if (expected !== undefined) expect(shown).toBe(expected);
-        expect(JSON.stringify(JSON.parse(shown))).not.toContain('xx');
-        const filter = filterOf(options);
-        const calls = pieces.map((piece, at) =>
-          chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
-        );
-        const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
-        expect(messageOf(chunks).tool_calls![0]!.function.arguments).toBe(shown);
-      }
-    },
-  );
+  ])('stays JSON if a pattern (%s) ends within an escape, a string or a number', (pattern, content, expected) => {
+    const patterns = [{ pattern, action: 'redact' as const, label: 'K' }];
+    const of = filterSetOf([
+      { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
+    ])!;
+    const options = { finder: finderOf(of, () => {}) };
+    const cuts = Array.from({ length: Math.min(content.length, 80) }, (_, cut) => [
+      content.slice(0, cut),
+      content.slice(cut),
+    ]);
+    for (const pieces of [...cuts, [...content]]) {
+      const shown = filtered(content, pieces, options);
+      if (expected !== undefined) expect(shown).toBe(expected);
+      expect(JSON.stringify(JSON.parse(shown))).not.toContain('xx');
+      const filter = filterOf(options);
+      const calls = pieces.map((piece, at) =>
+        chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
+      );
+      const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
+      expect(messageOf(chunks).tool_calls![0]!.function.arguments).toBe(shown);
+    }
+  });
 });

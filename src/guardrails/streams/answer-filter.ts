@@ -20,52 +20,52 @@ import { type Held, type Places, TextLane } from './text-lane.ts';
 
 /** Filters the chunks of one answer. */
 export interface AnswerFilter {
-  /** What of the answer may be shown by now. */
+  /** Takes chunks and returns the chunks that can be shown. */
   take(chunks: readonly ChatChunk[]): ChatChunk[];
-  /** Another endpoint goes on with the answer: its blocks count anew, its text is the same. */
+  /** Another endpoint continues the answer: its blocks are numbered anew, the text continues. */
   reopen(): ChatChunk[];
-  /** The rest. */
+  /** Returns the remaining chunks. */
   end(): ChatChunk[];
-  /** Whether the answer may not go on: what follows is not shown. */
+  /** Whether a blocking match ended the answer: later chunks are not shown. */
   hasEnded(): boolean;
-  /** Whether anything of it is not as it came: replaced, or cut off at its end. */
+  /** Whether part of the answer was replaced or cut off. */
   hasChanged(): boolean;
 }
 
 export interface AnswerFilterOptions {
   finder: Finder;
-  /** What was asked for is JSON: it stays that, and is filtered by what it says. */
+  /** Whether the content is JSON: its unescaped strings are filtered, and it stays valid JSON. */
   content_is_json: boolean;
-  /** What was signed stays signed though it is shown otherwise: it is taken back to what it was before it returns. */
+  /** Whether signatures of changed reasoning are kept: the reasoning is restored before it reaches its signer. */
   keeps_signatures: boolean;
-  /** Details that tell of the whole turn, and hold no longer where any of it was changed. */
+  /** Whether a detail is about the whole turn: it is dropped if any of the turn was changed. */
   isOfTurn(detail: ReasoningDetail): boolean;
 }
 
-/** Whether the text of a request's answer is to be JSON. */
+/** Whether a request asks for JSON content. */
 export function wantsJson({ response_format }: Pick<ChatRequest, 'response_format'>): boolean {
   return response_format?.type === 'json_object' || response_format?.type === 'json_schema';
 }
 
 type TextKind = 'content' | 'refusal' | 'reasoning' | 'transcript';
 
-/** A tool's arguments, or what a block of a wire's own tells piece by piece: in one block, and nothing joins it. */
-interface PieceLane {
+/** The filter of streamed text within one block: arguments of a call, or text of a native block. */
+interface PieceFilter {
   filter: StreamFilter;
-  /** A chunk with the rest. */
-  tell(rest: string): ChatChunk;
+  /** Returns a chunk with the rest of the text. */
+  renderRest(rest: string): ChatChunk;
 }
 
-/** The members of a wire's own deltas in which its text comes in pieces. */
+/** Members of native deltas that contain streamed text. */
 const PIECES = ['delta', 'partial_json', 'text', 'thinking', 'content'] as const;
 
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
 
 /**
- * Makes the filter of one answer. Each text is one, over all its chunks and blocks: content, refusal, reasoning, transcript,
- * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
- * is of other blocks does not. A block of another kind ends a text whose own block is closed. Each of several choices is looked at by
- * itself; what ends one of them ends the answer.
+ * Creates the filter of one answer. Each text is filtered over all its chunks and blocks: content, refusal, reasoning, transcript,
+ * the arguments of each call. Text that could become a match is held back, with the chunks that follow it in the same
+ * text. A block of another kind ends a text whose own block is closed. Several choices are filtered
+ * separately; a blocking match in one of them ends the answer.
  */
 export function createAnswerFilter(options: AnswerFilterOptions, choices = 1): AnswerFilter {
   if (choices === 1) return createChoiceFilter(options);
@@ -73,7 +73,7 @@ export function createAnswerFilter(options: AnswerFilterOptions, choices = 1): A
   const each = (rest: (filter: AnswerFilter) => ChatChunk[]) =>
     filters.all().flatMap((filter, choice) => ofChoice(choice, rest(filter)));
   return {
-    take: (chunks) => followed(chunks, (choice) => (of_choice) => filters.of(choice).take(of_choice)),
+    take: (chunks) => followed(chunks, (choice) => (ofOneChoice) => filters.of(choice).take(ofOneChoice)),
     reopen: () => each((filter) => filter.reopen()),
     end: () => each((filter) => filter.end()),
     hasEnded: () => filters.all().some((filter) => filter.hasEnded()),
@@ -95,43 +95,43 @@ function createChoiceFilter(options: AnswerFilterOptions): AnswerFilter {
   };
 }
 
-/** Finds nothing. */
+/** A finder without matches. */
 const NOTHING: Finder = { context_chars: 0, find: () => [], heldFrom: (text) => text.length, settled() {} };
 
-/** `is_second`: of all texts, the content alone is looked at, as it is written. */
+/** `isSecond`: filters only the content, as JSON as written. */
 function createOneFilter(
-  { finder: given, content_is_json, keeps_signatures, isOfTurn }: AnswerFilterOptions,
-  is_second = false,
+  { finder: requested, content_is_json, keeps_signatures, isOfTurn }: AnswerFilterOptions,
+  isSecond = false,
 ): AnswerFilter {
-  let has_changed = false;
-  let has_ended = false;
+  let isChanged = false;
+  let isEnded = false;
   const watched = (by: Finder): Finder => ({
     context_chars: by.context_chars,
     find: (text, from) => by.find(text, from),
     heldFrom: (text, from) => by.heldFrom(text, from),
     settled(hit) {
-      if (hit.text !== undefined) has_changed = true;
-      if (hit.ends) has_ended = true;
+      if (hit.text !== undefined) isChanged = true;
+      if (hit.ends) isEnded = true;
       by.settled(hit);
     },
     ...(by.written === undefined ? {} : { written: watched(by.written) }),
   });
-  const finder = watched(is_second ? NOTHING : given);
+  const finder = watched(isSecond ? NOTHING : requested);
   const contentScan = () => {
-    if (is_second) return new WrittenScan(watched(given));
+    if (isSecond) return new WrittenScan(watched(requested));
     return content_is_json ? new JsonScan(finder) : new TextScan(finder);
   };
   const texts = new Map<TextKind, TextLane>();
-  /** Of the open blocks, by their number. */
+  /** The kinds of open blocks by number. */
   let kinds = new Map<number, TextKind | 'pieces' | 'other'>();
-  /** Texts of which a block is open. */
-  let open_texts = new Map<TextKind, number>();
-  /** Where the text of a block begins in the whole, in code points. */
+  /** The number of open blocks of each text. */
+  let openTexts = new Map<TextKind, number>();
+  /** The offset of each block's text in the whole text, in code points. */
   let starts = new Map<number, number>();
-  let pieces = new Map<string, PieceLane & { n: number | undefined }>();
-  /** Their keys, by their blocks. */
-  let pieces_of = new Map<number, Set<string>>();
-  const changed_details = new Set<string>();
+  let pieces = new Map<string, PieceFilter & { n: number | undefined }>();
+  /** The keys of `pieces` by block. */
+  let pieceKeysOf = new Map<number, Set<string>>();
+  const changedDetails = new Set<string>();
 
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
@@ -153,20 +153,20 @@ function createOneFilter(
     lane.release(out);
   }
 
-  function keepPieces(key: string, lane: PieceLane & { n: number | undefined }): void {
+  function keepPieces(key: string, lane: PieceFilter & { n: number | undefined }): void {
     pieces.set(key, lane);
     if (lane.n === undefined) return;
-    const known = pieces_of.get(lane.n);
-    if (known === undefined) pieces_of.set(lane.n, new Set([key]));
+    const known = pieceKeysOf.get(lane.n);
+    if (known === undefined) pieceKeysOf.set(lane.n, new Set([key]));
     else known.add(key);
   }
 
   function forgetPieces(key: string, n: number | undefined): void {
     pieces.delete(key);
     if (n === undefined) return;
-    const known = pieces_of.get(n);
+    const known = pieceKeysOf.get(n);
     known?.delete(key);
-    if (known?.size === 0) pieces_of.delete(n);
+    if (known?.size === 0) pieceKeysOf.delete(n);
   }
 
   function endPieces(key: string, out: ChatChunk[]): void {
@@ -174,12 +174,12 @@ function createOneFilter(
     if (lane === undefined) return;
     forgetPieces(key, lane.n);
     const rest = lane.filter.end();
-    if (rest !== '') out.push(lane.tell(rest));
+    if (rest !== '') out.push(lane.renderRest(rest));
   }
 
-  /** Something else begins: texts of no open block are over. */
+  /** Another kind of block starts: ends the texts without an open block. */
   function endOthers(kind: TextKind | undefined, out: ChatChunk[]): void {
-    for (const other of texts.keys()) if (other !== kind && !open_texts.has(other)) endText(other, out);
+    for (const other of texts.keys()) if (other !== kind && !openTexts.has(other)) endText(other, out);
   }
 
   function endAll(out: ChatChunk[]): void {
@@ -187,36 +187,36 @@ function createOneFilter(
     for (const key of [...pieces.keys()]) endPieces(key, out);
   }
 
-  function ext(told: Ext | undefined, n: number): Ext | undefined {
-    if (told === undefined) return undefined;
-    const rest = json(told.rest);
+  function ext(original: Ext | undefined, n: number): Ext | undefined {
+    if (original === undefined) return undefined;
+    const rest = json(original.rest);
     const part = rest['part'];
     if (typeof part !== 'object' || part === null || Array.isArray(part) || !Array.isArray(part['annotations'])) {
-      return rest === told.rest ? told : { ...told, rest };
+      return rest === original.rest ? original : { ...original, rest };
     }
-    const annotations = part['annotations'].map((one) => rawPlaced(one as JsonObject, n));
-    return { ...told, rest: { ...rest, part: { ...part, annotations } } };
+    const annotations = part['annotations'].map((one) => placedRaw(one as JsonObject, n));
+    return { ...original, rest: { ...rest, part: { ...part, annotations } } };
   }
 
-  function native(told: Native | undefined): Native | undefined {
-    return told === undefined ? undefined : { ...told, block: json(told.block) };
+  function native(original: Native | undefined): Native | undefined {
+    return original === undefined ? undefined : { ...original, block: json(original.block) };
   }
 
   function slotOf(slot: SlotEvent): SlotEvent {
     const { n, open, raw, close } = slot;
     const shown: SlotEvent = { n };
-    if (open !== undefined) shown.open = { ...open, ...told(open, n) };
+    if (open !== undefined) shown.open = { ...open, ...shownParts(open, n) };
     if (raw !== undefined) shown.raw = rawOf(raw, n);
-    if (close !== undefined) shown.close = told(close, n);
+    if (close !== undefined) shown.close = shownParts(close, n);
     return shown;
   }
 
-  function told(of: { ext?: Ext; native?: Native }, n: number): { ext?: Ext; native?: Native } {
-    const shown_ext = ext(of.ext, n);
-    const shown_native = native(of.native);
+  function shownParts(of: { ext?: Ext; native?: Native }, n: number): { ext?: Ext; native?: Native } {
+    const shownExt = ext(of.ext, n);
+    const shownNative = native(of.native);
     return {
-      ...(shown_ext === undefined ? {} : { ext: shown_ext }),
-      ...(shown_native === undefined ? {} : { native: shown_native }),
+      ...(shownExt === undefined ? {} : { ext: shownExt }),
+      ...(shownNative === undefined ? {} : { native: shownNative }),
     };
   }
 
@@ -224,11 +224,11 @@ function createOneFilter(
     const shown = json(raw);
     const annotation = shown['annotation'];
     if (shown['type'] !== RAW_ANNOTATION || typeof annotation !== 'object' || annotation === null) return shown;
-    return { ...shown, annotation: rawPlaced(annotation as JsonObject, n) };
+    return { ...shown, annotation: placedRaw(annotation as JsonObject, n) };
   }
 
-  /** A citation of the Responses wire: its places count from the start of its part. */
-  function rawPlaced(annotation: JsonObject, n: number): JsonObject {
+  /** A citation of the Responses wire, whose offsets count from the start of its part. */
+  function placedRaw(annotation: JsonObject, n: number): JsonObject {
     const lane = texts.get('content');
     const start = starts.get(n);
     if (lane === undefined || start === undefined) return annotation;
@@ -258,10 +258,10 @@ function createOneFilter(
     };
   }
 
-  /** A chunk with what stands beside its text; asked for when it is shown, as places are known then. */
-  function beside(chunk: ChatChunk, is_touched: boolean): ChatChunk {
-    const { delta, ext: told_ext, logprobs, error } = chunk;
-    if (told_ext === undefined && delta.annotations === undefined && logprobs === undefined && error === undefined) {
+  /** A chunk with everything beside its text filtered. Called when the chunk is shown, since offsets are known then. */
+  function beside(chunk: ChatChunk, isTouched: boolean): ChatChunk {
+    const { delta, ext: originalExt, logprobs, error } = chunk;
+    if (originalExt === undefined && delta.annotations === undefined && logprobs === undefined && error === undefined) {
       return chunk;
     }
     const shown: ChatChunk = { ...chunk };
@@ -270,16 +270,16 @@ function createOneFilter(
       shown.delta = { ...delta, annotations: delta.annotations.map((one) => annotated(one, places)) };
     }
     if (
-      told_ext?.slot !== undefined &&
-      (told_ext.slot.open ?? told_ext.slot.raw ?? told_ext.slot.close) !== undefined
+      originalExt?.slot !== undefined &&
+      (originalExt.slot.open ?? originalExt.slot.raw ?? originalExt.slot.close) !== undefined
     ) {
-      shown.ext = { ...told_ext, slot: slotOf(told_ext.slot) };
+      shown.ext = { ...originalExt, slot: slotOf(originalExt.slot) };
     }
-    if (told_ext?.response?.rest !== undefined) {
-      shown.ext = { ...shown.ext, response: { ...told_ext.response, rest: json(told_ext.response.rest) } };
+    if (originalExt?.response?.rest !== undefined) {
+      shown.ext = { ...shown.ext, response: { ...originalExt.response, rest: json(originalExt.response.rest) } };
     }
-    // Tokens that were replaced would be told by them; of a text without tokens nobody knows which they are of.
-    if (logprobs !== undefined && (is_touched || (!chunk.delta.content && has_changed))) delete shown.logprobs;
+    // Log probabilities contain the replaced tokens. Without text in the chunk it is unknown to which text they belong.
+    if (logprobs !== undefined && (isTouched || (!chunk.delta.content && isChanged))) delete shown.logprobs;
     if (error !== undefined) shown.error = json(error as unknown as JsonObject) as unknown as typeof error;
     return shown;
   }
@@ -354,11 +354,11 @@ function createOneFilter(
         const detail = of.delta.reasoning_details![0]!;
         const tail = textOfDetail(detail).slice(head.length);
         const { signature: _later, ...unsigned } = detail as ReasoningDetail & { signature?: string };
-        const has_string = of.delta.reasoning != null;
+        const hasString = of.delta.reasoning != null;
         return splitChunk(
           of,
-          { reasoning_details: [withDetailText(unsigned, head)], ...(has_string ? { reasoning: head } : {}) },
-          { reasoning_details: [withDetailText(detail, tail)], ...(has_string ? { reasoning: tail } : {}) },
+          { reasoning_details: [withDetailText(unsigned, head)], ...(hasString ? { reasoning: head } : {}) },
+          { reasoning_details: [withDetailText(detail, tail)], ...(hasString ? { reasoning: tail } : {}) },
         );
       };
     }
@@ -366,17 +366,17 @@ function createOneFilter(
   }
 
   function shownDetail(detail: ReasoningDetail, take: (text: string) => string): ReasoningDetail | undefined {
-    if (isOfTurn(detail)) return has_changed ? undefined : detail;
+    if (isOfTurn(detail)) return isChanged ? undefined : detail;
     if (detail.type === 'reasoning.encrypted') return detail;
     const key = `${detail.index}`;
     const text = textOfDetail(detail);
-    const told_text = take(text);
-    if (told_text !== text) changed_details.add(key);
-    const shown = told_text === text ? detail : withDetailText(detail, told_text);
-    if (keeps_signatures || shown.type !== 'reasoning.text' || !shown.signature || !changed_details.has(key)) {
-      return text !== '' && told_text === '' && !hasSignature(shown) ? undefined : shown;
+    const filteredTextOf = take(text);
+    if (filteredTextOf !== text) changedDetails.add(key);
+    const shown = filteredTextOf === text ? detail : withDetailText(detail, filteredTextOf);
+    if (keeps_signatures || shown.type !== 'reasoning.text' || !shown.signature || !changedDetails.has(key)) {
+      return text !== '' && filteredTextOf === '' && !hasSignature(shown) ? undefined : shown;
     }
-    // What was signed is not what is shown: its maker would refuse it.
+    // The signature does not match the changed text: its signer would refuse it.
     const { signature: _, ...unsigned } = shown;
     return unsigned.text ? unsigned : undefined;
   }
@@ -397,15 +397,15 @@ function createOneFilter(
       lane = {
         n,
         filter: createJsonFilter(finder),
-        tell: (rest) => ({
+        renderRest: (rest) => ({
           delta: { tool_calls: [{ index, function: { arguments: rest } }] },
           ...(n === undefined ? {} : { ext: { slot: { n } } }),
         }),
       };
       keepPieces(key, lane);
     }
-    const given_text = call!.function.arguments;
-    const shown = given_text === undefined ? undefined : lane.filter.push(given_text);
+    const argumentsText = call!.function.arguments;
+    const shown = argumentsText === undefined ? undefined : lane.filter.push(argumentsText);
     const closes = chunk.ext?.slot?.close !== undefined;
     let rest = '';
     if (closes) {
@@ -413,16 +413,16 @@ function createOneFilter(
       rest = lane.filter.end();
     }
     const text = shown === undefined && rest === '' ? undefined : (shown ?? '') + rest;
-    const is_news = call!.id !== undefined || call!.function.name !== undefined || text !== '';
-    const made = beside(chunk, text !== given_text);
-    const function_told = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
-    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: function_told }] };
-    if (!is_news) delete delta.tool_calls;
-    const tells = is_news || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
-    if (tells) out.push({ ...made, delta });
+    const hasNews = call!.id !== undefined || call!.function.name !== undefined || text !== '';
+    const made = beside(chunk, text !== argumentsText);
+    const filteredFunction = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
+    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: filteredFunction }] };
+    if (!hasNews) delete delta.tool_calls;
+    const isShown = hasNews || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
+    if (isShown) out.push({ ...made, delta });
   }
 
-  /** A delta of a block that is a wire's own: the piece of text in it is one with those before. */
+  /** A delta of a native block. Its text continues the text of the deltas before. */
   function takeRaw(chunk: ChatChunk, slot: SlotEvent & { raw: JsonObject }, out: ChatChunk[]): void {
     const { raw, n } = slot;
     const type = String(raw['type'] ?? '');
@@ -434,20 +434,20 @@ function createOneFilter(
     const key = `raw ${n} ${type}`;
     let lane = pieces.get(key);
     if (lane === undefined) {
-      const is_json = field === 'partial_json' || type.includes('arguments');
+      const isJson = field === 'partial_json' || type.includes('arguments');
       lane = {
         n,
-        filter: is_json ? createJsonFilter(finder) : createStreamFilter(finder),
-        tell: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
+        filter: isJson ? createJsonFilter(finder) : createStreamFilter(finder),
+        renderRest: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
       };
       keepPieces(key, lane);
     }
     const shown = lane.filter.push(String(raw[field]));
     const { [field]: _, ...others } = raw;
     const made = beside({ ...chunk, ext: { ...chunk.ext, slot: { ...slot, raw: others } } }, false);
-    const { slot: made_slot } = made.ext!;
+    const { slot: madeSlot } = made.ext!;
     if (shown !== '' || slot.open !== undefined || slot.close !== undefined) {
-      out.push({ ...made, ext: { ...made.ext, slot: { ...made_slot!, raw: { ...made_slot!.raw, [field]: shown } } } });
+      out.push({ ...made, ext: { ...made.ext, slot: { ...madeSlot!, raw: { ...madeSlot!.raw, [field]: shown } } } });
     }
   }
 
@@ -458,62 +458,61 @@ function createOneFilter(
     return audio === undefined ? undefined : 'transcript';
   }
 
-  function begin({ n, open }: SlotEvent, out: ChatChunk[]): void {
+  function openBlock({ n, open }: SlotEvent, out: ChatChunk[]): void {
     if (open === undefined) return;
     const kind = TEXTS[open.kind];
     endOthers(kind, out);
     kinds.set(n, kind ?? (open.kind === 'call' || open.kind === 'native' ? 'pieces' : 'other'));
-    if (kind !== undefined) open_texts.set(kind, (open_texts.get(kind) ?? 0) + 1);
+    if (kind !== undefined) openTexts.set(kind, (openTexts.get(kind) ?? 0) + 1);
     if (kind === 'content') starts.set(n, laneOf('content').points);
   }
 
-  /** The block is over: it is nothing that another of its kind would wait for. */
-  function close({ n, close: closing }: SlotEvent): void {
+  /** Closes a block: its text can end when another kind of block starts. */
+  function closeBlock({ n, close: closing }: SlotEvent): void {
     if (closing === undefined) return;
     const kind = kinds.get(n);
     kinds.set(n, 'other');
     if (kind === undefined || kind === 'pieces' || kind === 'other') return;
-    const left = (open_texts.get(kind) ?? 1) - 1;
-    if (left > 0) open_texts.set(kind, left);
-    else open_texts.delete(kind);
+    const stillOpen = (openTexts.get(kind) ?? 1) - 1;
+    if (stillOpen > 0) openTexts.set(kind, stillOpen);
+    else openTexts.delete(kind);
   }
 
   function takeOne(chunk: ChatChunk, out: ChatChunk[]): void {
     const { delta } = chunk;
     const slot = chunk.ext?.slot;
-    if (slot !== undefined) begin(slot, out);
-    const told_kind = kindOf(delta);
-    const slot_kind = slot === undefined ? undefined : kinds.get(slot.n);
-    const is_of_turn = delta.reasoning_details?.some(isOfTurn) === true;
-    if (is_of_turn || chunk.finish_reason != null) endAll(out);
-    else if (slot === undefined && (told_kind !== undefined || delta.tool_calls !== undefined))
-      endOthers(told_kind, out);
-    // What stands before was ended by what came at its end.
-    if (has_ended) return;
-    const kind = told_kind ?? (slot_kind === 'pieces' || slot_kind === 'other' ? undefined : slot_kind) ?? cites(chunk);
-    if (slot?.close !== undefined && slot_kind === 'pieces' && delta.tool_calls === undefined) {
-      for (const key of [...(pieces_of.get(slot.n) ?? [])]) endPieces(key, out);
+    if (slot !== undefined) openBlock(slot, out);
+    const textKind = kindOf(delta);
+    const slotKind = slot === undefined ? undefined : kinds.get(slot.n);
+    const isAboutTurn = delta.reasoning_details?.some(isOfTurn) === true;
+    if (isAboutTurn || chunk.finish_reason != null) endAll(out);
+    else if (slot === undefined && (textKind !== undefined || delta.tool_calls !== undefined)) endOthers(textKind, out);
+    // Ending the texts above can reveal a blocking match.
+    if (isEnded) return;
+    const kind = textKind ?? (slotKind === 'pieces' || slotKind === 'other' ? undefined : slotKind) ?? cites(chunk);
+    if (slot?.close !== undefined && slotKind === 'pieces' && delta.tool_calls === undefined) {
+      for (const key of [...(pieceKeysOf.get(slot.n) ?? [])]) endPieces(key, out);
     }
-    if (slot !== undefined) close(slot);
+    if (slot !== undefined) closeBlock(slot);
     if (delta.tool_calls?.length) takeCall(chunk, out);
     else if (kind === 'content' || kind === 'refusal') pushText(kind, heldText(chunk, kind, delta[kind] ?? ''), out);
     else if (kind === 'reasoning') pushText(kind, heldReasoning(chunk), out);
     else if (kind === 'transcript') pushText(kind, heldTranscript(chunk, delta.audio?.transcript ?? ''), out);
     else if (slot?.raw !== undefined) takeRaw(chunk, { ...slot, raw: slot.raw }, out);
     else out.push(beside(chunk, false));
-    if (is_of_turn || chunk.finish_reason != null) endAll(out);
+    if (isAboutTurn || chunk.finish_reason != null) endAll(out);
   }
 
   function take(chunks: readonly ChatChunk[]): ChatChunk[] {
     const out: ChatChunk[] = [];
     for (const chunk of chunks) {
-      if (has_ended) break;
+      if (isEnded) break;
       for (const one of piecesOf(chunk)) {
         takeOne(one, out);
-        if (has_ended) break;
+        if (isEnded) break;
       }
     }
-    if (has_ended) endAll(out);
+    if (isEnded) endAll(out);
     return out;
   }
 
@@ -527,19 +526,19 @@ function createOneFilter(
       const text = lane?.takeText() ?? '';
       if (lane !== undefined && text !== '') lane.wait(heldText({ delta: { content: text } }, 'content', text));
       kinds = new Map();
-      open_texts = new Map();
+      openTexts = new Map();
       starts = new Map();
       pieces = new Map();
-      pieces_of = new Map();
+      pieceKeysOf = new Map();
       return out;
     },
     end() {
       const out: ChatChunk[] = [];
-      if (!has_ended) endAll(out);
+      if (!isEnded) endAll(out);
       return out;
     },
-    hasEnded: () => has_ended,
-    hasChanged: () => has_changed || has_ended,
+    hasEnded: () => isEnded,
+    hasChanged: () => isChanged || isEnded,
   };
 }
 
@@ -550,7 +549,7 @@ const TEXTS: Partial<Record<NonNullable<SlotEvent['open']>['kind'], TextKind>> =
   audio: 'transcript',
 };
 
-/** What cites a text, or tells how likely it was, stands behind it. */
+/** Citations and log probabilities follow the content they belong to. */
 function cites({ delta, logprobs }: ChatChunk): TextKind | undefined {
   return delta.annotations !== undefined || logprobs != null ? 'content' : undefined;
 }
@@ -569,9 +568,9 @@ function hasSignature(detail: ReasoningDetail): boolean {
   return detail.type === 'reasoning.text' && Boolean(detail.signature);
 }
 
-/** The string beside the details, told anew from what they say now. */
+/** The reasoning string, rebuilt from the shown details. */
 function reasoningOf(was: string, before: readonly ReasoningDetail[], shown: readonly ReasoningDetail[]): string {
-  const told = joinReasoning(before) ?? '';
-  const lead = was.endsWith(told) ? was.slice(0, was.length - told.length) : '';
+  const beforeText = joinReasoning(before) ?? '';
+  const lead = was.endsWith(beforeText) ? was.slice(0, was.length - beforeText.length) : '';
   return (lead.trim() === '' ? lead : '') + (joinReasoning(shown) ?? '');
 }

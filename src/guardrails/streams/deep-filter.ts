@@ -2,18 +2,18 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { createJsonFilter } from './json-filter.ts';
 import { createStreamFilter, edited, type Finder, TextScan } from './stream-filter.ts';
 
-/** What is filtered, and whether it may not be shown at all. */
+/** A filtered value, and whether a blocking match ended it. */
 export interface Filtered<T> {
   value: T;
   has_ended: boolean;
 }
 
-/** Names and kinds, which are nobody's words. */
+/** Fields with ids and kinds of a wire, which are not text. */
 const NAMES = new Set(['id', 'type', 'status', 'role', 'object', 'model', 'format', 'obfuscation']);
-/** What a model or a tool wrote by names of its own: in it nothing is a wire's. */
-const WRITTEN = new Set(['input', 'args', 'arguments', 'parameters', 'structured_content', 'structuredContent']);
+/** Fields with data of a model or tool: field names in them have no meaning for the wire. */
+const MODEL_DATA = new Set(['input', 'args', 'arguments', 'parameters', 'structured_content', 'structuredContent']);
 const DATA_URL = /^data:[\w.+/-]+[;,]/;
-/** What only its maker can read, or what is no text. */
+/** Fields with sealed or binary data. */
 const OPAQUE = new Set([
   'encrypted_content',
   'encrypted_index',
@@ -26,22 +26,22 @@ const OPAQUE = new Set([
   'result',
 ]);
 const OPAQUE_TEXT = /^[\w+/=.:-]*$/;
-/** As no sealed state is. */
+/** Digits and separators: never sealed data. */
 const NUMBER_TEXT = /^[\d.:/+-]*$/;
 /** Strings that are JSON themselves. */
 const JSON_TEXT = new Set(['arguments', 'partial_json']);
-/** Shorter numbers are nobody's secret. */
+/** Shorter numbers cannot match a filter. */
 const NUMBER_CHARS_MIN = 7;
 
 /** A whole text, filtered. */
-export function filteredText(finder: Finder, text: string, is_json = false): Filtered<string> {
-  const filter = is_json ? createJsonFilter(finder) : createStreamFilter(finder);
-  const told = filter.push(text);
-  const value = told + filter.end();
+export function filteredText(finder: Finder, text: string, isJson = false): Filtered<string> {
+  const filter = isJson ? createJsonFilter(finder) : createStreamFilter(finder);
+  const head = filter.push(text);
+  const value = head + filter.end();
   return { value: value === text ? text : value, has_ended: filter.hasEnded() };
 }
 
-/** Texts that are read as one, filtered: what stands for a match that several tell is in the first of them. */
+/** Filters texts that are read as one. The replacement of a match over several texts is in the first of them. */
 export function filteredTexts(finder: Finder, texts: readonly string[]): Filtered<string[]> {
   const scan = new TextScan(finder);
   for (const text of texts) scan.push(text);
@@ -49,29 +49,29 @@ export function filteredTexts(finder: Finder, texts: readonly string[]): Filtere
   const until = scan.ended_at ?? scan.total;
   let at = 0;
   const value = texts.map((text) => {
-    const told = edited(text.slice(0, Math.max(0, until - at)), at, scan.edits);
+    const replaced = edited(text.slice(0, Math.max(0, until - at)), at, scan.edits);
     at += text.length;
-    return told;
+    return replaced;
   });
   return { value, has_ended: scan.ended_at !== undefined };
 }
 
 /**
- * A JSON value whose strings are filtered, keys included: itself where nothing is found. What stands in it by wires' names of ids,
- * kinds, sealed state and data of pictures stays, but not in what a model wrote.
+ * Filters the strings of a JSON value, keys included. Returns the same value if nothing changes. Ids,
+ * kinds, sealed data and image data are kept, except in data of a model.
  */
-export function filteredJson<T extends JsonValue | undefined>(finder: Finder, given: T): Filtered<T> {
-  let has_ended = false;
+export function filteredJson<T extends JsonValue | undefined>(finder: Finder, input: T): Filtered<T> {
+  let hasEnded = false;
 
-  function text(value: string, is_json = false): string {
-    const filtered = filteredText(finder, value, is_json);
-    has_ended ||= filtered.has_ended;
+  function text(value: string, isJson = false): string {
+    const filtered = filteredText(finder, value, isJson);
+    hasEnded ||= filtered.has_ended;
     return filtered.value;
   }
 
-  function member(key: string, value: JsonValue, is_written: boolean): JsonValue {
-    if (typeof value !== 'string') return walk(value, is_written || WRITTEN.has(key));
-    if (!is_written) {
+  function member(key: string, value: JsonValue, isModelData: boolean): JsonValue {
+    if (typeof value !== 'string') return walk(value, isModelData || MODEL_DATA.has(key));
+    if (!isModelData) {
       if (NAMES.has(key) || key.endsWith('_id')) return value;
       if (OPAQUE.has(key) && OPAQUE_TEXT.test(value) && !NUMBER_TEXT.test(value)) return value;
       if (DATA_URL.test(value)) return value;
@@ -79,24 +79,24 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     return text(value, JSON_TEXT.has(key));
   }
 
-  function walk(value: JsonValue, is_written: boolean): JsonValue {
+  function walk(value: JsonValue, isModelData: boolean): JsonValue {
     if (typeof value === 'string') return text(value);
     if (typeof value === 'number') {
-      const told = String(value);
-      const shown = told.length < NUMBER_CHARS_MIN ? told : text(told);
-      return shown === told ? value : shown;
+      const number = String(value);
+      const shown = number.length < NUMBER_CHARS_MIN ? number : text(number);
+      return shown === number ? value : shown;
     }
     if (typeof value !== 'object' || value === null) return value;
     if (Array.isArray(value)) {
-      const list = value.map((one) => walk(one, is_written));
+      const list = value.map((one) => walk(one, isModelData));
       return list.some((one, at) => one !== value[at]) ? list : value;
     }
     let changed: JsonObject | undefined;
-    for (const [key, told] of Object.entries(value)) {
-      if (told === undefined) continue;
-      const shown = member(key, told, is_written);
+    for (const [key, original] of Object.entries(value)) {
+      if (original === undefined) continue;
+      const shown = member(key, original, isModelData);
       const name = key.length < NUMBER_CHARS_MIN ? key : text(key);
-      if (shown === told && name === key) continue;
+      if (shown === original && name === key) continue;
       changed ??= { ...value };
       if (name !== key) delete changed[key];
       changed[name] = shown;
@@ -104,6 +104,6 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     return changed ?? value;
   }
 
-  const value = given === undefined ? given : (walk(given, false) as T);
-  return { value, has_ended };
+  const value = input === undefined ? input : (walk(input, false) as T);
+  return { value, has_ended: hasEnded };
 }

@@ -13,24 +13,24 @@ const QUOTE = '"';
 const BACKSLASH = '\\';
 const STRUCTURE = '{}[],:';
 const WHITE_SPACE = ' \n\t\r';
-/** What may stand in JSON besides strings. */
+/** A JSON value that is not a string. */
 const SCALAR = /^(?:-?\d[\d.eE+-]*|true|false|null)$/;
 const SHORT: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
-/** A text as it stands between the quotes of JSON. */
+/** A text escaped for JSON, without the quotes. */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** One string of the JSON while it comes: filtered as what it says. Offsets outside are those of how it is written. */
+/** Filters the unescaped text of one streamed JSON string. Offsets of its interface are those of the escaped text. */
 class Literal {
   readonly #scan: TextScan;
-  /** Where the characters that are not settled begin; where each of them ends. */
+  /** The start of the unsettled characters, and the end of each of them. */
   #begin: number;
   #ends: number[] = [];
-  /** Characters that are settled. */
+  /** The number of settled characters. */
   #settled = 0;
-  /** An escape that is not whole. */
+  /** An incomplete escape sequence. */
   #escape = '';
 
   constructor(finder: Finder, begin: number) {
@@ -42,27 +42,27 @@ class Literal {
     return this.#scan.ended_at !== undefined;
   }
 
-  /** Reads from `at` on, where the text begins at `base`; returns where it stopped: at the quote that ends it, or at the end. */
+  /** Reads from `at`. `base` is the offset of the text. Returns the index of the closing quote, or the end of the text. */
   read(text: string, at: number, base: number): number {
-    let told = '';
+    let decoded = '';
     let i = at;
-    const say = (char: string) => {
-      told += char;
+    const append = (char: string) => {
+      decoded += char;
       this.#ends.push(base + i + 1);
     };
     for (; i < text.length; i += 1) {
       const char = text[i]!;
       if (this.#escape !== '') {
         this.#escape += char;
-        const said = unescaped(this.#escape);
-        if (said === undefined) continue;
+        const unescapedText = unescaped(this.#escape);
+        if (unescapedText === undefined) continue;
         this.#escape = '';
-        say(said);
+        append(unescapedText);
       } else if (char === BACKSLASH) this.#escape = char;
       else if (char === QUOTE) break;
-      else say(char);
+      else append(char);
     }
-    this.#scan.push(told);
+    this.#scan.push(decoded);
     return i;
   }
 
@@ -70,14 +70,14 @@ class Literal {
     this.#scan.flush();
   }
 
-  /** Up to where it is settled as it is written; what is replaced there is told in `edits`. */
+  /** Returns the offset up to which the string is settled, and adds the replacements to `edits`. */
   settle(edits: Edit[]): number {
-    const { settled, edits: found } = this.#scan;
+    const { settled, edits: scanEdits } = this.#scan;
     const rawAt = (offset: number) => (offset <= this.#settled ? this.#begin : this.#ends[offset - this.#settled - 1]!);
-    for (const { start, end, text } of found) {
+    for (const { start, end, text } of scanEdits) {
       edits.push({ start: rawAt(start), end: rawAt(end), text: escaped(text) });
     }
-    found.length = 0;
+    scanEdits.length = 0;
     const raw = rawAt(settled);
     this.#ends = this.#ends.slice(settled - this.#settled);
     this.#settled = settled;
@@ -86,27 +86,27 @@ class Literal {
   }
 }
 
-/** What a whole escape says; undefined: it is not whole. One that JSON does not know says its letter. */
-function unescaped(told: string): string | undefined {
-  const kind = told[1]!;
+/** The character of an escape sequence. Undefined if it is incomplete. An unknown escape is its letter. */
+function unescaped(sequence: string): string | undefined {
+  const kind = sequence[1]!;
   if (kind !== 'u') return SHORT[kind] ?? kind;
-  if (told.length < 6) return undefined;
-  const unit = Number.parseInt(told.slice(2), 16);
+  if (sequence.length < 6) return undefined;
+  const unit = Number.parseInt(sequence.slice(2), 16);
   return Number.isNaN(unit) ? '\ufffd' : String.fromCharCode(unit);
 }
 
 /**
- * Reads JSON as it comes, such as a tool's arguments: what its strings say is filtered, keys included, however they are
- * escaped, and so are numbers (what stands for one is a string). It stays valid JSON. What is no JSON object or list is
- * filtered as the text that it is, from where that shows.
+ * Filters streamed JSON, such as tool arguments: the unescaped strings, keys included,
+ * and numbers (their replacement is a string). The result is valid JSON. Text that is not a JSON object or array is
+ * filtered as plain text from the first invalid character.
  */
 export class JsonScan implements Scan {
   readonly #finder: Finder;
   #literal: Literal | undefined;
   #plain: { scan: TextScan; base: number } | undefined;
-  /** What stands between the structure: a number, a name, or what should not be there. All before it is settled. */
+  /** Unquoted text: a number, a literal or invalid text. All text before it is settled. */
   #bare = '';
-  #has_begun = false;
+  #hasStarted = false;
   #total = 0;
   settled = 0;
   readonly edits: Edit[] = [];
@@ -120,13 +120,13 @@ export class JsonScan implements Scan {
     if (this.ended_at !== undefined) return;
     const base = this.#total;
     this.#total += text.length;
-    if (!this.#has_begun) {
+    if (!this.#hasStarted) {
       const first = text.trimStart()[0];
       if (first === undefined) {
         this.settled = this.#total;
         return;
       }
-      this.#has_begun = true;
+      this.#hasStarted = true;
       if (first !== '{' && first !== '[') this.#plain = { scan: new TextScan(this.#finder), base };
     }
     if (this.#plain === undefined) this.#read(text, base);
@@ -134,7 +134,7 @@ export class JsonScan implements Scan {
   }
 
   flush(): void {
-    if (this.#bare !== '' && !this.#isValue()) this.#goPlain('');
+    if (this.#bare !== '' && !this.#isValue()) this.#switchToPlain('');
     if (this.ended_at !== undefined) return;
     if (this.#plain !== undefined) {
       this.#plain.scan.flush();
@@ -153,10 +153,10 @@ export class JsonScan implements Scan {
     for (let at = 0; at < text.length && this.ended_at === undefined; at += 1) {
       if (this.#literal !== undefined) {
         at = this.#literal.read(text, at, base);
-        const is_whole = at < text.length;
-        if (is_whole) this.#literal.flush();
+        const isWhole = at < text.length;
+        if (isWhole) this.#literal.flush();
         this.#settleLiteral(this.#literal);
-        if (is_whole && this.ended_at === undefined) {
+        if (isWhole && this.ended_at === undefined) {
           this.settled = base + at + 1;
           this.#literal = undefined;
         }
@@ -165,7 +165,7 @@ export class JsonScan implements Scan {
       const char = text[at]!;
       if (char === QUOTE || STRUCTURE.includes(char)) {
         if (this.#bare !== '' && (char === ':' || char === QUOTE || !this.#isValue())) {
-          this.#goPlain(text.slice(at));
+          this.#switchToPlain(text.slice(at));
           return;
         }
         this.#takeBare();
@@ -177,7 +177,7 @@ export class JsonScan implements Scan {
         this.#bare += char;
         if (this.#bare.length <= limits.filter_held_chars_max) continue;
         if (!this.#isValue()) {
-          this.#goPlain(text.slice(at + 1));
+          this.#switchToPlain(text.slice(at + 1));
           return;
         }
         this.#takeBare();
@@ -189,8 +189,8 @@ export class JsonScan implements Scan {
     return SCALAR.test(this.#bare.trim());
   }
 
-  /** It only began like JSON: what stands between its marks is no value, and a match may reach over them. */
-  #goPlain(rest: string): void {
+  /** Treats the rest as plain text: it is not JSON, so a match can extend over structural characters. */
+  #switchToPlain(rest: string): void {
     const bare = this.#bare;
     this.#bare = '';
     this.#plain = { scan: new TextScan(this.#finder), base: this.settled };
@@ -199,8 +199,8 @@ export class JsonScan implements Scan {
 
   #readPlain({ scan, base }: { scan: TextScan; base: number }, text: string): void {
     scan.push(text);
-    for (const { start, end, text: told } of scan.edits) {
-      this.edits.push({ start: base + start, end: base + end, text: told });
+    for (const { start, end, text } of scan.edits) {
+      this.edits.push({ start: base + start, end: base + end, text: text });
     }
     scan.edits.length = 0;
     this.settled = base + scan.settled;
@@ -213,13 +213,13 @@ export class JsonScan implements Scan {
   }
 
   #takeBare(): void {
-    const told = this.#bare;
+    const bare = this.#bare;
     const start = this.settled;
     this.#bare = '';
-    this.settled += told.length;
-    if (told.trim() === '') return;
+    this.settled += bare.length;
+    if (bare.trim() === '') return;
     const scan = new TextScan(this.#finder);
-    scan.push(told);
+    scan.push(bare);
     scan.flush();
     if (scan.ended_at !== undefined) {
       this.settled = start;
@@ -227,33 +227,33 @@ export class JsonScan implements Scan {
       return;
     }
     if (scan.edits.length === 0) return;
-    const text = JSON.stringify(edited(told, 0, scan.edits).trim());
-    this.edits.push({ start, end: start + told.trimEnd().length, text });
+    const text = JSON.stringify(edited(bare, 0, scan.edits).trim());
+    this.edits.push({ start, end: start + bare.trimEnd().length, text });
   }
 }
 
-/** What a character of JSON is, as it is written. What continues is one with what is before it: half of it says nothing. */
+/** The kind of a character of JSON as written. `_on` marks the continuation of an escape or unquoted value. */
 const KIND = { mark: 'm', text: 't', escape: 'e', escape_on: 'f', bare: 'b', bare_on: 'c' } as const;
 type Kind = (typeof KIND)[keyof typeof KIND];
 const ON: readonly (Kind | undefined)[] = [KIND.escape_on, KIND.bare_on];
 
 /**
- * Reads JSON as it is written, for what reaches over its marks. What a hit reaches of each string and value is replaced, with
- * all of an escape and of a number; the marks between them stay, so that it stays valid JSON.
+ * Filters streamed JSON as written, for matches over several tokens. The covered part of each string and value is replaced, with
+ * whole escapes and numbers. The structural characters stay, so that the result is valid JSON.
  */
 export class WrittenScan implements Scan {
   readonly #scan: TextScan;
-  /** What each character is that may still be asked for, from `#base` on. */
+  /** The kind of each character from `#base` on. */
   #kinds = '';
   #base = 0;
   #total = 0;
-  #is_inside = false;
-  /** Characters that an escape still has; undefined: the next one tells. */
-  #escape_left: number | undefined = 0;
+  #isInside = false;
+  /** The remaining characters of an escape. Undefined if the next character decides. */
+  #escapeLeft: number | undefined = 0;
   #last: Kind = KIND.mark;
-  /** Where the last escape or value begins. */
+  /** The start of the last escape or unquoted value. */
   #unit = 0;
-  /** What was replaced last, and as part of what. */
+  /** The last replacement and its edit. */
   #replaced: { edit: Edit; end: number } | undefined;
   settled = 0;
   readonly edits: Edit[] = [];
@@ -301,17 +301,17 @@ export class WrittenScan implements Scan {
   }
 
   #kindOf(char: string): Kind {
-    if (this.#escape_left !== 0) {
-      this.#escape_left = this.#escape_left === undefined ? (char === 'u' ? 4 : 0) : this.#escape_left - 1;
+    if (this.#escapeLeft !== 0) {
+      this.#escapeLeft = this.#escapeLeft === undefined ? (char === 'u' ? 4 : 0) : this.#escapeLeft - 1;
       return KIND.escape_on;
     }
     if (char === QUOTE) {
-      this.#is_inside = !this.#is_inside;
+      this.#isInside = !this.#isInside;
       return KIND.mark;
     }
-    if (this.#is_inside) {
+    if (this.#isInside) {
       if (char !== BACKSLASH) return KIND.text;
-      this.#escape_left = undefined;
+      this.#escapeLeft = undefined;
       return KIND.escape;
     }
     if (STRUCTURE.includes(char) || WHITE_SPACE.includes(char)) return KIND.mark;
@@ -327,26 +327,26 @@ export class WrittenScan implements Scan {
     return at !== -1 && at < end - this.#base;
   }
 
-  /** Up to where all is settled of which no half is left to come or to be settled. */
+  /** The end of the settled text, without a partial escape or value at its end. */
   #wholeUntil(): number {
     const { settled, ended_at } = this.#scan;
     if (ended_at !== undefined) return settled;
     let until = settled;
     if (settled === this.#total) {
-      const is_open = this.#escape_left !== 0 || this.#last === KIND.bare || this.#last === KIND.bare_on;
-      if (is_open) until = this.#unit;
+      const isOpen = this.#escapeLeft !== 0 || this.#last === KIND.bare || this.#last === KIND.bare_on;
+      if (isOpen) until = this.#unit;
     } else if (ON.includes(this.#kindAt(settled))) {
       const first = this.#kindAt(settled) === KIND.bare_on ? KIND.bare : KIND.escape;
       until = this.#base + this.#kinds.lastIndexOf(first, settled - this.#base);
     }
-    // No number is so long.
+    // A longer unit is not a number.
     return settled - until > limits.filter_held_chars_max ? settled : Math.max(until, this.settled);
   }
 
   #settle(until: number): void {
-    const found = this.#scan.edits;
+    const scanEdits = this.#scan.edits;
     let used = 0;
-    for (const edit of found) {
+    for (const edit of scanEdits) {
       if (edit.start >= until) break;
       this.#replace(edit, until);
       if (edit.end > until) {
@@ -355,7 +355,7 @@ export class WrittenScan implements Scan {
       }
       used += 1;
     }
-    found.splice(0, used);
+    scanEdits.splice(0, used);
     this.settled = until;
   }
 
@@ -371,11 +371,11 @@ export class WrittenScan implements Scan {
       at += 1;
       if (kind === KIND.mark) continue;
       while (at < end && this.#kindAt(at) !== KIND.mark) at += 1;
-      const { edit: last, end: last_end } = this.#replaced ?? {};
-      const goes_on = last === edit && last_end === start;
-      const is_bare = kind === KIND.bare || kind === KIND.bare_on;
-      const text = is_bare ? JSON.stringify(edit.text) : escaped(edit.text);
-      this.edits.push({ start, end: at, text: goes_on ? '' : text });
+      const { edit: last, end: lastEnd } = this.#replaced ?? {};
+      const continues = last === edit && lastEnd === start;
+      const isBare = kind === KIND.bare || kind === KIND.bare_on;
+      const text = isBare ? JSON.stringify(edit.text) : escaped(edit.text);
+      this.edits.push({ start, end: at, text: continues ? '' : text });
       this.#replaced = { edit, end: at };
     }
   }
@@ -387,14 +387,14 @@ export class WrittenScan implements Scan {
   }
 }
 
-/** Makes the filter of JSON that comes in pieces (see `JsonScan`), also of what reaches from one string into another. */
+/** Creates the filter of streamed JSON (see `JsonScan`), including matches over several tokens. */
 export function createJsonFilter(finder: Finder): StreamFilter {
-  const said = createStreamFilter(finder, new JsonScan(finder));
-  if (finder.written === undefined) return said;
+  const strings = createStreamFilter(finder, new JsonScan(finder));
+  if (finder.written === undefined) return strings;
   const written = createStreamFilter(finder.written, new WrittenScan(finder.written));
   return {
-    push: (text) => written.push(said.push(text)),
-    end: () => written.push(said.end()) + written.end(),
-    hasEnded: () => said.hasEnded() || written.hasEnded(),
+    push: (text) => written.push(strings.push(text)),
+    end: () => written.push(strings.end()) + written.end(),
+    hasEnded: () => strings.hasEnded() || written.hasEnded(),
   };
 }

@@ -30,21 +30,21 @@ const isJson = (text: string) => {
   }
 };
 
-test('all that a text of JSON says is told, however it is written', () => {
+test('the tokens of a JSON text are all its names and values, in any spelling', () => {
   const spaced = fc.constantFrom(undefined, 1, '\t');
   fc.assert(
-    fc.property(fc.jsonValue({ stringUnit: 'binary' }), spaced, (value, space) => {
-      const text = JSON.stringify(value, null, space);
+    fc.property(fc.jsonValue({ stringUnit: 'binary' }), spaced, (original, space) => {
+      const text = JSON.stringify(original, null, space);
       const { tokens, is_json } = tokensOf(text);
       expect(is_json).toBe(true);
-      const given = JSON.parse(text) as JsonValue;
-      expect(tokens.map((token) => token.text).sort()).toEqual(leavesOf(given).sort());
+      const parsed = JSON.parse(text) as JsonValue;
+      expect(tokens.map((token) => token.text).sort()).toEqual(leavesOf(parsed).sort());
       expect(withTokens(text, [])).toBe(text);
     }),
   );
 });
 
-test('what is no JSON is known as such, and what is one as one', () => {
+test('JSON and other text are told apart as by JSON.parse', () => {
   const piece = fc.constantFrom(
     '{',
     '}',
@@ -72,15 +72,13 @@ test('what is no JSON is known as such, and what is one as one', () => {
   );
 });
 
-test('a member that readers drop is told as well', () => {
+test('a duplicate member, which JSON.parse drops, has tokens too', () => {
   expect(tokensOf('{"a":"dropped","a":"kept"}').tokens.map(({ text }) => text)).toEqual(['a', 'dropped', 'a', 'kept']);
 });
 
-test('names that become one stay beside each other', () => {
+test('names that become equal are numbered', () => {
   const text = '{"x": 1, "y": 2, "N": 3}';
   const { tokens } = tokensOf(text);
-  const changed = tokens
-    .filter(({ text: said }) => /[xy]/.test(said))
-    .map((token): [JsonToken, string] => [token, 'N']);
+  const changed = tokens.filter((token) => /[xy]/.test(token.text)).map((token): [JsonToken, string] => [token, 'N']);
   expect(withTokens(text, changed)).toBe('{"N 2": 1, "N 3": 2, "N": 3}');
 });

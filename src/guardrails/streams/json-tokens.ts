@@ -1,19 +1,19 @@
 import { limits } from '../../limits.ts';
 /** A string or a number in a text of JSON. */
 export interface JsonToken {
-  /** Where it stands in the text, quotes included. */
+  /** Offsets in the text, quotes included. */
   start: number;
   end: number;
-  /** What it says, however it is escaped. */
+  /** The unescaped text. */
   text: string;
-  /** Of a name in an object: the names beside it, all of them once the object is read. */
+  /** For a name in an object: all names of the object, complete once the object is read. */
   names: Set<string> | undefined;
 }
 
 const ESCAPE = /\\[\s\S]/g;
 const SPACES: Readonly<Record<string, string>> = { '\\n': '\n\n', '\\r': '\n\n', '\\t': '\t\t' };
 
-/** JSON as it is written, with the lines that its strings have, so that a pattern ends where their lines do: of the same length. */
+/** Replaces escaped line breaks in JSON by real ones, so that patterns see the lines of its strings. The length stays the same. */
 export function withLines(json: string): string {
   return json.includes('\\') ? json.replace(ESCAPE, (pair) => SPACES[pair] ?? pair) : json;
 }
@@ -23,7 +23,7 @@ const WORD = /true|false|null/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const BACKSLASH = 0x5c;
 
-/** Where what a pattern finds at an offset ends; the offset where it finds nothing. */
+/** The end of a match at an offset. The offset itself if there is none. */
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
@@ -113,13 +113,13 @@ export function* jsonTokens(text: string): Generator<JsonToken, boolean> {
   return wants === 'more' && open.length === 0;
 }
 
-/** The text with some of its tokens saying something else, and the rest as it is. Names that become one stand beside each other. */
+/** Replaces tokens in a JSON text. Names that become equal are numbered. */
 export function withTokens(text: string, changed: Iterable<readonly [JsonToken, string]>): string {
   const out: string[] = [];
   let from = 0;
-  for (const [{ start, end, names }, told] of changed) {
-    let free = told;
-    for (let n = 2; names?.has(free); n += 1) free = `${told} ${n}`;
+  for (const [{ start, end, names }, replacement] of changed) {
+    let free = replacement;
+    for (let n = 2; names?.has(free); n += 1) free = `${replacement} ${n}`;
     names?.add(free);
     out.push(text.slice(from, start), JSON.stringify(free));
     from = end;

@@ -1,52 +1,52 @@
 import type { Finding } from '../finding.ts';
 
-/** What is looked at of a filter to settle what it finds. */
-interface Acting {
+/** The part of a filter that settling needs. */
+interface FilterAction {
   action: 'redact' | 'block' | 'flag';
   placeholder: string;
 }
 
-/** Rounds in which what was redacted is read again. */
+/** The most rounds of scanning the redacted text. */
 const ROUNDS_MAX = 4;
 
 /**
- * What is found in a text, in order, once nothing more is: what stands in place of a finding may show another beside it that
- * was a part of something longer before. Redactions that overlap become one, which reaches over them all and is of the
- * longest; what blocks or flags is told as it was found. `seen` hears of each text that was read again.
+ * Scans a text until no new findings appear, and returns them in order. A placeholder can reveal a match beside it that
+ * was part of a longer word before. Overlapping redactions are joined, with the filter of the
+ * longest. Findings that block or flag are returned unchanged. `onReading` is called with each redacted text that was scanned.
  */
 export function settled(
   text: string,
   find: (text: string) => Finding[],
-  filters: readonly Acting[],
-  seen: (reading: Redacted) => void,
+  filters: readonly FilterAction[],
+  onReading: (reading: Redacted) => void,
 ): Finding[] {
-  const found = find(text);
-  if (found.length === 0) return found;
+  const first = find(text);
+  if (first.length === 0) return first;
   const redacts = ({ filter }: Finding) => filters[filter]?.action === 'redact';
-  const told = found.filter((finding) => !redacts(finding));
-  let redactions = merged(found.filter(redacts));
+  const final = first.filter((finding) => !redacts(finding));
+  let redactions = merged(first.filter(redacts));
   for (let round = 0; round < ROUNDS_MAX && redactions.length > 0; round += 1) {
     const reading = new Redacted(text, redactions, filters);
-    seen(reading);
+    onReading(reading);
     const more = find(reading.text).flatMap((finding) => reading.original(finding) ?? []);
-    const isTold = amongOf(told);
-    const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));
+    const isKnown = withinAny(final);
+    const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isKnown(finding));
     if (fresh.length === 0) break;
-    for (const finding of fresh) if (!redacts(finding)) told.push(finding);
-    const more_redactions = fresh.filter(redacts);
-    if (more_redactions.length === 0) break;
-    redactions = merged([...redactions, ...more_redactions]);
+    for (const finding of fresh) if (!redacts(finding)) final.push(finding);
+    const moreRedactions = fresh.filter(redacts);
+    if (moreRedactions.length === 0) break;
+    redactions = merged([...redactions, ...moreRedactions]);
   }
-  return [...told, ...redactions].sort(inOrder);
+  return [...final, ...redactions].sort(inOrder);
 }
 
 const inOrder = (a: Finding, b: Finding) => a.start - b.start || b.end - a.end || a.filter - b.filter;
 
-/** Tells whether a finding lies within one of these of the same filter, without a look at each. */
-function amongOf(told: readonly Finding[]): (finding: Finding) => boolean {
-  /** By filter, in order: where they begin, and how far those up to each reach. */
+/** Returns whether a finding lies within one of these of the same filter, by binary search. */
+function withinAny(findings: readonly Finding[]): (finding: Finding) => boolean {
+  /** By filter: the sorted starts, and for each the greatest end so far. */
   const reaches = new Map<number, { starts: number[]; ends: number[] }>();
-  for (const { start, end, filter } of told.toSorted(inOrder)) {
+  for (const { start, end, filter } of findings.toSorted(inOrder)) {
     const reach = reaches.get(filter) ?? { starts: [], ends: [] };
     reaches.set(filter, reach);
     reach.starts.push(start);
@@ -67,13 +67,13 @@ function amongOf(told: readonly Finding[]): (finding: Finding) => boolean {
 /** Redactions without overlaps, in order. */
 function merged(findings: Finding[]): Finding[] {
   findings.sort(inOrder);
-  const kept: Finding[] = [];
+  const result: Finding[] = [];
   let longest = 0;
   for (const finding of findings) {
     const length = finding.end - finding.start;
-    const last = kept.at(-1);
+    const last = result.at(-1);
     if (last === undefined || finding.start >= last.end) {
-      kept.push({ ...finding });
+      result.push({ ...finding });
       longest = length;
       continue;
     }
@@ -82,18 +82,18 @@ function merged(findings: Finding[]): Finding[] {
     longest = length;
     last.filter = finding.filter;
   }
-  return kept;
+  return result;
 }
 
-/** A text with placeholders in place of what is redacted, which knows where everything stood. */
+/** A text with its redactions replaced by placeholders. Maps offsets back to the source. */
 export class Redacted {
   readonly text: string;
   readonly #redactions: readonly Finding[];
-  /** Where each placeholder stands. */
+  /** The offsets of each placeholder. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
 
-  constructor(text: string, redactions: readonly Finding[], filters: readonly Acting[]) {
+  constructor(text: string, redactions: readonly Finding[], filters: readonly FilterAction[]) {
     this.#redactions = redactions;
     let out = '';
     let at = 0;
@@ -107,16 +107,16 @@ export class Redacted {
     this.text = out + text.slice(at);
   }
 
-  /** Where what is found here stands in the text; undefined: it is a placeholder, or a part of one. */
+  /** A finding with its offsets in the source. Undefined if it lies within a placeholder. */
   original(finding: Finding): Finding | undefined {
     const first = this.#endsBefore(finding.start);
-    const is_placeholder =
+    const isPlaceholder =
       first < this.#starts.length && this.#starts[first]! <= finding.start && this.#ends[first]! >= finding.end;
-    if (is_placeholder) return undefined;
+    if (isPlaceholder) return undefined;
     return { ...finding, start: this.origin(finding.start, 'start'), end: this.origin(finding.end, 'end') };
   }
 
-  /** Where an offset of this text stood; inside a placeholder, the edge of what it stands for. */
+  /** The source offset of an offset. Within a placeholder, the edge of the redacted text. */
   origin(at: number, edge: 'start' | 'end'): number {
     const next = this.#endsBefore(at);
     const inside = next < this.#starts.length && this.#starts[next]! < at ? this.#redactions[next] : undefined;
@@ -125,7 +125,7 @@ export class Redacted {
     return last === undefined ? at : at - this.#ends[next - 1]! + last.end;
   }
 
-  /** How many placeholders end at or before an offset. */
+  /** The number of placeholders that end at or before an offset. */
   #endsBefore(at: number): number {
     let low = 0;
     let high = this.#ends.length;

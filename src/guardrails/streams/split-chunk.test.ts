@@ -3,7 +3,7 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { piecesOf } from './split-chunk.ts';
 
-test('a chunk that says several things at once comes apart in order, and nothing of it is lost', () => {
+test('a chunk with several kinds of content is split in order without loss', () => {
   const whole: ChatChunk = {
     delta: {
       role: 'assistant',

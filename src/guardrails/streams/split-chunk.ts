@@ -1,25 +1,25 @@
 import { deltasOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, Delta } from '../../schemas/inner.ts';
 
-/** The chunk, unless it has nothing to tell any more. */
+/** The chunk without its empty text. Undefined if nothing else is left in it. */
 export function withText(
   chunk: ChatChunk,
   kind: 'content' | 'refusal' | 'reasoning',
-  is_bare: boolean,
+  isBare: boolean,
 ): ChatChunk | undefined {
-  if (!is_bare) return chunk;
+  if (!isBare) return chunk;
   const { [kind]: _, ...delta } = chunk.delta;
   const slot = chunk.ext?.slot;
-  const is_news =
+  const hasNews =
     Object.keys(delta).length > 0 ||
     chunk.finish_reason != null ||
     chunk.error !== undefined ||
     chunk.ext?.response !== undefined ||
     (slot?.open ?? slot?.raw ?? slot?.close) !== undefined;
-  return is_news ? { ...chunk, delta } : undefined;
+  return hasNews ? { ...chunk, delta } : undefined;
 }
 
-/** A chunk in two: the first opens its block, the second has all that stands beside its text. */
+/** Splits a chunk: the first part opens its block, the second has everything beside the text. */
 export function splitChunk(chunk: ChatChunk, head: Delta, rest: Delta): { head: ChatChunk; rest: ChatChunk } {
   const slot = chunk.ext?.slot;
   const { role, ...delta } = chunk.delta;
@@ -34,18 +34,18 @@ export function splitChunk(chunk: ChatChunk, head: Delta, rest: Delta): { head: 
   return { head: first, rest: second };
 }
 
-/** A chunk that says several things, as one for each, in the order in which blocks stand. */
+/** Splits a chunk with several kinds of content into one for each, in the order of their blocks. */
 export function piecesOf(chunk: ChatChunk): readonly ChatChunk[] {
   const { images, ...delta } = chunk.delta;
   const { blocks: deltas, rest: others } = deltasOf(delta);
-  // Nothing is looked for in pictures: they stay where they are.
+  // Images are not filtered and stay in the last chunk.
   if (images !== undefined) others.images = images;
   const ends = chunk.finish_reason != null && deltas.length > 0;
   if (deltas.length < 2 && !ends) return [chunk];
   const slot = chunk.ext?.slot;
-  const made = deltas.map((told, at): ChatChunk => {
+  const made = deltas.map((one, at): ChatChunk => {
     const opening = at === 0 && slot?.open !== undefined ? { open: slot.open } : {};
-    return { delta: told, ...(slot === undefined ? {} : { ext: { slot: { n: slot.n, ...opening } } }) };
+    return { delta: one, ...(slot === undefined ? {} : { ext: { slot: { n: slot.n, ...opening } } }) };
   });
   const likely = made.find((one) => one.delta.content);
   const last: ChatChunk = { ...chunk, delta: others };

@@ -29,9 +29,9 @@ const redact = (pattern: string, label?: string): CustomFilter => ({
   ...(label === undefined ? {} : { label }),
 });
 
-function finder(builtins: BuiltinFilter[], custom: CustomFilter[] = [], found: ActiveFilter[] = []): Finder {
+function finder(builtins: BuiltinFilter[], custom: CustomFilter[] = [], matched: ActiveFilter[] = []): Finder {
   const set = filterSetOf([guardrail(builtins, custom)])!;
-  return finderOf(set, ({ filter }) => found.push(set.filters[filter]!));
+  return finderOf(set, ({ filter }) => matched.push(set.filters[filter]!));
 }
 
 const SECRETS = [
@@ -46,7 +46,7 @@ const SECRETS = [
   'fe80::a:1',
 ];
 
-/** What a filter shows of a text that comes in these pieces. */
+/** The output of a filter for these pieces of a text. */
 function streamed(of: Finder, pieces: readonly string[]): string {
   const filter = createStreamFilter(of);
   return pieces.map((piece) => filter.push(piece)).join('') + filter.end();
@@ -76,7 +76,7 @@ describe('the filter of a stream', () => {
     ['patterns', finder([], [redact('sk-[a-z0-9]{4}', 'KEY'), redact('(?i)order \\w+'), redact('\\bin\\b.{0,6}')])],
     ['patterns without a bound', finder(all, [redact('sk-[a-z0-9]+'), redact('<[^>]*>')])],
   ];
-  test.each(finders)('%s: shows what it would show of the whole, however the text is cut', (_name, of) => {
+  test.each(finders)('%s: any chunking gives the output of the whole text', (_name, of) => {
     fc.assert(
       fc.property(text, fc.array(fc.nat(), { maxLength: 12 }), (whole, cuts) => {
         const expected = filteredText(of, whole).value;
@@ -87,7 +87,7 @@ describe('the filter of a stream', () => {
     );
   });
 
-  test.each(SECRETS)('%s cut anywhere leaves nothing of itself, and all that stands around it', (secret) => {
+  test.each(SECRETS)('%s is removed at any cut, and the text around it stays', (secret) => {
     const of = finder(all);
     const whole = `Write to ${secret}, please. And then go on with the rest of it.`;
     const [, placeholder] = /^Write to (\[\w+\]), please\. And then go on with the rest of it\.$/.exec(
@@ -98,21 +98,21 @@ describe('the filter of a stream', () => {
     }
   });
 
-  test('ends a text before what blocks it, and tells which filter that was', () => {
-    const found: ActiveFilter[] = [];
-    const of = finder([{ slug: 'email', action: 'block' }], [], found);
+  test('ends a text before a blocking match, and reports its filter', () => {
+    const matched: ActiveFilter[] = [];
+    const of = finder([{ slug: 'email', action: 'block' }], [], matched);
     for (const cut of [3, 8, 12, 17]) {
-      found.length = 0;
+      matched.length = 0;
       const whole = 'Ask bob@mail.example.com for it.';
       const filter = createStreamFilter(of);
-      const told = filter.push(whole.slice(0, cut)) + filter.push(whole.slice(cut)) + filter.end();
-      expect(told).toBe('Ask ');
+      const output = filter.push(whole.slice(0, cut)) + filter.push(whole.slice(cut)) + filter.end();
+      expect(output).toBe('Ask ');
       expect(filter.hasEnded()).toBe(true);
-      expect(found.map(({ slug }) => slug)).toEqual(['email']);
+      expect(matched.map(({ slug }) => slug)).toEqual(['email']);
     }
   });
 
-  test('a match that is too long to be held back is replaced all the same, to its end', () => {
+  test('a match that is too long to be held back is replaced to its end', () => {
     const of = finder([], [redact('sk-[a-z0-9]+', 'KEY')]);
     for (const length of [100, limits.filter_held_chars_max - 5, limits.filter_held_chars_max + 3, 20_000]) {
       const key = `sk-${'ab12'.repeat(length / 4)}`;
@@ -124,20 +124,20 @@ describe('the filter of a stream', () => {
     }
   });
 
-  test('a text that might be a match for ever is not shown, nor kept', () => {
+  test('text of an endless possible match is neither shown nor kept', () => {
     const of = finder([], [redact('<[^>]*>', 'TAG')]);
     const filter = createStreamFilter(of);
-    let told = filter.push('a <');
-    for (let i = 0; i < 3_000 && !filter.hasEnded(); i += 1) told += filter.push('word after word after word ');
-    expect(told.slice(0, 40)).toBe('a [REDACTED]');
+    let output = filter.push('a <');
+    for (let i = 0; i < 3_000 && !filter.hasEnded(); i += 1) output += filter.push('word after word after word ');
+    expect(output.slice(0, 40)).toBe('a [REDACTED]');
     expect(filter.hasEnded()).toBe(true);
   });
 
-  test('what reaches over the place to which all is settled is not, and neither is half a character', () => {
-    const found = (expression: RegExp, heldFrom: (told: string) => number): Finder => ({
+  test('a match over the settled offset is not settled, and neither is half of a surrogate pair', () => {
+    const finderFor = (expression: RegExp, heldFrom: (text: string) => number): Finder => ({
       context_chars: 8,
-      find: (told) =>
-        [...told.matchAll(expression)].map(({ 0: hit, index }) => ({
+      find: (text) =>
+        [...text.matchAll(expression)].map(({ 0: hit, index }) => ({
           start: index,
           end: index + hit.length,
           text: '#',
@@ -145,13 +145,13 @@ describe('the filter of a stream', () => {
       heldFrom,
       settled() {},
     });
-    const last = found(/ab+/g, (told) => told.length - 1);
+    const last = finderFor(/ab+/g, (text) => text.length - 1);
     expect(streamed(last, [...'xabbbby ab'])).toBe('x#y #');
-    const none = found(/😀/gu, (told) => told.length);
+    const none = finderFor(/😀/gu, (text) => text.length);
     expect(streamed(none, ['a\ud83d', '\ude00b'])).toBe('a#b');
   });
 
-  test('long rows of letters and numbers are neither held back nor taken for a match', () => {
+  test('long sequences of letters and digits are neither held back nor matched', () => {
     const of = finder(all);
     const bytes = Buffer.from(Array.from({ length: 6_000 }, (_, at) => (at * 7_919 + (at >> 3) * 13) % 256));
     for (const row of [
@@ -162,27 +162,27 @@ describe('the filter of a stream', () => {
       '@'.repeat(9_000),
     ]) {
       const filter = createStreamFilter(of);
-      let [given, shown, most] = [0, '', 0];
+      let [sentChars, shown, most] = [0, '', 0];
       for (const piece of `${row}, of bob@mail.example.com.`.match(/.{1,60}/gs)!) {
-        given += piece.length;
+        sentChars += piece.length;
         shown += filter.push(piece);
-        most = Math.max(most, given - shown.length);
+        most = Math.max(most, sentChars - shown.length);
       }
       expect(shown + filter.end()).toBe(`${row}, of [EMAIL].`);
       expect(most).toBeLessThan(1_000);
     }
   });
 
-  test('holds back next to nothing of ordinary text', () => {
+  test('holds back almost no ordinary text', () => {
     const of = finder(all);
     const filter = createStreamFilter(of);
     const prose =
       'The quick brown fox jumps over the lazy dog, in 2024, 15 times; see https://a.example/b?c=d for more. ';
-    let [given, shown, most] = [0, 0, 0];
+    let [sentChars, shown, most] = [0, 0, 0];
     for (const piece of prose.repeat(20).match(/.{1,4}/gs)!) {
-      given += piece.length;
+      sentChars += piece.length;
       shown += filter.push(piece).length;
-      most = Math.max(most, given - shown);
+      most = Math.max(most, sentChars - shown);
     }
     expect(most).toBeLessThan(64);
   });
@@ -202,37 +202,37 @@ describe('the filter of arguments', () => {
     ['{"card": 4111111111111111, "at" : [1, 2.5, true, null]}', { card: '[CREDIT_CARD]', at: [1, 2.5, true, null] }],
     ['{"key":"my sk-ab12","emoji":"\\ud83d\\ude00 \\/ é"}', { key: 'my [a "KEY"]', emoji: '😀 / é' }],
     ['["415-555-0134",["123-45-6789"]]', ['[PHONE]', ['[SSN]']]],
-  ])('%s stays JSON, however it is cut', (given, value) => {
-    expect(JSON.parse(shown([given]))).toEqual(value);
-    for (let cut = 0; cut <= given.length; cut += 1) {
-      expect(shown([given.slice(0, cut), given.slice(cut)])).toBe(shown([given]));
+  ])('%s stays JSON in any chunking', (json, value) => {
+    expect(JSON.parse(shown([json]))).toEqual(value);
+    for (let cut = 0; cut <= json.length; cut += 1) {
+      expect(shown([json.slice(0, cut), json.slice(cut)])).toBe(shown([json]));
     }
-    expect(shown([...given])).toBe(shown([given]));
+    expect(shown([...json])).toBe(shown([json]));
   });
 
-  test('what holds nothing of the kind stays as it was written', () => {
+  test('JSON without matches is unchanged', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (value, cuts, is_spaced) => {
-        const given = JSON.stringify(value, null, is_spaced ? 2 : undefined);
-        fc.pre(filteredText(of, given).value === given && !/\d{7}/.test(given));
-        expect(shown(cutAt(given, cuts))).toBe(given);
+      fc.property(fc.jsonValue(), fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (value, cuts, isSpaced) => {
+        const json = JSON.stringify(value, null, isSpaced ? 2 : undefined);
+        fc.pre(filteredText(of, json).value === json && !/\d{7}/.test(json));
+        expect(shown(cutAt(json, cuts))).toBe(json);
       }),
       { numRuns: inTier(75, 300), seed: 9 },
     );
   });
 
-  test('what is no JSON is filtered as text', () => {
+  test('text that is not JSON is filtered as plain text', () => {
     expect(shown(['call +1 415', ' 555 0134 now'])).toBe('call [PHONE] now');
     expect(shown(['{"a": bob@mail.', 'example.com}'])).toBe('{"a": [EMAIL]}');
-    for (const [given, told] of [
+    for (const [input, expected] of [
       ['[2001:db8:85a3::8a2e:370:7334]:443', '[[IP_ADDRESS]]:443'],
       ['{ip: 2001:db8:85a3::8a2e:370:7334, "b": 1}', '{ip: [IP_ADDRESS], "b": 1}'],
       ['{"a":2001:db8:85a3::8a2e:370:7334}', '{"a":[IP_ADDRESS]}'],
       ['{"a":1} of 2001:db8:85a3::8a2e:370:7334', '{"a":1} of [IP_ADDRESS]'],
       ["{'to': 'bob@mail.example.com'}", "{'to': '[EMAIL]'}"],
     ] as const) {
-      expect(shown([given])).toBe(told);
-      expect(shown([...given])).toBe(told);
+      expect(shown([input])).toBe(expected);
+      expect(shown([...input])).toBe(expected);
     }
     expect(shown(['{"a":"bob@mail.example.com'])).toBe('{"a":"[EMAIL]');
   });

@@ -1,55 +1,55 @@
 import { limits } from '../../limits.ts';
 
-/** Something that was found in a text (UTF-16 offsets, end exclusive), and what becomes of it. */
+/** A match in a text (UTF-16 offsets, end exclusive) and its replacement. */
 export interface Hit {
   start: number;
   end: number;
-  /** What stands in its place; undefined: it stays as it is. */
+  /** The replacement. Undefined if the match is not replaced. */
   text?: string | undefined;
-  /** The text may not go on from its start. */
+  /** Ends the text at the start of the match. */
   ends?: true;
 }
 
-/** What finds in a text that grows. */
+/** Finds matches in a growing text. */
 export interface Finder {
-  /** In order of `start`; those that are replaced do not overlap each other. Those that end at or before `from` are known. */
+  /** The matches in order of `start`. Replaced matches do not overlap. Matches that end at or before `from` may be left out. */
   find(text: string, from: number): Hit[];
-  /** The first offset from which a match might still begin or grow, if that lies behind `from`: see `FilterSet.heldFrom`. */
+  /** The first offset at which a match could still start or grow, exact if it is after `from`: see `FilterSet.heldFrom`. */
   heldFrom(text: string, from: number): number;
-  /** How much stands before a held text, so that it is read as in the whole. */
+  /** The number of characters of context before a held text. */
   readonly context_chars: number;
-  /** Hears of every hit once, when it is settled. */
+  /** Called once for each match when it is settled. */
   settled(hit: Hit): void;
-  /** What may reach from one string of JSON into another, as it finds in how JSON is written (`WrittenScan`). */
+  /** Finds matches over several tokens in JSON as written (`WrittenScan`). */
   readonly written?: Finder;
 }
 
-/** In place of what is held back for too long, where nothing says what it is. */
+/** Replacement of text that is held for too long without a known match. */
 const TOO_LONG = '[REDACTED]';
 
-/** A part of a text that something else stands for; offsets of the whole text. */
+/** A replacement in a text. Offsets are those of the whole text. */
 export interface Edit {
   start: number;
   end: number;
   text: string;
 }
 
-/** Reads one text as it comes; offsets are those of the whole text. */
+/** Scans one streamed text. Offsets are those of the whole text. */
 export interface Scan {
   push(text: string): void;
-  /** Nothing follows that could be part of a match: all is settled. */
+  /** Settles all text: nothing follows that could extend a match. */
   flush(): void;
-  /** Up to here it is known what stands there. */
+  /** The end of the settled text. */
   readonly settled: number;
-  /** Of what is settled, in order; whoever reads them takes them away. */
+  /** The replacements in the settled text, in order. The reader removes them. */
   readonly edits: Edit[];
-  /** Where the text may not go on. */
+  /** The offset at which a blocking match ended the text. */
   readonly ended_at: number | undefined;
 }
 
 /**
- * Reads one text as it comes, and says up to where it is settled and what was replaced of it there. What might still be part
- * of a match is held back. A match that grows beyond what is held back is replaced as far as it came, and on, until it ends.
+ * Scans one streamed text and reports its settled part with the replacements there. Text that can still become part
+ * of a match is held back. A match that grows beyond the bound of held text is replaced so far, and then until it ends.
  */
 export class TextScan implements Scan {
   readonly #finder: Finder;
@@ -57,49 +57,49 @@ export class TextScan implements Scan {
   /** Offset of the window in the whole text. */
   #base = 0;
   settled = 0;
-  /** The end of what came. */
+  /** The length of the received text. */
   total = 0;
   readonly edits: Edit[] = [];
   ended_at: number | undefined;
-  /** Where a match began that is too long to be held back. */
+  /** The start of a match that is too long to be held back. */
   #growing: number | undefined;
-  /** The window is looked at again when it is so long. */
-  #next_look = 0;
+  /** The length of the window at which it is scanned again. */
+  #nextScanLength = 0;
 
   constructor(finder: Finder) {
     this.#finder = finder;
   }
 
   push(text: string): void {
-    // What comes whole is read a piece at a time: no window grows with it.
+    // Large texts are scanned in pieces, so that the window stays small.
     for (let at = 0; at < text.length && this.ended_at === undefined; at += limits.scan_slice_chars) {
       const piece = text.slice(at, at + limits.scan_slice_chars);
       this.#window += piece;
       this.total += piece.length;
-      if (this.#window.length >= this.#next_look) this.#look(false);
+      if (this.#window.length >= this.#nextScanLength) this.#scanWindow(false);
     }
   }
 
   flush(): void {
-    if (this.ended_at === undefined && this.settled < this.total) this.#look(true);
+    if (this.ended_at === undefined && this.settled < this.total) this.#scanWindow(true);
     this.#growing = undefined;
-    this.#next_look = 0;
+    this.#nextScanLength = 0;
   }
 
-  #look(is_end: boolean): void {
+  #scanWindow(isEnd: boolean): void {
     const { settled, total } = this;
     const base = this.#base;
-    if (this.#growing !== undefined && this.#isGrowing(this.#growing, is_end)) return;
-    let held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
-    const is_full = !is_end && total - held > limits.filter_held_chars_max;
-    if (held === settled && !is_full) {
-      this.#slowDown(total - settled);
+    if (this.#growing !== undefined && this.#isGrowing(this.#growing, isEnd)) return;
+    let held = isEnd ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
+    const isFull = !isEnd && total - held > limits.filter_held_chars_max;
+    if (held === settled && !isFull) {
+      this.#delayNextScan(total - settled);
       return;
     }
-    this.#next_look = 0;
+    this.#nextScanLength = 0;
     const hits = this.#finder.find(this.#window, settled - base);
-    // What reaches over the border is not settled, nor what such a hit reaches over.
-    if (!is_end && !is_full) {
+    // A match over the border is not settled, and neither are matches that overlap it.
+    if (!isEnd && !isFull) {
       for (let i = hits.length - 1; i >= 0; i -= 1) {
         const hit = hits[i]!;
         const start = base + hit.start;
@@ -109,12 +109,12 @@ export class TextScan implements Scan {
         }
       }
     }
-    if (is_full) this.#settleAll(hits);
+    if (isFull) this.#settleAll(hits);
     else this.#settle(hits, held);
     this.#forget();
   }
 
-  /** Half a character is none yet: it waits for its other half. */
+  /** The first offset that can still change. Half of a surrogate pair waits for its other half. */
   #heldFrom(known = this.settled): number {
     const window = this.#window;
     const last = window.charCodeAt(window.length - 1);
@@ -122,9 +122,9 @@ export class TextScan implements Scan {
     return this.#finder.heldFrom(text, Math.min(text.length, known - this.#base));
   }
 
-  /** A text of which nothing is settled for long is not read anew with each character. */
-  #slowDown(waiting: number): void {
-    this.#next_look = waiting < limits.filter_context_chars ? 0 : this.#window.length + (waiting >> 3);
+  /** Delays the next scan of a text that stays unsettled, so that it is not scanned for each character. */
+  #delayNextScan(waiting: number): void {
+    this.#nextScanLength = waiting < limits.filter_context_chars ? 0 : this.#window.length + (waiting >> 3);
   }
 
   #settle(hits: readonly Hit[], until: number): void {
@@ -135,13 +135,13 @@ export class TextScan implements Scan {
       if (end <= from || (start >= until && end > start)) continue;
       this.#finder.settled(hit);
       if (hit.ends) {
-        // Where the beginning was shown already there is nothing left to hide but the rest.
+        // If the start of the match was shown already, only the rest can be hidden.
         this.ended_at = Math.max(start, from);
         until = this.ended_at;
         break;
       }
       if (hit.text === undefined) continue;
-      // A hit that was begun before, where its beginning is settled: the rest goes without a second placeholder.
+      // The start of the match is settled already: the rest gets no second placeholder.
       this.edits.push({ start: Math.max(start, from), end, text: start < from ? '' : hit.text });
     }
     if (this.ended_at !== undefined) {
@@ -152,7 +152,7 @@ export class TextScan implements Scan {
     this.settled = until;
   }
 
-  /** Too much is held back: what might be a match is taken for one, and whatever it goes on with. */
+  /** Too much text is held back: the possible match is treated as one, with all text that continues it. */
   #settleAll(hits: readonly Hit[]): void {
     const held = Math.max(this.settled, this.#base + this.#heldFrom());
     const open = hits.find((hit) => this.#base + hit.end > held && hit.text !== undefined);
@@ -166,35 +166,35 @@ export class TextScan implements Scan {
     this.#growing = start;
   }
 
-  /** Whether the long match goes on; what came of it is swallowed. */
-  #isGrowing(growing: number, is_end: boolean): boolean {
+  /** Whether the long match continues. Its new text is removed. */
+  #isGrowing(growing: number, isEnd: boolean): boolean {
     if (this.#window.length > limits.filter_growing_chars_max) {
-      // Nobody can tell any more where it ends.
+      // The end of the match can no longer be determined.
       this.ended_at = this.settled;
       this.#finder.settled({ start: growing, end: this.total, ends: true });
       return true;
     }
-    if (is_end || this.#base + this.#heldFrom(growing) > growing) {
+    if (isEnd || this.#base + this.#heldFrom(growing) > growing) {
       this.#growing = undefined;
       return false;
     }
     this.edits.push({ start: this.settled, end: this.total, text: '' });
     this.settled = this.total;
-    this.#next_look = this.#window.length + (this.#window.length >> 3);
+    this.#nextScanLength = this.#window.length + (this.#window.length >> 3);
     return true;
   }
 
-  /** Keeps of what is settled what the finder may still look at. */
+  /** Drops settled text that the finder no longer needs. */
   #forget(): void {
-    const keep_from = this.#growing ?? this.settled - this.#finder.context_chars;
-    const drop = keep_from - this.#base;
+    const keepFrom = this.#growing ?? this.settled - this.#finder.context_chars;
+    const drop = keepFrom - this.#base;
     if (drop <= 0) return;
     this.#window = this.#window.slice(drop);
     this.#base += drop;
   }
 }
 
-/** A text with what was replaced of it; `at` is its offset. What reaches beyond its end stays for the text that follows. */
+/** Applies the edits to a text at offset `at`. The rest of an edit beyond its end stays for the text that follows. */
 export function edited(text: string, at: number, edits: Edit[]): string {
   const end = at + text.length;
   let out = '';
@@ -212,31 +212,31 @@ export function edited(text: string, at: number, edits: Edit[]): string {
     }
     used += 1;
   }
-  const is_same = used === 0 && from === at && out === '';
+  const isSame = used === 0 && from === at && out === '';
   edits.splice(0, used);
-  return is_same ? text : out + text.slice(from - at);
+  return isSame ? text : out + text.slice(from - at);
 }
 
-/** Filters one text that comes in pieces. */
+/** Filters one streamed text. */
 export interface StreamFilter {
-  /** What may be shown by now. */
+  /** Adds text and returns the text that can be shown. */
   push(text: string): string;
-  /** The rest. */
+  /** Returns the rest of the text. */
   end(): string;
-  /** Whether the text may not go on: what follows is not shown. */
+  /** Whether a blocking match ended the text: later text is not shown. */
   hasEnded(): boolean;
 }
 
-/** Makes the filter of one text: what comes out, joined, is the whole text filtered, however it was cut. */
+/** Creates the filter of one text. The joined output is the filtered whole text, whatever the chunk boundaries. */
 export function createStreamFilter(finder: Finder, scan: Scan = new TextScan(finder)): StreamFilter {
   let shown = 0;
   let held = '';
   const take = () => {
     const text = held.slice(0, scan.settled - shown);
     held = held.slice(text.length);
-    const told = edited(text, shown, scan.edits);
+    const shownText = edited(text, shown, scan.edits);
     shown = scan.settled;
-    return told;
+    return shownText;
   };
   return {
     push(text) {

@@ -4,41 +4,41 @@ import { type Edit, edited, type Scan } from './stream-filter.ts';
 /** A chunk whose text is not settled yet. */
 export interface Held {
   chunk: ChatChunk;
-  /** All its text, joined. */
+  /** All text of the chunk, joined. */
   text: string;
-  /** Something of it was replaced. */
+  /** Whether part of the text was replaced. */
   is_touched: boolean;
-  /** The chunk with other text: `take` gives what becomes of each of its texts, asked for in order. */
-  render(chunk: ChatChunk, take: (text: string) => string, is_touched: () => boolean): ChatChunk | undefined;
-  /** Its first part, of a text alone; what it does not tell the rest does. Absent: it is shown as one. */
+  /** Returns the chunk with filtered text. Calls `take` with each of its texts in order. */
+  render(chunk: ChatChunk, take: (text: string) => string, isTouched: () => boolean): ChatChunk | undefined;
+  /** Splits the chunk after `head`. Not set if it can only be shown as a whole. */
   split?(chunk: ChatChunk, head: string): { head: ChatChunk; rest: ChatChunk };
 }
 
-/** Where offsets of the text as it came lie in the text as it is shown, both in code points. */
+/** Maps offsets of the received text to the shown text, both in code points. */
 export interface Places {
-  /** Where something begins, or (`is_end`) ends. */
-  shown(offset: number, is_end: boolean): number;
+  /** The shown offset of a start, or of an end if `isEnd`. */
+  shown(offset: number, isEnd: boolean): number;
 }
 
 interface Shift {
   start: number;
   end: number;
   length: number;
-  /** By how much all before it moved what follows them. */
+  /** The sum of the shifts before it. */
   before: number;
 }
 
-/** One text of an answer, over all chunks and blocks that tell it: they come out in order, each when its text is settled. */
+/** One text of an answer over all its chunks and blocks. Chunks are released in order, each when its text is settled. */
 export class TextLane {
   readonly scan: Scan;
   #queue: Held[] = [];
-  /** Those before it in the queue were handed out. */
+  /** Index of the first queued chunk that is not released. */
   #head = 0;
   readonly #shifts: Shift[] = [];
-  /** What was handed out, in characters and in code points. */
+  /** The released length, in code units and in code points. */
   #shown = 0;
   #points = 0;
-  /** Code points that came. */
+  /** The received length in code points. */
   points = 0;
 
   constructor(scan: Scan) {
@@ -55,20 +55,20 @@ export class TextLane {
     this.scan.push(held.text);
   }
 
-  /** Where the places of its text lie by now. */
+  /** The mapping of offsets, for the released text. */
   places(): Places {
     return {
-      shown: (offset, is_end) => {
+      shown: (offset, isEnd) => {
         const last = this.#lastBefore(offset);
         if (last === undefined) return offset;
         const { start, end, length, before } = last;
-        if (offset < end) return start + before + (is_end ? length : 0);
+        if (offset < end) return start + before + (isEnd ? length : 0);
         return offset + before + length - (end - start);
       },
     };
   }
 
-  /** The last that begins before an offset. */
+  /** The last shift that starts before an offset. */
   #lastBefore(offset: number): Shift | undefined {
     let [low, high] = [0, this.#shifts.length];
     while (low < high) {
@@ -84,7 +84,7 @@ export class TextLane {
     this.#head = 0;
   }
 
-  /** Hands out what is settled. */
+  /** Releases the settled chunks. */
   release(out: ChatChunk[]): void {
     const { scan } = this;
     while (this.isWaiting()) {
@@ -113,7 +113,7 @@ export class TextLane {
     }
   }
 
-  /** What is held of it, which is nobody's block any more. */
+  /** Removes and returns the held text. */
   takeText(): string {
     const text = this.#queue
       .slice(this.#head)
@@ -123,16 +123,16 @@ export class TextLane {
     return text;
   }
 
-  /** Waits again with what was taken. */
+  /** Puts back text that `takeText` removed. */
   wait(held: Held): void {
     this.#queue.push(held);
   }
 
   #hand(held: Held, chunk: ChatChunk, out: ChatChunk[]): void {
     const take = (text: string) => {
-      const told = this.#take(text);
-      if (told !== text) held.is_touched = true;
-      return told;
+      const shownText = this.#take(text);
+      if (shownText !== text) held.is_touched = true;
+      return shownText;
     };
     const shown = held.render(chunk, take, () => held.is_touched);
     if (shown !== undefined) out.push(shown);
@@ -142,13 +142,13 @@ export class TextLane {
     const at = this.#shown;
     const { edits } = this.scan;
     if (edits.length > 0) this.#note(text, at, edits);
-    const told = edited(text, at, edits);
+    const shownText = edited(text, at, edits);
     this.#shown += text.length;
     this.#points += countCodePoints(text);
-    return told;
+    return shownText;
   }
 
-  /** Remembers what is replaced, for places that are told later. */
+  /** Records replacements for the mapping of offsets. */
   #note(text: string, at: number, edits: readonly Edit[]): void {
     let [read, points] = [at, this.#points];
     const pointOf = (offset: number) => {

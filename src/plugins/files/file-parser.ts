@@ -22,44 +22,44 @@ import { annotatedFiles, type FileAnnotation } from './file-annotations.ts';
 import type { OcrReader } from './ocr.ts';
 import { type PdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
-/** Reads files for endpoints that take none: PDFs as their text, text files as they are. */
+/** Reads files for endpoints without file input: the text of PDFs, and text files. */
 export interface FileParser {
-  /** Reads what no endpoint of the call's models takes, so that the plan knows its length. */
+  /** Reads files that no endpoint of the call's models accepts, before planning, so that the length of the prompt is known. */
   prepare: Preparation;
-  /** Reads the rest when its turn comes: what some endpoints take and others do not. */
+  /** Reads the other files for endpoints that do not accept them. */
   adapter: Adapter;
-  /** Whether a call holds files that may be read. */
+  /** Whether a call has files that may be read. */
   isFor(call: Call): boolean;
-  /** The PDFs that were read for a call, and not told by its client. */
+  /** The PDFs that were read for a call, without those whose text its client sent. */
   annotations(call: Call): FileAnnotation[];
-  /** Nothing is to be fetched for this call, or nothing read at all: it is explained, or refused. */
-  spare(call: Call, what: 'fetching' | 'reading'): void;
+  /** Skips fetching or all reading for a call that is only explained or routed. */
+  skip(call: Call, what: 'fetching' | 'reading'): void;
 }
 
 const WEB_URL = /^https?:\/\//i;
-/** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
+/** The base64 of `%PDF-`, without the character that depends on the next byte. Some clients send bare base64 instead of a data URL. */
 const PDF_BASE64 = 'JVBERi';
 
-/** Which files are read. */
-interface ModelVariant {
+/** The kinds of files to read. */
+interface FileKinds {
   pdf: boolean;
   text: boolean;
 }
 
 interface PlacedFile {
   part: FilePart;
-  /** Where it stands, by the names of the inner language. */
+  /** Its path in the inner language. */
   field: string;
 }
 
-/** What a file is read with. */
-interface Reading {
+/** The context of reading one file. */
+interface ReadContext {
   media: Media;
   fees: Fees | undefined;
   signal: AbortSignal;
 }
 
-/** A file's bytes, and what it says of itself. */
+/** The bytes of a file and its declared type. */
 interface Content {
   bytes: Buffer;
   declared: string | undefined;
@@ -79,8 +79,8 @@ function takesFiles(endpoint: Endpoint): boolean {
 }
 
 function nameOf({ file: { file_data, filename } }: FilePart, otherwise: string): string {
-  const said = filename || (WEB_URL.test(file_data ?? '') ? lastSegment(file_data!) : undefined) || otherwise;
-  return said.slice(0, limits.file_name_chars_max).toWellFormed();
+  const name = filename || (WEB_URL.test(file_data ?? '') ? lastSegment(file_data!) : undefined) || otherwise;
+  return name.slice(0, limits.file_name_chars_max).toWellFormed();
 }
 
 function lastSegment(url: string): string | undefined {
@@ -92,148 +92,150 @@ function lastSegment(url: string): string | undefined {
   }
 }
 
-/** A file in a prompt: its name, and what it holds. */
+/** The text part for a file: its name and text. */
 function inPrompt({ cache_control }: FilePart, name: string, text: string): TextPart {
   const quoted = name.replaceAll(/["<>\r\n]/g, "'");
   const part: TextPart = { type: 'text', text: `<file name="${quoted}">\n${text}\n</file>` };
   return cache_control === undefined ? part : { ...part, cache_control };
 }
 
-/** The request with texts in place of files; the same where none was read. */
+/** Replaces files by their texts. Returns the same request if none was read. */
 function withTexts(
   request: ChatRequest,
   texts: ReadonlyMap<FilePart, TextPart>,
-  wish: ModelVariant,
+  kinds: FileKinds,
   isPdf: Set<FilePart>,
 ) {
   if (texts.size === 0) return request;
   const readAs = (part: FilePart) => {
-    const is_wanted = isPdf.has(part) ? wish.pdf : wish.text;
-    return is_wanted ? texts.get(part) : undefined;
+    const isWanted = isPdf.has(part) ? kinds.pdf : kinds.text;
+    return isWanted ? texts.get(part) : undefined;
   };
-  let has_changed = false;
+  let hasChanged = false;
   const messages = request.messages.map((message) => {
     const { content } = message;
     if (!Array.isArray(content)) return message;
     if (!content.some((part) => part.type === 'file' && readAs(part) !== undefined)) return message;
-    has_changed = true;
+    hasChanged = true;
     return { ...message, content: content.map((part) => (part.type === 'file' ? (readAs(part) ?? part) : part)) };
   });
-  return has_changed ? { ...request, messages } : request;
+  return hasChanged ? { ...request, messages } : request;
 }
 
-/** The files of one call: each is read once, whichever attempts need it. */
+/** The files of one call. Each is read once for all attempts. */
 class CallFiles {
   readonly annotations: FileAnnotation[] = [];
   readonly #texts = new Map<FilePart, TextPart>();
   readonly #pdfs = new Set<FilePart>();
-  readonly #looked = new Set<FilePart>();
-  /** Of which requests everything that is wished for is read. */
-  readonly #done = new WeakMap<ChatRequest, ModelVariant>();
-  readonly #read_by_hash = new Map<string, string>();
+  readonly #checked = new Set<FilePart>();
+  /** The kinds of files that are read, by request. */
+  readonly #done = new WeakMap<ChatRequest, FileKinds>();
+  readonly #readByHash = new Map<string, string>();
   readonly #ocr: OcrReader;
   readonly #call: Call;
   readonly #reader: PdfReader;
   readonly #media: CallMedia;
-  readonly #told: ReadonlyMap<string, string>;
+  readonly #annotated: ReadonlyMap<string, string>;
   #stage: Stage | undefined;
   #engine: PdfEngine = 'pdf-text';
   #chars = 0;
   #pages = 0;
   #reused = 0;
-  spares: 'fetching' | 'reading' | undefined = undefined;
+  skips: 'fetching' | 'reading' | undefined = undefined;
 
   constructor(call: Call, { reader, fetcher, ocr }: FileParserOptions) {
     this.#ocr = ocr;
     this.#call = call;
     this.#reader = reader;
-    // What is read is held against the filters where it is read.
+    // Texts are filtered when they are read, not when files are fetched.
     const { screening: _, ...unread } = call;
     this.#media = createCallMedia(unread, fetcher);
-    this.#told = annotatedFiles(call.request.messages);
+    this.#annotated = annotatedFiles(call.request.messages);
   }
 
-  fit(request: ChatRequest, wish: ModelVariant): ChatRequest {
-    return withTexts(request, this.#texts, wish, this.#pdfs);
+  fit(request: ChatRequest, kinds: FileKinds): ChatRequest {
+    return withTexts(request, this.#texts, kinds, this.#pdfs);
   }
 
-  /** Whether nothing is left to be read. */
-  isRead(request: ChatRequest, wish: ModelVariant): boolean {
+  /** Whether all files of these kinds are read. */
+  isRead(request: ChatRequest, kinds: FileKinds): boolean {
     const done = this.#done.get(request);
-    return done !== undefined && (done.pdf || !wish.pdf) && (done.text || !wish.text);
+    return done !== undefined && (done.pdf || !kinds.pdf) && (done.text || !kinds.text);
   }
 
-  /** Reads those files of the request that are wished for and not read yet. `fees`: PDFs are read by the engine that reads pictures. */
-  async read(request: ChatRequest, wish: ModelVariant, fees?: Fees): Promise<void> {
-    if (this.spares === 'reading') return;
+  /** Reads the unread files of these kinds. With `fees`, PDFs are read by the OCR engine. */
+  async read(request: ChatRequest, kinds: FileKinds, fees?: Fees): Promise<void> {
+    if (this.skips === 'reading') return;
     const files = [...filesOf(request.messages)].filter(
-      ({ part }) => !this.#texts.has(part) && !(this.#looked.has(part) && !this.#isWished(part, wish)),
+      ({ part }) => !this.#texts.has(part) && !(this.#checked.has(part) && !this.#isRequested(part, kinds)),
     );
     if (files.length === 0) return;
-    const ending = new AbortController();
-    const forget = this.#call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
+    const controller = new AbortController();
+    const unsubscribe = this.#call.cancellation.onCancel(() =>
+      controller.abort(new CallCancelled({ may_be_billed: false })),
+    );
     try {
       const urls = files.flatMap(({ part }) => (WEB_URL.test(part.file.file_data ?? '') ? [part.file.file_data!] : []));
-      const fetches = this.spares === 'fetching' ? [] : urls.map((url) => ({ url, kind: 'file' as const }));
+      const fetches = this.skips === 'fetching' ? [] : urls.map((url) => ({ url, kind: 'file' as const }));
       const media = await this.#media.gather(fetches);
-      for (const file of files) await this.#readOne(file, wish, { media, fees, signal: ending.signal });
-      this.#done.set(request, wish);
+      for (const file of files) await this.#readOne(file, kinds, { media, fees, signal: controller.signal });
+      this.#done.set(request, kinds);
     } catch (error) {
       throw error instanceof GatewayError ? inClientsWords(error, this.#call) : error;
     } finally {
-      forget();
+      unsubscribe();
     }
   }
 
-  #isWished(part: FilePart, wish: ModelVariant): boolean {
-    return this.#pdfs.has(part) ? wish.pdf : wish.text;
+  #isRequested(part: FilePart, kinds: FileKinds): boolean {
+    return this.#pdfs.has(part) ? kinds.pdf : kinds.text;
   }
 
-  async #readOne(file: PlacedFile, wish: ModelVariant, reading: Reading): Promise<void> {
+  async #readOne(file: PlacedFile, kinds: FileKinds, reading: ReadContext): Promise<void> {
     const { part, field } = file;
     const content = contentOf(part, reading.media);
     if (content === undefined) return;
-    const is_pdf = isPdf(content.bytes);
-    this.#looked.add(part);
-    if (is_pdf) this.#pdfs.add(part);
-    if (!this.#isWished(part, wish) && (is_pdf || !isCalledPdf(part, content))) return;
+    const isPdfFile = isPdf(content.bytes);
+    this.#checked.add(part);
+    if (isPdfFile) this.#pdfs.add(part);
+    if (!this.#isRequested(part, kinds) && (isPdfFile || !isDeclaredPdf(part, content))) return;
     if (this.#texts.size >= limits.parsed_files_max) {
       throw new GatewayError(400, `${field}: the gateway reads at most ${limits.parsed_files_max} files of a request`);
     }
-    if (!is_pdf && isCalledPdf(part, content)) {
-      if (wish.pdf) throw new GatewayError(400, `${field}: the file is not a PDF, although it claims to be one`);
+    if (!isPdfFile && isDeclaredPdf(part, content)) {
+      if (kinds.pdf) throw new GatewayError(400, `${field}: the file is not a PDF, although it claims to be one`);
       return;
     }
-    const text = is_pdf ? await this.#textOfPdf(file, content, reading) : await this.#plainText(file, content);
+    const text = isPdfFile ? await this.#textOfPdf(file, content, reading) : await this.#plainText(file, content);
     if (text !== undefined) this.#texts.set(part, text);
   }
 
-  async #textOfPdf({ part, field }: PlacedFile, { bytes }: Content, reading: Reading): Promise<TextPart> {
+  async #textOfPdf({ part, field }: PlacedFile, { bytes }: Content, reading: ReadContext): Promise<TextPart> {
     const hash = createHash('sha256').update(bytes).digest('hex');
     const name = nameOf(part, 'document.pdf');
-    const known = this.#read_by_hash.get(hash);
+    const known = this.#readByHash.get(hash);
     if (known !== undefined) return inPrompt(part, name, known);
-    const told = this.#told.get(hash);
-    const { text: found, pages } =
-      told === undefined ? await this.#readPdf(bytes, field, reading) : { text: told, pages: 0 };
-    const text = await this.#passed(found, field);
-    this.#read_by_hash.set(hash, text);
-    if (told === undefined) this.annotations.push({ hash, name, text });
+    const annotated = this.#annotated.get(hash);
+    const { text: source, pages } =
+      annotated === undefined ? await this.#readPdf(bytes, field, reading) : { text: annotated, pages: 0 };
+    const text = await this.#filtered(source, field);
+    this.#readByHash.set(hash, text);
+    if (annotated === undefined) this.annotations.push({ hash, name, text });
     else this.#reused += 1;
     this.#pages += pages;
-    this.#tell();
+    this.#addStage();
     return inPrompt(part, name, text);
   }
 
-  async #readPdf(bytes: Buffer, field: string, { fees, signal }: Reading): Promise<PdfText> {
+  async #readPdf(bytes: Buffer, field: string, { fees, signal }: ReadContext): Promise<PdfText> {
     const owner = this.#call.principal.key_hash ?? this.#call.principal.kind;
     try {
       await this.#call.room?.take(bytes.length * 2);
       const read = await this.#reader.read(bytes, { owner, signal });
-      const found =
+      const result =
         fees === undefined || read.pages === 0 ? read : await this.#ocr.read(bytes, read.pages, fees, signal);
-      if (found !== read) this.#engine = 'mistral-ocr';
-      if (found.text !== '') return found;
+      if (result !== read) this.#engine = 'mistral-ocr';
+      if (result.text !== '') return result;
     } catch (error) {
       if (!(error instanceof PdfRefused)) throw error;
       if (error.is_busy) throw new GatewayError(503, error.message, { headers: { 'retry-after': '1' }, cause: error });
@@ -246,15 +248,15 @@ class CallFiles {
   }
 
   async #plainText({ part, field }: PlacedFile, { bytes, declared }: Content): Promise<TextPart | undefined> {
-    const found = textOf(bytes, declared);
-    if (found === undefined) return undefined;
-    const text = await this.#passed(found, field);
-    this.#tell();
+    const decoded = textOf(bytes, declared);
+    if (decoded === undefined) return undefined;
+    const text = await this.#filtered(decoded, field);
+    this.#addStage();
     return inPrompt(part, nameOf(part, 'file.txt'), text);
   }
 
-  /** What the caller's filters let through of it. */
-  async #passed(text: string, field: string): Promise<string> {
+  /** Applies the caller's filters. */
+  async #filtered(text: string, field: string): Promise<string> {
     this.#chars += text.length;
     if (this.#chars > limits.parsed_chars_max) {
       throw new GatewayError(
@@ -266,15 +268,15 @@ class CallFiles {
     return screening === undefined ? text : (await screening.texts([text]))[0]!;
   }
 
-  #tell(): void {
+  #addStage(): void {
     if (this.#stage === undefined) {
       this.#stage = { type: 'plugin', name: 'file-parser' };
       this.#call.stages.push(this.#stage);
     }
-    const files = this.#read_by_hash.size + [...this.#texts.keys()].filter((part) => !this.#pdfs.has(part)).length;
+    const files = this.#readByHash.size + [...this.#texts.keys()].filter((part) => !this.#pdfs.has(part)).length;
     this.#stage.data = {
       engine: this.#engine,
-      pdfs: this.#read_by_hash.size,
+      pdfs: this.#readByHash.size,
       pages: this.#pages,
       characters: this.#chars,
       reused: this.#reused,
@@ -283,7 +285,7 @@ class CallFiles {
   }
 }
 
-/** What a text file says; undefined for what is none. What is no UTF-8 is a text where it is declared as one. */
+/** The text of a text file. Undefined if it is not text. Content that is not UTF-8 is text if it is declared as text. */
 function textOf(bytes: Buffer, declared: string | undefined): string | undefined {
   const type = mediaTypeOf(bytes, declared);
   if (type !== undefined) return /^text\/|^application\/json$/.test(type) ? decodeText(bytes) : undefined;
@@ -292,30 +294,30 @@ function textOf(bytes: Buffer, declared: string | undefined): string | undefined
   return text.includes('\0') ? undefined : text;
 }
 
-function isCalledPdf({ file: { filename } }: FilePart, { declared }: Content): boolean {
+function isDeclaredPdf({ file: { filename } }: FilePart, { declared }: Content): boolean {
   return declared === 'application/pdf' || /\.pdf$/i.test(filename ?? '');
 }
 
-/** What is at hand of a file; undefined: an id, an address that was not fetched, or nothing that is known here. */
+/** The content of a file. Undefined for an id, a URL that was not fetched, or an unknown form. */
 function contentOf({ file: { file_data: data } }: FilePart, media: Media): Content | undefined {
   if (!data) return undefined;
   const fetched = media.get(data);
   if (fetched !== undefined) return { bytes: Buffer.from(fetched.base64, 'base64'), declared: fetched.mime_type };
   if (data.startsWith(PDF_BASE64)) return { bytes: Buffer.from(data, 'base64'), declared: 'application/pdf' };
-  const told = readDataUrl(data);
-  return told && { bytes: Buffer.from(told.base64, 'base64'), declared: told.media_type };
+  const dataUrl = readDataUrl(data);
+  return dataUrl && { bytes: Buffer.from(dataUrl.base64, 'base64'), declared: dataUrl.media_type };
 }
 
 export interface FileParserOptions {
   reader: PdfReader;
-  /** What reads pictures of pages, for those who ask for it. */
+  /** Reads scanned pages, for requests that name the OCR engine. */
   ocr: OcrReader;
   fetcher: MediaFetcher;
 }
 
-/** Files are left to endpoints that take them, unless the request names an engine of the gateway's. */
+/** Creates the parser. Endpoints with file input receive files unchanged, unless the request names an engine of the gateway. */
 export function createFileParser(options: FileParserOptions): FileParser {
-  /** By the list that all copies of a call share. */
+  /** By the list of stages, which all copies of a call share. */
   const calls = new WeakMap<Stage[], CallFiles>();
 
   function of(call: Call): CallFiles {
@@ -326,9 +328,9 @@ export function createFileParser(options: FileParserOptions): FileParser {
     return made;
   }
 
-  /** Which files an endpoint must be given as text. */
-  function wishFor(engine: PdfEngine | undefined, takes_files: boolean): ModelVariant {
-    if (takes_files) return { pdf: engine !== undefined && engine !== 'native', text: false };
+  /** The kinds of files that an endpoint needs as text. */
+  function kindsFor(engine: PdfEngine | undefined, takesFileInput: boolean): FileKinds {
+    if (takesFileInput) return { pdf: engine !== undefined && engine !== 'native', text: false };
     return { pdf: engine !== 'native', text: true };
   }
 
@@ -336,10 +338,10 @@ export function createFileParser(options: FileParserOptions): FileParser {
     return contentsOf(request).has_files && asksFor(request, 'file-parser') !== false;
   }
 
-  async function readBefore(call: Call, wish: ModelVariant): Promise<Call> {
+  async function readBefore(call: Call, kinds: FileKinds): Promise<Call> {
     const files = of(call);
-    await files.read(call.request, wish);
-    const request = files.fit(call.request, wish);
+    await files.read(call.request, kinds);
+    const request = files.fit(call.request, kinds);
     return request === call.request ? call : { ...call, request };
   }
 
@@ -350,33 +352,33 @@ export function createFileParser(options: FileParserOptions): FileParser {
       if (!isFor(call)) return call;
       const endpoints = models.flatMap((model) => model.endpoints);
       const engine = pdfEngineOf(call.request);
-      const wish = wishFor(engine, endpoints.some(takesFiles));
-      // What costs money is done when there is an endpoint to go to.
-      if (engine === 'mistral-ocr') wish.pdf = false;
-      return wish.pdf || wish.text ? readBefore(call, wish) : call;
+      const kinds = kindsFor(engine, endpoints.some(takesFiles));
+      // The OCR engine costs money, so it runs only for a chosen endpoint.
+      if (engine === 'mistral-ocr') kinds.pdf = false;
+      return kinds.pdf || kinds.text ? readBefore(call, kinds) : call;
     },
 
     adapter(call, { fees }): CallAdapter | undefined {
       if (!isFor(call)) return undefined;
       const engine = pdfEngineOf(call.request);
       const files = of(call);
-      const wishAt = ({ endpoint }: { endpoint: Endpoint }) => wishFor(engine, takesFiles(endpoint));
+      const kindsAt = ({ endpoint }: { endpoint: Endpoint }) => kindsFor(engine, takesFiles(endpoint));
       return {
-        ready(candidate, is_beside) {
-          const wish = wishAt(candidate);
-          if ((!wish.pdf && !wish.text) || files.isRead(call.request, wish)) return undefined;
-          // A second attempt is not sent where there is something to wait for: nothing is read, and paid, for it.
-          if (is_beside === true) return Promise.resolve();
-          return files.read(call.request, wish, engine === 'mistral-ocr' ? fees : undefined);
+        ready(candidate, isBeside) {
+          const kinds = kindsAt(candidate);
+          if ((!kinds.pdf && !kinds.text) || files.isRead(call.request, kinds)) return undefined;
+          // A hedged attempt reads nothing, since reading may cost money. The promise keeps it from being sent.
+          if (isBeside === true) return Promise.resolve();
+          return files.read(call.request, kinds, engine === 'mistral-ocr' ? fees : undefined);
         },
-        fit: (request, candidate) => ({ request: files.fit(request, wishAt(candidate)), report: [] }),
+        fit: (request, candidate) => ({ request: files.fit(request, kindsAt(candidate)), report: [] }),
       };
     },
 
     annotations: ({ stages }) => calls.get(stages)?.annotations ?? [],
 
-    spare(call, what) {
-      if (isFor(call)) of(call).spares = what;
+    skip(call, what) {
+      if (isFor(call)) of(call).skips = what;
     },
   };
 }

@@ -6,13 +6,13 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { OcrSettings } from '../../schemas/ocr.ts';
 import type { PdfText } from './pdf-reader.ts';
 
-/** Reads pages that are pictures, by the operator's engine for that. */
+/** Reads scanned pages with the operator's OCR engine. */
 export interface OcrReader {
-  /** Whether it is set up. */
+  /** Whether an engine is configured. */
   isOn(): boolean;
   /**
-   * The text of a PDF of so many pages, paid by the call. Rejects with `GatewayError` 502 where the engine does not answer as it
-   * should, the ledger's 402 where the pages cannot be paid, or the reason of the signal.
+   * Reads the text of a PDF of `pages` pages, paid by the call. Rejects with a `GatewayError` 502 if the engine
+   * fails, the ledger's 402 if the pages cannot be paid, or the reason of the signal.
    */
   read(bytes: Buffer, pages: number, fees: Fees, signal: AbortSignal): Promise<PdfText>;
 }
@@ -55,7 +55,7 @@ function failed(reason: string, cause?: unknown): GatewayError {
   return new GatewayError(502, `The OCR engine failed: ${reason}`, { cause });
 }
 
-/** Asks for the settings each time, so that a reload takes effect at once. */
+/** Creates the reader. `settings` is called for each file, so that a reload takes effect at once. */
 export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSettings | undefined): OcrReader {
   async function ask(
     bytes: Buffer,
@@ -63,11 +63,11 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
     { base_url, api_key, model }: OcrSettings,
     signal: AbortSignal,
   ): Promise<OcrAnswer> {
-    const document_url = `data:application/pdf;base64,${bytes.toString('base64')}`;
-    const document = { type: 'document_url', document_url };
-    // Those that are paid, whatever else the file holds: it may say that it has fewer than it has.
+    const documentUrl = `data:application/pdf;base64,${bytes.toString('base64')}`;
+    const document = { type: 'document_url', document_url: documentUrl };
+    // Only the paid pages: a file may declare fewer pages than it has.
     const pages = Array.from({ length: count }, (_, at) => at);
-    const asked = services.ask({
+    const pending = services.ask({
       url: `${base_url}/ocr`,
       headers: {
         'content-type': 'application/json',
@@ -78,7 +78,7 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
       timeout_ms: limits.ocr_ms_max,
       signal,
     });
-    const { status, body } = await asked.catch((error: unknown) => {
+    const { status, body } = await pending.catch((error: unknown) => {
       throw error instanceof ServiceFailed ? failed(error.message, error) : error;
     });
     if (status !== 200) throw failed(`it answered with status ${status}`);
@@ -91,14 +91,14 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
     isOn: () => settings() !== undefined,
 
     read(bytes, pages, fees, signal) {
-      const found = settings();
-      // A reload took it away after the request was let in.
-      if (found === undefined) return Promise.reject(failed('it is no longer configured'));
-      const fee = { name: 'file_parser', cost_nano_max: pages * found.page_nano };
+      const settingsNow = settings();
+      // A reload removed the engine after the request was accepted.
+      if (settingsNow === undefined) return Promise.reject(failed('it is no longer configured'));
+      const fee = { name: 'file_parser', cost_nano_max: pages * settingsNow.page_nano };
       return fees.spend(fee, async () => {
-        const { text, pages_billed } = await ask(bytes, pages, found, signal);
-        const cost_nano = Math.min(pages, pages_billed ?? pages) * found.page_nano;
-        return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano };
+        const { text, pages_billed } = await ask(bytes, pages, settingsNow, signal);
+        const costNano = Math.min(pages, pages_billed ?? pages) * settingsNow.page_nano;
+        return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano: costNano };
       });
     },
   };

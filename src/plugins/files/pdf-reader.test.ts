@@ -54,12 +54,12 @@ test('a file of pictures alone has no text', async () => {
   expect(await read(fixture('picture-pdfkit.pdf'))).toEqual({ text: '', pages: 1 });
 });
 
-/** A file that was cut: what is left of it is told, or nothing is. */
+/** A truncated file: its remaining text is returned, or an error. */
 test.each([0.2, 0.5, 0.9])('of a file cut at %f nothing is made up', async (share) => {
   const whole = fixture('report-pdfkit.pdf');
-  const found = await read(whole.subarray(0, whole.length * share)).catch((error: unknown) => error);
-  if (found instanceof PdfRefused) expect(found.message).toMatch(/^it /);
-  else expect((await read(whole)).text).toContain((found as PdfText).text.slice(0, 20));
+  const result = await read(whole.subarray(0, whole.length * share)).catch((error: unknown) => error);
+  if (result instanceof PdfRefused) expect(result.message).toMatch(/^it /);
+  else expect((await read(whole)).text).toContain((result as PdfText).text.slice(0, 20));
 });
 
 /** Each takes a second of processor time and more; those that are not tried elsewhere in this file are tried where everything runs. */
@@ -74,9 +74,9 @@ const nextIsRead = () =>
 
 describe('within limits', () => {
   test.each(inTier(FEW, Object.keys(hostile)))('%s', { timeout: 30_000 }, async (name) => {
-    const found = await read(hostile[name]!(), 'a', undefined, strict).catch((error: unknown) => error);
-    if (!(found instanceof PdfRefused)) expect((found as PdfText).text.length).toBeLessThan(100);
-    else expect(found.message).toMatch(/^(?:it |reading it takes )/);
+    const result = await read(hostile[name]!(), 'a', undefined, strict).catch((error: unknown) => error);
+    if (!(result instanceof PdfRefused)) expect((result as PdfText).text.length).toBeLessThan(100);
+    else expect(result.message).toMatch(/^(?:it |reading it takes )/);
     // The next one is read.
     await nextIsRead();
   });
@@ -87,12 +87,12 @@ describe('within limits', () => {
     await nextIsRead();
   });
 
-  test('more bytes than are read are not looked at', async () => {
+  test('a file above the size limit is refused unread', async () => {
     expect((await refusal(Buffer.alloc(33 * 1024 * 1024))).message).toMatch(/^it has 34603008 bytes, of which/);
   });
 });
 
-test('who sends files that take long keeps nobody else waiting', async () => {
+test('slow files of one owner do not delay others', async () => {
   const slow = hostile['forms that draw the next one twice']!();
   const ending = new AbortController();
   const theirs = [1, 2, 3].map(() => read(slow, 'slow', ending.signal).catch((error: unknown) => error));
@@ -110,13 +110,13 @@ test('more files of one owner than may wait are refused at once, as something th
   expect(refused[0]!.reason).toMatchObject({ is_busy: true });
 });
 
-test('a file that says it has less than no pages is refused: pages are paid for', async () => {
+test('a file with a negative page count is refused: pages are billed', async () => {
   const owing = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count -5 >>']);
   expect((await refusal(owing)).message).toMatch(/not a whole PDF/);
 });
 
 test('an empty document is a document', async () => {
   const empty = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']);
-  const found = await read(empty).catch((error: unknown) => error);
-  expect(found instanceof PdfRefused || (found as PdfText).text === '').toBe(true);
+  const result = await read(empty).catch((error: unknown) => error);
+  expect(result instanceof PdfRefused || (result as PdfText).text === '').toBe(true);
 });

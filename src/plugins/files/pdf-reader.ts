@@ -7,10 +7,10 @@ export interface PdfText {
   pages: number;
 }
 
-/** Why a PDF is not read, as the client may be told. */
+/** A PDF that is not read. The message may be shown to the client. */
 export class PdfRefused extends Error {
   override readonly name = 'PdfRefused';
-  /** Nothing is wrong with it: it may be sent again later. */
+  /** Whether the reason is load: the PDF may be sent again later. */
   readonly is_busy: boolean;
 
   constructor(message: string, details: { is_busy?: boolean; cause?: unknown } = {}) {
@@ -19,9 +19,9 @@ export class PdfRefused extends Error {
   }
 }
 
-/** Reads the text of PDFs, whoever made them. */
+/** Reads the text of untrusted PDFs. */
 export interface PdfReader {
-  /** Rejects with `PdfRefused`, or the reason of the signal. `owner`: whose request it is for. */
+  /** Reads one PDF for a request of `owner`. Rejects with `PdfRefused`, or the reason of the signal. */
   read(bytes: Buffer, options: { owner: string; signal: AbortSignal }): Promise<PdfText>;
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ function refusalOf(error: WorkFailed): PdfRefused {
   }
 }
 
-/** Reads in processes of its own, which start with the first file. */
+/** Creates a reader with separate processes, which start with the first file. */
 export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
   const pool = createWorkerPool({
     script: new URL('./pdf-worker.js', import.meta.url),
@@ -52,12 +52,12 @@ export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
     buffers_bytes_max: limits.pdf_buffers_bytes_max,
   });
   return {
-    async read(given, { owner, signal }) {
-      if (given.length > limits.pdf_bytes_max) {
-        throw new PdfRefused(`it has ${given.length} bytes, of which at most ${limits.pdf_bytes_max} are read`);
+    async read(file, { owner, signal }) {
+      if (file.length > limits.pdf_bytes_max) {
+        throw new PdfRefused(`it has ${file.length} bytes, of which at most ${limits.pdf_bytes_max} are read`);
       }
       const task = {
-        bytes: new Uint8Array(given.buffer, given.byteOffset, given.length),
+        bytes: new Uint8Array(file.buffer, file.byteOffset, file.length),
         pages_max: limits.pdf_pages_max,
         chars_max: limits.pdf_chars_max,
         items_max: limits.pdf_page_items_max,

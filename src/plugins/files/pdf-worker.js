@@ -1,17 +1,17 @@
 // Plain JavaScript: a process that never sees TypeScript does not load the type stripper.
 
-/** What the process does that reads PDFs: its time and memory are bounded from outside; it has no environment. */
+/** Reads PDFs in a separate process: its time and memory are bounded by the parent, and it has no environment. */
 
 /** @typedef {{ bytes: Uint8Array, pages_max: number, chars_max: number, items_max: number, buffer_bytes_max: number }} Task */
 
-/** What the reader tells: a text, or why there is none. */
+/** The reason why a PDF has no text. */
 class Refusal extends Error {}
 
 const UNPACKS_TO_TOO_MUCH = 'it unpacks to too much';
 
-let buffer_bytes_max = Number.POSITIVE_INFINITY;
+let bufferBytesMax = Number.POSITIVE_INFINITY;
 
-/** Unpacked streams grow outside of the heap, which has a bound of its own: each of these is one buffer. */
+/** Bounds buffers: decompressed streams are outside of the heap, each in one buffer. */
 function boundBuffers() {
   /** @type {Record<string, any>} */
   const globals = globalThis;
@@ -21,7 +21,7 @@ function boundBuffers() {
       /** @param {any} target @param {unknown[]} args @param {any} made @returns {object} */
       construct(target, args, made) {
         const [length] = args;
-        if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > buffer_bytes_max) {
+        if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > bufferBytesMax) {
           throw new Refusal(UNPACKS_TO_TOO_MUCH);
         }
         return Reflect.construct(target, args, made === bounded ? target : made);
@@ -44,7 +44,7 @@ function load() {
 
 /** @param {any} error */
 function reasonOf(error) {
-  // The library hands errors on as others of its own, with their text.
+  // The library wraps errors in its own classes and keeps the message.
   if (error instanceof Refusal || error?.message === UNPACKS_TO_TOO_MUCH) return error.message;
   switch (error?.name) {
     case 'PasswordException':
@@ -62,8 +62,8 @@ function reasonOf(error) {
   }
 }
 
-/** @param {any} page @param {number} items_max @param {number} chars_max */
-async function textOfPage(page, items_max, chars_max) {
+/** @param {any} page @param {number} itemsMax @param {number} charsMax */
+async function textOfPage(page, itemsMax, charsMax) {
   const reader = page.streamTextContent({ includeMarkedContent: false }).getReader();
   const pieces = [];
   let chars = 0;
@@ -72,11 +72,11 @@ async function textOfPage(page, items_max, chars_max) {
     for (const { str = '', hasEOL } of read.value.items) {
       items += 1;
       chars += str.length + 1;
-      if (items > items_max || chars > chars_max) throw new Refusal(`it holds more than ${chars_max} characters`);
+      if (items > itemsMax || chars > charsMax) throw new Refusal(`it holds more than ${charsMax} characters`);
       pieces.push(hasEOL ? `${str}\n` : str);
     }
   }
-  // Half of a pair is no character; nothing prints the first of all.
+  // Replaces lone surrogates and removes NUL characters.
   return pieces.join('').toWellFormed().replaceAll('\0', '').trimEnd();
 }
 
@@ -84,7 +84,7 @@ async function textOfPage(page, items_max, chars_max) {
 async function read(task) {
   const { bytes, pages_max, chars_max, items_max } = task;
   const { getDocumentProxy } = await load();
-  buffer_bytes_max = task.buffer_bytes_max;
+  bufferBytesMax = task.buffer_bytes_max;
   const pdf = await getDocumentProxy(bytes, {
     enableXfa: false,
     useSystemFonts: false,
@@ -95,15 +95,15 @@ async function read(task) {
   });
   try {
     const { numPages } = pdf;
-    // What a file says of itself is multiplied with prices.
+    // The page count comes from the file and is multiplied by prices.
     if (!Number.isSafeInteger(numPages) || numPages < 0) throw new Refusal('it is not a whole PDF, or a broken one');
     if (numPages > pages_max) throw new Refusal(`it has ${numPages} pages, of which at most ${pages_max} are read`);
     const pages = [];
-    let left = chars_max;
+    let charsLeft = chars_max;
     for (let number = 1; number <= numPages; number += 1) {
       const page = await pdf.getPage(number);
-      const text = await textOfPage(page, items_max, left);
-      left -= text.length;
+      const text = await textOfPage(page, items_max, charsLeft);
+      charsLeft -= text.length;
       if (text !== '') pages.push(text);
       page.cleanup();
     }

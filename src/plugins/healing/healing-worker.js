@@ -1,6 +1,6 @@
 // Plain JavaScript: a process that never sees TypeScript does not load the type stripper.
 
-/** What the process does that repairs answers: schemas come from strangers, and some take for ever to check. */
+/** Repairs answers in a separate process: schemas are untrusted, and some take unbounded time to check. */
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonrepair } from 'jsonrepair';
@@ -8,7 +8,7 @@ import { RE2JS } from 're2js';
 
 /** @typedef {{ text: string, schema: string | undefined }} Task `schema` is JSON. */
 
-/** A `pattern` of a schema, matched in linear time whatever it is (RE2). What RE2 lacks makes the schema one that is not checked. */
+/** A `pattern` of a schema, matched in linear time (RE2). With a pattern that RE2 does not support, the schema is not checked. */
 /** @param {string} pattern */
 function linear(pattern) {
   const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
@@ -30,22 +30,22 @@ const options = {
 /** @param {Record<string, unknown>} schema @returns {(value: unknown) => boolean} */
 function checkOf(schema) {
   const { $schema, ...rest } = schema;
-  const is_old = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
-  const ajv = is_old ? new Ajv(options) : new Ajv2020(options);
+  const isOld = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
+  const ajv = isOld ? new Ajv(options) : new Ajv2020(options);
   const validate = ajv.compile(rest);
   return (value) => validate(value) === true;
 }
 
 const STARTS_MAX = 16;
-/** A fence is closed by one that begins a line, or ends the text: strings of JSON may hold fences of their own. */
+/** A closing fence starts a line or ends the text: strings of JSON may contain fences. */
 const FENCED = /```[a-z0-9]*\s*(?=[[{])([\s\S]*?)(?:\n[ \t]*```|```\s*$|$)/gi;
 
 /**
- * The lists and objects that stand in a text, not those within them. What is not closed goes to the end of the text.
+ * The outermost arrays and objects in a text. An unclosed one ends with the text.
  * @param {string} text
  */
-function standing(text) {
-  const found = [];
+function jsonStretches(text) {
+  const matches = [];
   const opening = /[[{]/g;
   for (let tries = 0; tries < STARTS_MAX; tries += 1) {
     const start = opening.exec(text);
@@ -53,35 +53,35 @@ function standing(text) {
     const marks = /["\\[\]{}]/g;
     marks.lastIndex = start.index;
     let depth = 0;
-    let is_string = false;
+    let isString = false;
     let end = text.length;
     for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
       if (mark[0] === '\\') marks.lastIndex += 1;
-      else if (mark[0] === '"') is_string = !is_string;
-      else if (!is_string) depth += mark[0] === '{' || mark[0] === '[' ? 1 : -1;
+      else if (mark[0] === '"') isString = !isString;
+      else if (!isString) depth += mark[0] === '{' || mark[0] === '[' ? 1 : -1;
       if (depth === 0) {
         end = marks.lastIndex;
         break;
       }
     }
-    found.push({ text: text.slice(start.index, end), is_closed: depth === 0, is_string });
+    matches.push({ text: text.slice(start.index, end), is_closed: depth === 0, is_string: isString });
     if (depth > 0) break;
     opening.lastIndex = end;
   }
-  return found;
+  return matches;
 }
 
-/** What of a text may be the JSON that is looked for, likeliest first. @param {string} text */
+/** The candidates for JSON in a text, most likely first. @param {string} text */
 function* candidates(text) {
   yield text;
   for (const [, inside = ''] of text.matchAll(FENCED)) yield inside;
-  const found = standing(text);
-  for (const one of found.filter(({ is_closed }) => is_closed).sort((a, b) => b.text.length - a.text.length))
+  const stretches = jsonStretches(text);
+  for (const one of stretches.filter(({ is_closed }) => is_closed).sort((a, b) => b.text.length - a.text.length))
     yield one.text;
-  for (const one of found) {
+  for (const one of stretches) {
     if (one.is_closed) continue;
     yield one.text;
-    // Where a quote is lost nobody can tell what is in a string: all of it, as far as it is closed at all.
+    // A quote is missing, so the end of strings is unknown: also try up to the last bracket.
     const end = one.is_string ? Math.max(one.text.lastIndexOf('}'), one.text.lastIndexOf(']')) : -1;
     if (end > 0) yield one.text.slice(0, end + 1);
   }
@@ -113,16 +113,16 @@ function heal({ text, schema }) {
   const check = schema === undefined ? isObject : checkOf(JSON.parse(schema));
   const whole = parsed(text);
   if (whole !== undefined && check(whole.value)) return { outcome: 'whole' };
-  // All of it in a string, as some models write JSON.
-  const said = typeof whole?.value === 'string' ? whole.value : text;
-  const tried = [...candidates(said.trim())].slice(0, 2 * STARTS_MAX);
-  // What needs no repair goes before what is guessed.
+  // Some models write the JSON as a JSON string.
+  const jsonText = typeof whole?.value === 'string' ? whole.value : text;
+  const attempts = [...candidates(jsonText.trim())].slice(0, 2 * STARTS_MAX);
+  // Valid candidates take precedence over repaired ones.
   for (const read of [parsed, repaired]) {
-    for (const candidate of tried) {
-      // Prose is text to a repairer, which puts quotes around it.
+    for (const candidate of attempts) {
+      // The repair would turn prose into a string.
       if (read === repaired && !/^\s*[[{]/.test(candidate)) continue;
-      const found = read(candidate.trim());
-      if (found !== undefined && check(found.value)) return { outcome: 'healed', text: found.text };
+      const result = read(candidate.trim());
+      if (result !== undefined && check(result.value)) return { outcome: 'healed', text: result.text };
     }
   }
   return { outcome: 'failed' };

@@ -10,14 +10,14 @@ const healing = createHealing({ ms_max: 1_500 });
 afterAll(() => healing.stop());
 
 const object: ResponseFormat = { type: 'json_object' };
-const schema = (given: JsonObject): ResponseFormat => ({
+const schema = (definition: JsonObject): ResponseFormat => ({
   type: 'json_schema',
-  json_schema: { name: 'a', schema: given },
+  json_schema: { name: 'a', schema: definition },
 });
 const plugins = [{ id: 'response-healing' }];
 
-function callOf(response_format: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
-  const request = { messages: [], plugins, ...(response_format ? { response_format } : {}), ...more };
+function callOf(responseFormat: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
+  const request = { messages: [], plugins, ...(responseFormat ? { response_format: responseFormat } : {}), ...more };
   const principal = { key_hash: 'k', kind: 'key' };
   return { request, principal, stages: [] as Stage[], cancellation: createCancellation() } as unknown as Call;
 }
@@ -52,9 +52,9 @@ describe('JSON with faults becomes JSON', () => {
     ['with comments', '{"a": 1 /* one */}', { a: 1 }],
     ['with a fence inside of a text', '{"a": "```json\\n{}\\n```",}', { a: '```json\n{}\n```' }],
   ])('%s', async (_title, text, value) => {
-    const found = await healed(text);
-    expect(JSON.parse(found.text as string)).toEqual(value);
-    expect(found.stages).toEqual([
+    const result = await healed(text);
+    expect(JSON.parse(result.text as string)).toEqual(value);
+    expect(result.stages).toEqual([
       {
         type: 'response_healing',
         name: 'response-healing',
@@ -62,7 +62,7 @@ describe('JSON with faults becomes JSON', () => {
           mode: 'json_object',
           improved: true,
           original_length: text.length,
-          healed_length: (found.text as string).length,
+          healed_length: (result.text as string).length,
         },
       },
     ]);
@@ -77,12 +77,12 @@ const person = schema({
 });
 
 describe('a schema', () => {
-  test('chooses what is meant', async () => {
+  test('selects the matching candidate', async () => {
     const text = 'For example {"x": 1}. The answer:\n```json\n{"name": "Ann", "age": 7,}\n```';
     expect(JSON.parse((await healed(text, person)).text as string)).toEqual({ name: 'Ann', age: 7 });
   });
 
-  test('is kept by what is whole, and nothing is told', async () => {
+  test('accepts a valid answer without a stage', async () => {
     expect(await healed('{"name": "Ann", "age": 7}', person)).toEqual({
       text: '{"name": "Ann", "age": 7}',
       stages: [],
@@ -92,26 +92,30 @@ describe('a schema', () => {
   test.each(['{"name": "Ann"}', '{"name": "Ann", "age": "seven",}', 'I do not know.', '[1, 2]'])(
     'that nothing fits leaves the answer as it was: %s',
     async (text) => {
-      const found = await healed(text, person);
-      expect(found.text).toBe(text);
-      expect(found.stages[0]?.data).toMatchObject({ mode: 'json_schema', improved: false, reason: expect.any(String) });
+      const result = await healed(text, person);
+      expect(result.text).toBe(text);
+      expect(result.stages[0]?.data).toMatchObject({
+        mode: 'json_schema',
+        improved: false,
+        reason: expect.any(String),
+      });
     },
   );
 
-  test('of a list is kept by a list', async () => {
+  test('of an array accepts an array', async () => {
     expect((await healed('```\n[1, 2,]\n```', schema({ type: 'array', items: { type: 'integer' } }))).text).toMatch(
       /^\[1, 2\s*\]$/,
     );
   });
 
-  test('of an older draft is read as that', async () => {
+  test('of an older draft is checked by that draft', async () => {
     const tuple = { $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'string' }], type: 'array' };
     expect((await healed('["a",]', schema(tuple))).text).toBe('["a"]');
     expect((await healed('[1,]', schema(tuple))).text).toBe('[1,]');
   });
 });
 
-describe('a schema that means no good', () => {
+describe('a hostile schema', () => {
   const levels = Array.from({ length: 40 }, (_, at) => [
     `l${at}`,
     at === 39 ? { type: 'object' } : { allOf: [{ $ref: `#/$defs/l${at + 1}` }, { $ref: `#/$defs/l${at + 1}` }] },
@@ -124,14 +128,14 @@ describe('a schema that means no good', () => {
     ['has a pattern that RE2 has not', { properties: { a: { pattern: '(?=a)b' } } }, '{"a": "b",}'],
     ['is large', { description: 'x'.repeat(300_000) }, '{"a": 1,}'],
     ['is nested deeply', JSON.parse(`${'{"not":'.repeat(5_000)}{}${'}'.repeat(5_000)}`) as JsonObject, '{"a": 1,}'],
-  ])('%s: the answer is left as it was', async (_title, given, text) => {
-    const found = await healed(text, schema(given));
-    expect(found.text).toBe(text);
-    expect(found.stages[0]?.data).toMatchObject({ improved: false });
+  ])('%s: the answer is unchanged', async (_title, definition, text) => {
+    const result = await healed(text, schema(definition));
+    expect(result.text).toBe(text);
+    expect(result.stages[0]?.data).toMatchObject({ improved: false });
     expect((await healed('{"a": 1,}')).text).toBe('{"a": 1}');
   });
 
-  test('a pattern takes no time, whatever it is', async () => {
+  test('any pattern is matched in linear time', async () => {
     const evil = schema({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } });
     const text = `{"a": "${'a'.repeat(50_000)}"`;
     expect((await healed(text, evil)).stages[0]?.data).toMatchObject({ improved: true });
@@ -177,7 +181,7 @@ describe('is left alone', () => {
   });
 });
 
-describe('nothing of what an answer holds is lost for its repair', () => {
+describe('a repair loses no content of an answer', () => {
   const whole = { code: '```js\nf({})\n``` and "```" {x} [y]', n: 1 };
   const code = JSON.stringify(whole);
   const broken = code.replace(/\}$/, ',}');
@@ -193,13 +197,13 @@ describe('nothing of what an answer holds is lost for its repair', () => {
     expect(JSON.parse((await healed(text, form)).text as string)).toEqual(whole);
   });
 
-  test('a list of objects is no object, and none of them stands for it', async () => {
+  test('an array of objects is not replaced by one of its objects', async () => {
     expect((await healed('[{"a": 1}, {"b": 2}]')).text).toBe('[{"a": 1}, {"b": 2}]');
     expect((await healed('{"user": {"name": "Ann"}, "tags": [1,')).text).toMatch(/^\{"user"/);
   });
 });
 
-test('an answer of several texts has all of it in the first, and nothing else moves', async () => {
+test('a repaired answer of several texts has all text in the first, and other blocks keep their positions', async () => {
   const parts = ['Here: ', '{"a":', ' 1,}'].map((text) => ({ type: 'text' as const, text }));
   const order = parts.map((_, at) => ({ kind: 'text' as const, at }));
   const answer = answerOf(parts);

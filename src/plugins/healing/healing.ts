@@ -6,20 +6,20 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { asksFor } from '../plugin-options.ts';
 import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
 
-/** Repairs answers that were to be JSON, and are not. */
+/** Repairs answers that should be JSON but are not. */
 export interface Healing {
-  /** Whether an answer to this call is looked at. */
+  /** Whether answers to this call are checked. */
   isFor(call: Call): boolean;
-  /** The answer with JSON of the form that was asked for, or the same; the call's stages say what was done. */
+  /** Returns the answer with repaired JSON, or the same answer. Adds a stage to the call if it acted. */
   heal(call: Call, completion: ChatCompletion): Promise<ChatCompletion>;
-  /** Says of a stream that it is left as the model makes it. */
+  /** Adds the stage for a stream, which is not repaired. */
   leaveStream(call: Call): void;
   stop(): Promise<void>;
 }
 
 type Mode = 'json_object' | 'json_schema';
 
-/** `whole`: nothing was wrong with it. `failed`: it could not be made what was asked for. `unchecked`: its schema cannot be checked here. */
+/** `whole`: the answer was valid. `failed`: it could not be repaired. `unchecked`: its schema cannot be checked. */
 type Outcome = { outcome: 'whole' | 'failed' | 'unchecked' } | { outcome: 'healed'; text: string };
 
 function modeOf({ response_format: format }: ChatRequest): Mode | undefined {
@@ -32,7 +32,7 @@ function schemaOf({ response_format: format }: ChatRequest): JsonObject | undefi
   return json_schema?.schema;
 }
 
-/** Null: nested too deeply to be written. */
+/** JSON text. Null if the value is nested too deeply. */
 function jsonOf(value: JsonObject | undefined): string | null | undefined {
   try {
     return value && JSON.stringify(value);
@@ -47,7 +47,7 @@ function textOf({ content }: Message): string {
   return (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-/** The text of an answer replaced: where it has several texts all of it is in the first, so that no block moves. */
+/** Replaces the text of an answer. If it has several texts, the first gets all of it, so that blocks keep their positions. */
 function withText(message: Message, text: string): Message {
   const { content } = message;
   if (!Array.isArray(content)) return { ...message, content: text };
@@ -57,7 +57,7 @@ function withText(message: Message, text: string): Message {
   return { ...message, content: content.map(put) };
 }
 
-/** Where a citation stood in the text is not known any more. */
+/** Removes the offsets of citations, which are unknown after a repair. */
 function withoutPlaces(message: Message): Message {
   if (!message.annotations?.length) return message;
   const annotations = message.annotations.map((one) =>
@@ -68,7 +68,7 @@ function withoutPlaces(message: Message): Message {
   return { ...message, annotations };
 }
 
-/** Repairs in a process of its own, which starts with the first answer that needs it. */
+/** Creates the repair in a separate process, which starts with the first invalid answer. */
 export function createHealing(bounds: { ms_max?: number } = {}): Healing {
   const pool = createWorkerPool({
     script: new URL('./healing-worker.js', import.meta.url),
@@ -83,22 +83,22 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
   async function tryToHeal(call: Call, text: string): Promise<Outcome> {
     const { request, principal } = call;
     const schema = jsonOf(schemaOf(request));
-    const is_large =
+    const isLarge =
       text.length > limits.healed_chars_max ||
       schema === null ||
       (schema?.length ?? 0) > limits.healing_schema_chars_max;
-    if (is_large) return { outcome: 'unchecked' };
-    const ending = new AbortController();
-    const forget = call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
+    if (isLarge) return { outcome: 'unchecked' };
+    const controller = new AbortController();
+    const unsubscribe = call.cancellation.onCancel(() => controller.abort(new CallCancelled({ may_be_billed: false })));
     try {
       const owner = principal.key_hash ?? principal.kind;
-      return (await pool.run({ text, schema }, { owner, signal: ending.signal })) as Outcome;
+      return (await pool.run({ text, schema }, { owner, signal: controller.signal })) as Outcome;
     } catch (error) {
-      // An answer that was paid for is given as it is.
+      // The answer is paid for, so it is returned unrepaired.
       if (error instanceof WorkFailed || error instanceof CallCancelled) return { outcome: 'unchecked' };
       throw error;
     } finally {
-      forget();
+      unsubscribe();
     }
   }
 

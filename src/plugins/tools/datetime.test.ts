@@ -3,7 +3,7 @@ import type { ToolContext } from '../../inference/tools/server-tools.ts';
 import { datetimeIn, datetimeTool } from './datetime.ts';
 
 const at = (text: string) => Date.parse(text);
-const told = async (parameters: object, args: object, now: string) => {
+const run = async (parameters: object, args: object, now: string) => {
   const context = { now_ms: at(now) } as ToolContext;
   const { content } = await datetimeTool(parameters as never).run(args as never, context);
   return JSON.parse(content) as unknown;
@@ -30,16 +30,16 @@ describe('the time', () => {
   });
 });
 
-test('the tool tells it in the zone that the client names, or the model, and else in UTC', async () => {
+test('the tool uses the time zone of the call, else of the options, else UTC', async () => {
   const now = '2026-07-01T12:00:00Z';
-  expect(await told({}, {}, now)).toEqual({ datetime: '2026-07-01T12:00:00+00:00', timezone: 'UTC' });
+  expect(await run({}, {}, now)).toEqual({ datetime: '2026-07-01T12:00:00+00:00', timezone: 'UTC' });
   const tokyo = { timezone: 'Asia/Tokyo' };
-  expect(await told(tokyo, {}, now)).toEqual({ datetime: '2026-07-01T21:00:00+09:00', timezone: 'Asia/Tokyo' });
-  expect(await told(tokyo, { timezone: 'UTC' }, now)).toMatchObject({ timezone: 'UTC' });
+  expect(await run(tokyo, {}, now)).toEqual({ datetime: '2026-07-01T21:00:00+09:00', timezone: 'Asia/Tokyo' });
+  expect(await run(tokyo, { timezone: 'UTC' }, now)).toMatchObject({ timezone: 'UTC' });
 });
 
 test('a zone that there is not is told the model as what it is', async () => {
-  await expect(told({}, { timezone: 'Europe/Atlantis' }, '2026-07-01T12:00:00Z')).rejects.toThrow(
+  await expect(run({}, { timezone: 'Europe/Atlantis' }, '2026-07-01T12:00:00Z')).rejects.toThrow(
     'arguments.timezone must be an IANA time zone such as Europe/Berlin',
   );
 });

@@ -1,11 +1,11 @@
 import { invalidField } from '../../errors.ts';
 import type { ServerTool, ToolOutcome } from '../../inference/tools/server-tools.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { DATETIME } from '../asked.ts';
-import { datetimeWish } from '../wishes.ts';
+import { DATETIME } from '../requested-tools.ts';
+import { readDatetimeOptions } from '../tool-options.ts';
 
-/** A moment as clocks show it in a time zone, with its distance from UTC: `2026-03-29T03:00:00+02:00`. */
-export function datetimeIn(timezone: string, now_ms: number): string {
+/** The local time in a time zone with its UTC offset: `2026-03-29T03:00:00+02:00`. */
+export function datetimeIn(timezone: string, nowMs: number): string {
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone: timezone,
     calendar: 'iso8601',
@@ -18,23 +18,23 @@ export function datetimeIn(timezone: string, now_ms: number): string {
     minute: '2-digit',
     second: '2-digit',
     timeZoneName: 'longOffset',
-  }).formatToParts(now_ms);
+  }).formatToParts(nowMs);
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)?.value ?? '';
   const offset = part('timeZoneName').replace('GMT', '') || '+00:00';
   const date = `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
   return `${date}T${part('hour')}:${part('minute')}:${part('second')}${offset}`;
 }
 
-/** The tool that tells the time, in the zone that the client or the model names. */
+/** The tool for the current date and time, in the time zone of the model's call, else of the client's options. */
 export function datetimeTool(parameters: JsonObject): ServerTool {
-  const { timezone: usual } = datetimeWish(parameters, 'parameters');
+  const { timezone: defaultTimezone } = readDatetimeOptions(parameters, 'parameters');
   return {
     type: DATETIME,
     declaration: {
       type: 'function',
       function: {
         name: 'datetime',
-        description: `Returns the current date and time, in the time zone ${usual} unless another is named.`,
+        description: `Returns the current date and time, in the time zone ${defaultTimezone} unless another is named.`,
         parameters: {
           type: 'object',
           properties: {
@@ -45,9 +45,9 @@ export function datetimeTool(parameters: JsonObject): ServerTool {
     },
     cost_nano_max: 0,
     async run(args, { now_ms }): Promise<ToolOutcome> {
-      const named = args['timezone'];
-      if (named != null && typeof named !== 'string') throw invalidField('timezone', 'must be a string');
-      const timezone = named ? datetimeWish({ timezone: named }, 'arguments').timezone : usual;
+      const requested = args['timezone'];
+      if (requested != null && typeof requested !== 'string') throw invalidField('timezone', 'must be a string');
+      const timezone = requested ? readDatetimeOptions({ timezone: requested }, 'arguments').timezone : defaultTimezone;
       const content = JSON.stringify({ datetime: datetimeIn(timezone, now_ms), timezone });
       return { content, sources: [], cost_nano: 0, counts: {} };
     },

@@ -3,7 +3,8 @@ import { limits } from '../../limits.ts';
 import { htmlText } from './html-text.ts';
 import { decodedText } from './page-text.ts';
 
-const read = (html: string, chars_max = 10_000) => htmlText(html, { base: 'https://example.com/dir/page', chars_max });
+const read = (html: string, charsMax = 10_000) =>
+  htmlText(html, { base: 'https://example.com/dir/page', chars_max: charsMax });
 
 test('a page is its title and its text, with headings, lists and links', async () => {
   const { title, text } = await read(`<!doctype html><html><head><title> A &amp;

@@ -1,12 +1,12 @@
 import { limits } from '../../limits.ts';
 
-/** What a page says to a reader. */
+/** The visible text of a page. */
 export interface PageText {
   title: string;
   text: string;
 }
 
-/** Elements whose content no reader sees as text of the page. */
+/** Elements whose content is not visible text. */
 const UNSHOWN: ReadonlySet<string> = new Set([
   'script',
   'style',
@@ -23,7 +23,7 @@ const UNSHOWN: ReadonlySet<string> = new Set([
   'head',
   'dialog',
 ]);
-/** Elements that have no end tag, so that nothing is inside them. */
+/** Elements without an end tag. */
 const VOID: ReadonlySet<string> = new Set([
   'area',
   'base',
@@ -74,7 +74,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
   'ul',
 ]);
 
-/** Text that is in the page and that nobody who looks at it sees, as far as the element itself says so. */
+/** Whether an element is hidden by its own attributes. */
 function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>): boolean {
   return (
     hidden !== undefined ||
@@ -85,26 +85,26 @@ function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>
   );
 }
 
-/** Lines of text as they are put together: white space is one space, a block is a line. */
+/** Builds lines of text: white space becomes one space, a block becomes a line. */
 class Lines {
   readonly #lines: string[] = [];
   #line = '';
-  /** Told apart: to look at the end of a text in the making is to put it together. */
-  #is_spaced = true;
+  /** Tracked separately: reading the end of a growing string would flatten it. */
+  #isSpaced = true;
   #chars = 0;
-  readonly #chars_max: number;
+  readonly #charsMax: number;
 
-  constructor(chars_max: number) {
-    this.#chars_max = chars_max;
+  constructor(charsMax: number) {
+    this.#charsMax = charsMax;
   }
 
   isFull(): boolean {
-    return this.#chars >= this.#chars_max;
+    return this.#chars >= this.#charsMax;
   }
 
-  add(text: string, is_exact: boolean): void {
+  add(text: string, isExact: boolean): void {
     if (this.isFull()) return;
-    if (is_exact) {
+    if (isExact) {
       const [first = '', ...others] = text.split('\n');
       this.#append(first);
       for (const line of others) {
@@ -114,25 +114,25 @@ class Lines {
       return;
     }
     const plain = text.replace(/\s+/g, ' ');
-    this.#append(this.#is_spaced ? plain.trimStart() : plain);
+    this.#append(this.#isSpaced ? plain.trimStart() : plain);
   }
 
   #append(text: string): void {
     if (text === '') return;
     this.#line += text;
-    this.#is_spaced = text.endsWith(' ');
+    this.#isSpaced = text.endsWith(' ');
     this.#chars += text.length;
   }
 
   end(): void {
     const line = this.#line.trimEnd();
-    // At most one line between two texts is empty.
+    // At most one empty line between two texts.
     if (line !== '' || this.#lines.at(-1) !== '') {
       this.#lines.push(line);
       this.#chars += 1;
     }
     this.#line = '';
-    this.#is_spaced = true;
+    this.#isSpaced = true;
   }
 
   text(): string {
@@ -140,13 +140,13 @@ class Lines {
       .join('\n')
       .replace(/\n{3,}/g, '\n\n')
       .trim()
-      .slice(0, this.#chars_max);
+      .slice(0, this.#charsMax);
   }
 }
 
 /**
- * The text of a page, with its headings, lists and links in markdown. Gives way to others between pieces, and stops where it has as
- * much as is wanted, or where a page is made to take time: elements are nested so deep that no reader is meant.
+ * The text of a page, with headings, lists and links in Markdown. Yields to the event loop between pieces. Stops at
+ * the requested length, and at elements that are nested too deeply, as in hostile pages.
  */
 export async function htmlText(
   html: string,
@@ -155,9 +155,9 @@ export async function htmlText(
   const { Parser } = await import('htmlparser2');
   const lines = new Lines(chars_max);
   let title = '';
-  let in_title = false;
+  let inTitle = false;
   let exact = 0;
-  /** How deep in an element that is not shown: its name, and how many of that name are open in it. */
+  /** The hidden element, and the number of open elements of its name. */
   let unshown: { name: string; depth: number } | undefined;
   const links: string[] = [];
   let depth = 0;
@@ -165,7 +165,7 @@ export async function htmlText(
     {
       onopentag(name, attributes) {
         depth += 1;
-        in_title = name === 'title' && title === '';
+        inTitle = name === 'title' && title === '';
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth += 1;
           return;
@@ -187,14 +187,14 @@ export async function htmlText(
         }
       },
       ontext(text) {
-        if (in_title) {
-          // What is behind its bound is cut anyway, and a title without an end is a page that is made to take time.
+        if (inTitle) {
+          // Text after the bound is cut anyway, and hostile pages have a title without an end.
           if (title.length < limits.page_slice_chars) title += text;
         } else if (unshown === undefined) lines.add(text, exact > 0);
       },
       onclosetag(name) {
         depth -= 1;
-        if (name === 'title') in_title = false;
+        if (name === 'title') inTitle = false;
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth -= 1;
           if (unshown.depth === 0) unshown = undefined;
@@ -209,19 +209,19 @@ export async function htmlText(
     },
     { decodeEntities: true },
   );
-  let spent_ms = 0;
-  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spent_ms < limits.page_parse_ms_max;
+  let spentMs = 0;
+  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spentMs < limits.page_parse_ms_max;
   for (let at = 0; at < html.length && goesOn(); at += limits.page_slice_chars) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
-    const begun_ms = performance.now();
+    const begunMs = performance.now();
     parser.write(html.slice(at, at + limits.page_slice_chars));
-    spent_ms += performance.now() - begun_ms;
+    spentMs += performance.now() - begunMs;
   }
   parser.end();
   return { title: title.replace(/\s+/g, ' ').trim().slice(0, limits.web_title_chars_max), text: lines.text() };
 }
 
-/** Where a link leads, as a whole address; empty where that is of no use to a reader. */
+/** The absolute URL of a link. Empty if it is of no use to a reader. */
 function linkOf(href: string | undefined, base: string): string {
   if (href === undefined || href === '' || href.startsWith('#') || href.length > limits.web_url_chars_max) return '';
   const url = URL.parse(href, base);

@@ -7,9 +7,9 @@ import { htmlText, type PageText } from './html-text.ts';
 const TEXTS =
   /^(?:text\/|application\/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|rtf|toml|sql)$)/;
 
-/** The type without what stands behind it, in lower case; empty where none is told. */
-function plainType(told: string | undefined): string {
-  return (told ?? '').split(';')[0]!.trim().toLowerCase();
+/** The media type without parameters, in lower case. Empty if not set. */
+function plainType(declared: string | undefined): string {
+  return (declared ?? '').split(';')[0]!.trim().toLowerCase();
 }
 
 function decoderOf(label: string | undefined): TextDecoder | undefined {
@@ -22,17 +22,17 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
 }
 
 /**
- * The bytes as text: by their mark, else as the server says, else as the page says of itself (HTML Standard, "Determining the
- * character encoding"), else UTF-8. Gives way to others between pieces.
+ * Decodes bytes as text: by byte order mark, else by the server's charset, else by the page's (HTML Standard, "Determining the
+ * character encoding"), else UTF-8. Yields to the event loop between pieces.
  */
-export async function decodedText(bytes: Buffer, content_type: string | undefined): Promise<string> {
+export async function decodedText(bytes: Buffer, contentType: string | undefined): Promise<string> {
   const head = bytes.subarray(0, limits.page_head_bytes).toString('latin1');
-  const marked = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
-  const told = /charset\s*=\s*"?([^\s";,]+)/i.exec(content_type ?? '')?.[1];
-  const own =
+  const markCharset = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
+  const serverCharset = /charset\s*=\s*"?([^\s";,]+)/i.exec(contentType ?? '')?.[1];
+  const pageCharset =
     /<meta[^>]+charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ??
     /<\?xml[^>]+encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
-  const decoder = decoderOf(marked) ?? decoderOf(told) ?? decoderOf(own) ?? new TextDecoder();
+  const decoder = decoderOf(markCharset) ?? decoderOf(serverCharset) ?? decoderOf(pageCharset) ?? new TextDecoder();
   let text = '';
   for (let at = 0; at < bytes.length; at += limits.page_slice_chars) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
@@ -41,7 +41,7 @@ export async function decodedText(bytes: Buffer, content_type: string | undefine
   return text + decoder.decode();
 }
 
-/** What a page says, whatever its type; throws `MediaRefused` where it is nothing that can be read. */
+/** The text of a page of any readable type. Throws `MediaRefused` if it cannot be read. */
 export async function pageText(
   page: FetchedPage,
   { pdfs, chars_max, owner, signal }: { pdfs: PdfReader; chars_max: number; owner: string; signal: AbortSignal },
@@ -57,20 +57,20 @@ export async function pageText(
       throw error;
     }
   }
-  const is_untold = type === '' || type === 'application/octet-stream';
+  const hasNoType = type === '' || type === 'application/octet-stream';
   if (
-    is_untold
+    hasNoType
       ? bytes.subarray(0, limits.page_head_bytes).includes(0)
       : !TEXTS.test(type) && type !== 'application/xhtml+xml'
   ) {
     throw new MediaRefused(
-      is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,
+      hasNoType ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,
     );
   }
   const text = await decodedText(bytes, content_type);
-  const is_html =
+  const isHtml =
     type === 'text/html' ||
     type === 'application/xhtml+xml' ||
-    (is_untold && /^\s*<(?:!doctype html|html)/i.test(text));
-  return is_html ? await htmlText(text, { base: url, chars_max }) : { title: '', text: text.slice(0, chars_max) };
+    (hasNoType && /^\s*<(?:!doctype html|html)/i.test(text));
+  return isHtml ? await htmlText(text, { base: url, chars_max }) : { title: '', text: text.slice(0, chars_max) };
 }

@@ -3,16 +3,16 @@ import type { ServerTool, ToolOutcome } from '../../inference/tools/server-tools
 import { limits } from '../../limits.ts';
 import { MediaRefused, type PageFetcher } from '../../providers/transport/fetch-media.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { WEB_FETCH } from '../asked.ts';
 import type { PdfReader } from '../files/pdf-reader.ts';
+import { WEB_FETCH } from '../requested-tools.ts';
+import { readFetchOptions } from '../tool-options.ts';
 import { isAllowed } from '../web/domains.ts';
 import { AS_DATA } from '../web/results.ts';
 import { plainText } from '../web/search.ts';
-import { fetchWish } from '../wishes.ts';
 import { pageText } from './page-text.ts';
 
-/** What pages are read with. */
-export interface PageReading {
+/** The readers of pages. */
+export interface PageReaders {
   pages: PageFetcher;
   pdfs: PdfReader;
 }
@@ -21,32 +21,32 @@ function urlOf({ url }: JsonObject): string {
   return typeof url === 'string' ? url.trim() : '';
 }
 
-/** As much of a text as about so many tokens are: four bytes each. */
+/** Cuts a text to about so many tokens, at four bytes each. */
 function cutToTokens(text: string, tokens: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= tokens * limits.page_bytes_per_token) return text;
-  // A character that the cut goes through is left out.
+  // A split character is left out.
   return new TextDecoder().decode(bytes.subarray(0, tokens * limits.page_bytes_per_token), { stream: true });
 }
 
-/** What of a text a reader sees, up to about so many characters. Gives way to others between pieces. */
-async function seenText(text: string, chars_max: number): Promise<string> {
-  let seen = '';
-  for (let at = 0; at < text.length && seen.length < chars_max; ) {
+/** The visible characters of a text, up to about `charsMax`. Yields to the event loop between pieces. */
+async function visibleText(text: string, charsMax: number): Promise<string> {
+  let visible = '';
+  for (let at = 0; at < text.length && visible.length < charsMax; ) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
     const next = at + limits.page_slice_chars;
-    const is_split = (text.charCodeAt(next - 1) & 0xfc00) === 0xd800;
-    const end = is_split ? next - 1 : next;
-    seen += plainText(text.slice(at, end), limits.page_slice_chars);
+    const isSplit = (text.charCodeAt(next - 1) & 0xfc00) === 0xd800;
+    const end = isSplit ? next - 1 : next;
+    visible += plainText(text.slice(at, end), limits.page_slice_chars);
     at = end;
   }
-  return seen;
+  return visible;
 }
 
-/** The tool that reads one page of the public web. */
-export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading): ServerTool {
-  const wish = fetchWish(parameters, 'parameters');
-  const tokens_max = wish.max_content_tokens ?? limits.page_tokens_default;
+/** The tool that reads a page of the public web. */
+export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReaders): ServerTool {
+  const webOptions = readFetchOptions(parameters, 'parameters');
+  const tokensMax = webOptions.max_content_tokens ?? limits.page_tokens_default;
   return {
     type: WEB_FETCH,
     declaration: {
@@ -62,7 +62,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
       },
     },
     cost_nano_max: 0,
-    max_uses: wish.max_uses ?? limits.web_uses_max,
+    max_uses: webOptions.max_uses ?? limits.web_uses_max,
     query: urlOf,
     async run(args, { call, signal, now_ms }): Promise<ToolOutcome> {
       const url = urlOf(args);
@@ -74,13 +74,13 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
           bytes_max: limits.page_bytes_max,
           owner,
           room: call.room,
-          allows: (at) => isAllowed(wish.domains, at),
+          allows: (at) => isAllowed(webOptions.domains, at),
         });
-        const chars_max = tokens_max * limits.page_bytes_per_token;
-        const { title, text } = await pageText(page, { pdfs, chars_max, owner, signal });
-        const content = cutToTokens(await seenText(text, chars_max), tokens_max);
+        const charsMax = tokensMax * limits.page_bytes_per_token;
+        const { title, text } = await pageText(page, { pdfs, chars_max: charsMax, owner, signal });
+        const content = cutToTokens(await visibleText(text, charsMax), tokensMax);
         const shown = plainText(title, limits.web_title_chars_max);
-        const told = {
+        const answer = {
           note: AS_DATA,
           url: page.url,
           title: shown,
@@ -89,7 +89,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
           retrieved_at: new Date(now_ms).toISOString(),
         };
         return {
-          content: JSON.stringify(told),
+          content: JSON.stringify(answer),
           sources: [
             { url: page.url, title: shown, content: content.slice(0, limits.web_result_chars_default).toWellFormed() },
           ],
@@ -98,8 +98,14 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
         };
       } catch (error) {
         if (signal.aborted || !(error instanceof MediaRefused || error instanceof GatewayError)) throw error;
-        const told = { url, status: 'failed', error: error.message };
-        return { content: JSON.stringify(told), sources: [], cost_nano: 0, counts: { web_fetch: 1 }, has_failed: true };
+        const answer = { url, status: 'failed', error: error.message };
+        return {
+          content: JSON.stringify(answer),
+          sources: [],
+          cost_nano: 0,
+          counts: { web_fetch: 1 },
+          has_failed: true,
+        };
       }
     },
   };

@@ -4,11 +4,11 @@ import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { SearchEngine } from '../../schemas/web-search.ts';
-import { WEB_SEARCH } from '../asked.ts';
-import { NO_ENGINE, searchOptions } from '../web/adapter.ts';
+import { WEB_SEARCH } from '../requested-tools.ts';
+import { readSearchOptions } from '../tool-options.ts';
+import { engineOptions, NO_ENGINE } from '../web/adapter.ts';
 import { AS_DATA, resultsText } from '../web/results.ts';
 import { searchCost, type WebSearch } from '../web/search.ts';
-import { searchWish } from '../wishes.ts';
 
 function queryOf(args: JsonObject): string {
   const { query } = args;
@@ -30,8 +30,8 @@ const declaration: ServerTool['declaration'] = {
   },
 };
 
-/** In the place of a search that cannot run: whoever calls it is told why, and its client sees a search that failed. */
-function missingSearch(reason: string): ServerTool {
+/** The tool in place of a search that cannot run: calling it fails with the reason. */
+function failingSearch(reason: string): ServerTool {
   return {
     type: WEB_SEARCH,
     declaration,
@@ -50,59 +50,59 @@ function missingSearch(reason: string): ServerTool {
   };
 }
 
-/** The search tool of one call, with an engine that was chosen for it. */
+/** The search tool of one call, with its chosen engine. */
 export function searchTool(parameters: JsonObject, search: WebSearch): ServerTool | undefined {
-  if (parameters['engine'] === NO_ENGINE) return missingSearch(String(parameters['reason']));
-  const wish = searchWish(parameters, 'parameters');
-  const engine = wish.engine as SearchEngine;
+  if (parameters['engine'] === NO_ENGINE) return failingSearch(String(parameters['reason']));
+  const webOptions = readSearchOptions(parameters, 'parameters');
+  const engine = webOptions.engine as SearchEngine;
   const settings = search.settings().engines.get(engine);
   if (settings === undefined) return undefined;
-  const most = Math.min(wish.max_results ?? limits.web_results_default, wish.max_total_results);
-  /** Results of all searches so far, and those that are asked for now. */
-  let taken = 0;
-  /** Results that were told, each with its number. */
-  let numbered = 0;
+  const most = Math.min(webOptions.max_results ?? limits.web_results_default, webOptions.max_total_results);
+  /** Results of all searches so far, including those reserved by running searches. */
+  let reserved = 0;
+  /** The number of results returned to the model, which are numbered. */
+  let returned = 0;
   let stage: Stage | undefined;
   return {
     type: WEB_SEARCH,
     declaration,
     cost_nano_max: searchCost(settings.price, most),
-    ...(wish.max_uses === undefined ? {} : { max_uses: wish.max_uses }),
+    ...(webOptions.max_uses === undefined ? {} : { max_uses: webOptions.max_uses }),
     query: queryOf,
     async run(args, { call, signal, now_ms }) {
       const query = queryOf(args);
       if (query === '') throw invalidField('query', 'must be a string that is not empty');
-      const wanted = Math.min(most, wish.max_total_results - taken);
-      if (wanted <= 0) {
+      const resultsWanted = Math.min(most, webOptions.max_total_results - reserved);
+      if (resultsWanted <= 0) {
         throw new GatewayError(
           400,
-          `No more searches: ${wish.max_total_results} results were returned, which is the maximum`,
+          `No more searches: ${webOptions.max_total_results} results were returned, which is the maximum`,
         );
       }
-      taken += wanted;
-      const options = searchOptions(wish, wanted);
+      reserved += resultsWanted;
+      const options = engineOptions(webOptions, resultsWanted);
       const { results, cost_nano } = await search.search(engine, query, options, signal).catch((error: unknown) => {
-        taken -= wanted;
+        reserved -= resultsWanted;
         throw error;
       });
-      const first = numbered + 1;
-      numbered += results.length;
-      taken -= wanted - results.length;
-      // One line for all searches of the call.
+      const first = returned + 1;
+      returned += results.length;
+      reserved -= resultsWanted - results.length;
+      // One stage for all searches of the call.
       if (stage === undefined) {
         stage = { type: 'plugin', name: 'web-search', data: { engine, searches: 0, results: 0 } };
         call.stages.push(stage);
       }
       const { searches, results: before } = stage.data as { searches: number; results: number };
       stage.data = { engine, searches: searches + 1, results: before + results.length };
-      const told = {
+      const answer = {
         note: AS_DATA,
         query,
         searched_at: new Date(now_ms).toISOString(),
         results: resultsText(results, first),
       };
       return {
-        content: JSON.stringify(told),
+        content: JSON.stringify(answer),
         sources: results.map(({ url, title, content }) => ({ url, title, content })),
         cost_nano,
         counts: { web_search: 1 },

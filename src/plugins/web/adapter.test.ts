@@ -18,24 +18,24 @@ const RESULTS: SearchResult[] = [
 ];
 
 function searching(engines: SearchEngine[] = ['exa', 'parallel'], results: SearchResult[] = RESULTS) {
-  const asked: string[] = [];
+  const queries: string[] = [];
   const search: WebSearch = {
     settings: () => ({ engine: engines[0], engines: new Map(engines.map((one) => [one, engine])) }),
     async search(one, query) {
-      asked.push(`${one}: ${query}`);
+      queries.push(`${one}: ${query}`);
       return { results, cost_nano: 5, engine: one };
     },
   };
-  return { search, asked };
+  return { search, queries };
 }
 
 function candidate(
   dialect: Wire,
-  native_search?: Quirks['native_search'],
-  web_search: number | undefined = 10,
+  nativeSearch?: Quirks['native_search'],
+  webSearch: number | undefined = 10,
 ): Candidate {
-  const pricing = web_search === undefined ? {} : { web_search };
-  const quirks = native_search === undefined ? {} : { native_search };
+  const pricing = webSearch === undefined ? {} : { web_search: webSearch };
+  const quirks = nativeSearch === undefined ? {} : { native_search: nativeSearch };
   const row = {
     model: { id: 'm' },
     endpoint: { quirks, pricing, upstream_model: 'm' },
@@ -68,7 +68,7 @@ function fitted(request: Partial<ChatRequest>, to: Candidate, engines?: SearchEn
 }
 const refusal = (message: RegExp) => expect.objectContaining({ status: 400, message: expect.stringMatching(message) });
 
-describe('an endpoint that searches itself is told in its own words', () => {
+describe('an endpoint that searches itself receives its own wire format', () => {
   const location = { type: 'approximate', city: 'Bern', country: 'ch', timezone: 'Europe/Zurich' };
   const place = { type: 'approximate', city: 'Bern', country: 'CH', timezone: 'Europe/Zurich' };
   test.each<[string, Wire, NonNullable<Quirks['native_search']>, object, object]>([
@@ -144,18 +144,18 @@ describe('an endpoint that searches itself is told in its own words', () => {
   });
 });
 
-test('what its search decides by itself is told of', () => {
-  const wish = toolOf({ max_results: 3, max_characters: 100, max_uses: 2 });
-  const told = (to: Candidate) => fitted(wish, to).report.map(({ kind, field }) => `${kind} ${field}`);
-  expect(told(candidate('openai-responses', 'openai'))).toEqual([
+test('options that its search ignores are reported', () => {
+  const options = toolOf({ max_results: 3, max_characters: 100, max_uses: 2 });
+  const reported = (to: Candidate) => fitted(options, to).report.map(({ kind, field }) => `${kind} ${field}`);
+  expect(reported(candidate('openai-responses', 'openai'))).toEqual([
     'dropped tools[0].max_results',
     'dropped tools[0].max_characters',
     'dropped tools[0].max_uses',
   ]);
-  expect(told(candidate('anthropic-messages', 'anthropic'))).toHaveLength(2);
+  expect(reported(candidate('anthropic-messages', 'anthropic'))).toHaveLength(2);
 });
 
-describe('what an endpoint cannot carry is done here, or refused where it must', () => {
+describe('a search that an endpoint cannot express runs here, or is refused if it must be native', () => {
   const both = { allowed_domains: ['a.com'], excluded_domains: ['b.com'] };
   test.each<[Wire, Quirks['native_search'], object, RegExp]>([
     ['openai-responses', 'openai', { excluded_domains: ['a.com'] }, /cannot exclude domains/],
@@ -189,14 +189,14 @@ describe('what an endpoint cannot carry is done here, or refused where it must',
     expect(() => fitted(toolOf(parameters), to, [])).toThrow(refusal(/no search engine: configure one/));
   });
 
-  test('searches without a known price are not asked for', () => {
+  test('searches without a known price are not used', () => {
     const to = candidate('anthropic-messages', 'anthropic', undefined);
     (to.endpoint as { pricing: object }).pricing = {};
     expect(fitted(toolOf({}), to).request.tools).toMatchObject([{ type: 'gateway:web_search' }]);
     expect(() => fitted(toolOf({ engine: 'native' }), to)).toThrow(refusal(/price of its searches is not known/));
   });
 
-  test('an engine by its name goes before what the endpoint has', () => {
+  test("a named engine takes precedence over the endpoint's search", () => {
     const to = candidate('anthropic-messages', 'anthropic');
     expect(fitted(toolOf({ engine: 'parallel' }), to).request.tools).toMatchObject([
       { parameters: { engine: 'parallel' } },
@@ -211,13 +211,13 @@ describe('before a call', () => {
   const plugins = [{ id: 'web' }];
   const to = candidate('openai-chat');
 
-  test('one search, whatever is tried after it', async () => {
-    const { search, asked } = searching();
+  test('one search runs for all attempts', async () => {
+    const { search, queries } = searching();
     const call = callOf({ plugins });
     const resources = resourcesOf();
     const adapter = createWebAdapter(search, () => 0)(call, resources)!;
     for (let tries = 0; tries < 3; tries += 1) await adapter.ready!(to);
-    expect(asked).toEqual(['exa: What is new?']);
+    expect(queries).toEqual(['exa: What is new?']);
     const { messages } = adapter.fit(call.request, to).request;
     expect(messages.map(({ role }) => role)).toEqual(['system', 'system', 'user']);
     expect(messages[1]!.content).toContain('1970-01-01T00:00:00.000Z');
@@ -225,16 +225,16 @@ describe('before a call', () => {
     expect(call.stages).toMatchObject([{ type: 'plugin', name: 'web-search', data: { engine: 'exa', results: 2 } }]);
   });
 
-  test('none beside an attempt that is under way: nothing could be paid', async () => {
-    const { search, asked } = searching();
+  test('no search runs for a hedged attempt', async () => {
+    const { search, queries } = searching();
     const call = callOf({ plugins });
     const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     expect(adapter.ready!(to, true)).toBeInstanceOf(Promise);
     expect(adapter.ready!(candidate('anthropic-messages', 'anthropic'), true)).toBeUndefined();
-    expect(asked).toEqual([]);
+    expect(queries).toEqual([]);
   });
 
-  test('pages are held against the filters of the caller: one that must not go on is left out', async () => {
+  test("pages are filtered by the caller's filters: a refused one is left out", async () => {
     const { search } = searching();
     const screening = {
       async texts(texts: readonly string[]) {
@@ -247,13 +247,13 @@ describe('before a call', () => {
     const resources = resourcesOf();
     const adapter = createWebAdapter(search, () => 0)(call, resources)!;
     await adapter.ready!(to);
-    const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
-    expect(told).toContain('[REDACTED] a');
-    expect(told).not.toContain('secret');
+    const text = adapter.fit(call.request, to).request.messages[1]!.content as string;
+    expect(text).toContain('[REDACTED] a');
+    expect(text).not.toContain('secret');
     expect(resources.sources).toEqual([{ url: 'https://a.com/', title: 'A', content: '[REDACTED] a' }]);
   });
 
-  test('their addresses and dates are held against the filters as well', async () => {
+  test('URLs and dates of pages are filtered too', async () => {
     const page = { url: 'https://a.com/?of=jane', title: 'A', content: 'about a', published: 'by jane' };
     const { search } = searching(undefined, [page]);
     const screening = {
@@ -263,24 +263,24 @@ describe('before a call', () => {
     const call = callOf({ plugins }, { screening });
     const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     await adapter.ready!(to);
-    const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
-    expect(told).toContain('https://a.com/?of=[NAME]');
-    expect(told).toContain('by [NAME]');
-    expect(told).not.toContain('jane');
+    const text = adapter.fit(call.request, to).request.messages[1]!.content as string;
+    expect(text).toContain('https://a.com/?of=[NAME]');
+    expect(text).toContain('by [NAME]');
+    expect(text).not.toContain('jane');
   });
 
-  test('a user who said nothing in words is searched nothing for', async () => {
-    const { search, asked } = searching();
+  test('a last message without text starts no search', async () => {
+    const { search, queries } = searching();
     const image = { type: 'image_url' as const, image_url: { url: 'https://a.com/a.png' } };
     const call = callOf({ plugins, messages: [{ role: 'user', content: [image] }] });
     const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     await adapter.ready!(to);
-    expect(asked).toEqual([]);
+    expect(queries).toEqual([]);
     expect(adapter.fit(call.request, to).request.messages).toBe(call.request.messages);
   });
 });
 
-test('a call that asks for no search costs nothing', () => {
+test('a call without a search has no adapter', () => {
   const { search } = searching();
   const adapter = createWebAdapter(search, () => 0);
   expect(adapter(callOf({}), resourcesOf())).toBeUndefined();

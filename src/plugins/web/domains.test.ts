@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { type DomainRule, domainRule, isAllowed } from './domains.ts';
 
 const rule = (text: string): DomainRule => {
-  const found = domainRule(text);
-  if (found === undefined) throw new Error(`${text} is no domain`);
-  return found;
+  const parsed = domainRule(text);
+  if (parsed === undefined) throw new Error(`${text} is no domain`);
+  return parsed;
 };
 const allows = (url: string, allowed: string[], excluded: string[] = []) =>
   isAllowed({ allowed: allowed.map(rule), excluded: excluded.map(rule) }, new URL(url));
@@ -58,7 +58,7 @@ const label = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/);
 const host = fc.array(label, { minLength: 2, maxLength: 4 }).map((labels) => labels.join('.'));
 const path = fc.array(label, { maxLength: 3 }).map((steps) => steps.map((step) => `/${step}`).join(''));
 
-test('what is excluded is never found, whatever is allowed', () => {
+test('an excluded page is never allowed', () => {
   fc.assert(
     fc.property(host, path, fc.array(host, { maxLength: 3 }), (name, at, others) => {
       const url = `https://sub.${name}${at}/page`;
@@ -69,7 +69,7 @@ test('what is excluded is never found, whatever is allowed', () => {
   );
 });
 
-test('a host fits a rule only where its name ends in it at a dot', () => {
+test('a host matches a rule only at a dot', () => {
   fc.assert(
     fc.property(host, host, (name, other) => {
       const expected = other === name || other.endsWith(`.${name}`);
@@ -81,14 +81,14 @@ test('a host fits a rule only where its name ends in it at a dot', () => {
 
 test('a rule in its shortest form means the same', () => {
   fc.assert(
-    fc.property(host, path, fc.boolean(), host, path, (name, at, is_wild, other, page) => {
-      const given = rule(`https://${is_wild ? '*.' : ''}${name.toUpperCase()}${at}/`);
-      const again = rule(given.text);
-      expect(again).toEqual(given);
+    fc.property(host, path, fc.boolean(), host, path, (name, at, isWild, other, page) => {
+      const original = rule(`https://${isWild ? '*.' : ''}${name.toUpperCase()}${at}/`);
+      const again = rule(original.text);
+      expect(again).toEqual(original);
       for (const one of [name, `a.${name}`, other]) {
         const url = new URL(`https://${one}${page}`);
         expect(isAllowed({ allowed: [again], excluded: [] }, url)).toBe(
-          isAllowed({ allowed: [given], excluded: [] }, url),
+          isAllowed({ allowed: [original], excluded: [] }, url),
         );
       }
     }),

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../schemas/json.ts';
 import type { EngineSettings } from '../../schemas/web-search.ts';
 import type { DomainRules } from './domains.ts';
 
-/** Where somebody is who asks, as far as they tell. */
+/** The approximate location of the user. */
 export interface UserLocation {
   city?: string;
   region?: string;
@@ -11,21 +11,21 @@ export interface UserLocation {
   timezone?: string;
 }
 
-/** What a search is to find. */
+/** The bounds of a search. */
 export interface SearchOptions {
   max_results: number;
-  /** Of one result's content. */
+  /** Characters of one result's content. */
   max_characters: number;
   domains: DomainRules;
   location?: UserLocation | undefined;
 }
 
-/** One page that was found. */
+/** One page of the results. */
 export interface SearchResult {
   url: string;
   title: string;
   content: string;
-  /** As the engine tells it. */
+  /** The date in the engine's format. */
   published?: string;
 }
 
@@ -37,13 +37,13 @@ export interface EngineRequest {
   body?: string;
 }
 
-/** How one engine is asked, and what its answers say. Pure. */
+/** The requests and answers of one engine. Pure. */
 export interface EngineWire {
   request(query: string, options: SearchOptions, settings: EngineSettings): EngineRequest;
-  /** The results as they stand there, unchecked; undefined: it is no answer of this engine. */
+  /** The unchecked results. Undefined if the body is not an answer of this engine. */
   read(body: JsonValue): unknown[] | undefined;
-  /** One of them; undefined: it is none. */
-  result(found: Record<string, unknown>): { [Member in keyof SearchResult]?: unknown };
-  /** Why it refused, where its status alone does not tell. */
+  /** The unchecked fields of one result. */
+  result(entry: Record<string, unknown>): { [Member in keyof SearchResult]?: unknown };
+  /** The reason of a refusal, if the status alone is not clear. */
   refusal?(status: number): string | undefined;
 }

@@ -14,8 +14,8 @@ function member(body: JsonValue | undefined, name: string): JsonValue | undefine
 }
 
 function listAt(body: JsonValue, ...names: string[]): unknown[] | undefined {
-  const found = names.reduce<JsonValue | undefined>(member, body);
-  return Array.isArray(found) ? found : undefined;
+  const list = names.reduce<JsonValue | undefined>(member, body);
+  return Array.isArray(list) ? list : undefined;
 }
 
 function joined(parts: unknown): string {
@@ -31,24 +31,24 @@ function texts(rules: readonly DomainRule[]): string[] {
 }
 
 /**
- * The rules in the words of ordinary search engines, in front of the query; as many as there is room for. A rule that they cannot
- * carry narrows the search no less than it says, and what comes is held against it again.
+ * Adds the rules to the query as operators of search engines, as many as fit. Results are checked against the rules
+ * again, so a rule that operators cannot express may be left out, but none may be narrowed.
  */
-function withOperators(query: string, { allowed, excluded }: DomainRules, chars_max: number): string {
+function withOperators(query: string, { allowed, excluded }: DomainRules, charsMax: number): string {
   const sites = allowed.slice(0, limits.web_operators_max).map(({ host, path }) => `site:${host}${path}`);
   const without = excluded
     .filter(({ below_alone }) => !below_alone)
     .slice(0, limits.web_operators_max)
     .map(({ host, path }) => `-site:${host}${path}`);
   const operators = [sites.join(' OR '), ...without];
-  // Some of the allowed hosts alone would leave the others out.
+  // A part of the allowed hosts would exclude the others.
   if (allowed.length > limits.web_operators_max) operators.shift();
-  let asked = query;
+  let extendedQuery = query;
   for (const operator of operators) {
-    if (operator === '' || asked.length + operator.length + 1 > chars_max) continue;
-    asked = `${asked} ${operator}`;
+    if (operator === '' || extendedQuery.length + operator.length + 1 > charsMax) continue;
+    extendedQuery = `${extendedQuery} ${operator}`;
   }
-  return cut(asked, chars_max);
+  return cut(extendedQuery, charsMax);
 }
 
 function placeOf({ city, region, country }: UserLocation = {}): string {
@@ -136,7 +136,7 @@ const parallel: EngineWire = {
 function sourcePolicy({ allowed, excluded }: DomainRules): JsonObject | undefined {
   const hosts = (rules: readonly DomainRule[]) => [...new Set(rules.map(({ host }) => host))];
   if (allowed.length > 0) return { include_domains: hosts(allowed).slice(0, limits.web_domains_sent_max) };
-  // More than a rule says must not be left out.
+  // Only rules for whole domains: a host would exclude more than a path.
   const whole = excluded.filter(({ below_alone, path }) => !below_alone && path === '');
   return whole.length === 0 ? undefined : { exclude_domains: hosts(whole).slice(0, limits.web_domains_sent_max) };
 }
@@ -144,16 +144,20 @@ function sourcePolicy({ allowed, excluded }: DomainRules): JsonObject | undefine
 /** https://docs.searxng.org/dev/search_api.html: a format that is not allowed in its settings is answered with 403. */
 const searxng: EngineWire = {
   request(query, { domains }, { base_url, api_key }) {
-    const asked = withOperators(cut(query, limits.web_query_chars_max), domains, limits.searxng_query_chars_max);
-    const wanted = new URLSearchParams({ q: asked, format: 'json' });
+    const extendedQuery = withOperators(
+      cut(query, limits.web_query_chars_max),
+      domains,
+      limits.searxng_query_chars_max,
+    );
+    const parameters = new URLSearchParams({ q: extendedQuery, format: 'json' });
     const headers: Record<string, string> = { accept: 'application/json' };
     if (api_key !== undefined) headers['authorization'] = `Bearer ${api_key}`;
-    return { method: 'GET', url: `${base_url}/search?${wanted.toString()}`, headers };
+    return { method: 'GET', url: `${base_url}/search?${parameters.toString()}`, headers };
   },
   read: (body) => listAt(body, 'results'),
   result: ({ url, title, content, publishedDate }) => ({ url, title, content, published: publishedDate }),
   refusal: (status) => (status === 403 ? 'its settings do not allow the format json (search.formats)' : undefined),
 };
 
-/** How each engine is asked. */
+/** The wires of the engines. */
 export const engineWires: Readonly<Record<SearchEngine, EngineWire>> = { exa, firecrawl, parallel, searxng };

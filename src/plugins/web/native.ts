@@ -5,29 +5,29 @@ import type { Quirks } from '../../providers/quirks.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Native, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { SearchWish } from '../wishes.ts';
-import { isSearch } from './asks.ts';
+import type { WebSearchOptions } from '../tool-options.ts';
 import type { DomainRule } from './domains.ts';
 import type { UserLocation } from './engine.ts';
+import { isSearch } from './requested-search.ts';
 
-/** A search in the words of an endpoint that searches itself. */
+/** A search in the wire format of an endpoint that searches itself. */
 export interface NativeSearch {
-  /** Takes the tool's place; absent: the endpoint searches without one. */
+  /** Replaces the tool. Not set if the endpoint searches without a tool. */
   tool?: Native;
-  /** How its wire is told to use it; absent: it cannot be. */
+  /** The tool choice for it. Not set if the wire has none. */
   choice?: ToolChoice;
-  /** Fields of the request that say the rest. */
+  /** Further fields of the request. */
   fields?: Partial<ChatRequest>;
 }
 
-/** What a request wants beside a search, as far as searches are refused for it. */
-interface Beside {
+/** Features of a request with which some endpoints refuse to search. */
+interface OtherFeatures {
   functions: boolean;
   format: 'text' | 'json_object' | 'json_schema';
 }
 
-/** Tools of the client's, and those of the gateway's that a model calls, are functions; a search is none where it is the provider's. */
-function besideOf({ tools, response_format }: ChatRequest): Beside {
+/** The client's tools and the gateway's other tools are functions on the wire; a provider's search is not. */
+function otherFeatures({ tools, response_format }: ChatRequest): OtherFeatures {
   const format = response_format?.type;
   return {
     functions: tools?.some((tool) => tool.type !== 'native' && !isSearch(tool)) === true,
@@ -36,12 +36,12 @@ function besideOf({ tools, response_format }: ChatRequest): Beside {
 }
 
 interface Form {
-  /** Its searches are in the price of its requests. */
+  /** Set if the price of requests includes searches. */
   is_included?: true;
-  /** A text: why it cannot carry the wish. */
-  of(wish: SearchWish): NativeSearch | string;
-  /** Why it does not search beside what else the request wants; undefined: it does. Absent: it always does. */
-  refuses?(beside: Beside, candidate: Pick<Candidate, 'endpoint'>): string | undefined;
+  /** The search for these options, or the reason why the wire cannot express them. */
+  of(options: WebSearchOptions): NativeSearch | string;
+  /** The reason why it does not search with other features of the request. Undefined if it does. */
+  refuses?(beside: OtherFeatures, candidate: Pick<Candidate, 'endpoint'>): string | undefined;
 }
 
 const NO_DOMAINS = 'it has no domain filter';
@@ -50,7 +50,7 @@ function hosts(rules: readonly DomainRule[]): string[] {
   return rules.map(({ host }) => host);
 }
 
-/** Rules that say no more than a host and all below it. */
+/** Whether all rules are for a host and its subdomains. */
 function arePlain(rules: readonly DomainRule[]): boolean {
   return rules.every(({ below_alone, path }) => !below_alone && path === '');
 }
@@ -60,7 +60,7 @@ function placed(location: UserLocation | undefined): JsonObject {
 }
 
 /** https://platform.openai.com/docs/guides/tools-web-search: at most 100 domains, each with all below it. */
-function openAi({ domains, location, context_size }: SearchWish): NativeSearch | string {
+function openAi({ domains, location, context_size }: WebSearchOptions): NativeSearch | string {
   const { allowed, excluded } = domains;
   if (excluded.length > 0) return 'it cannot exclude domains';
   if (!arePlain(allowed)) return 'its domain filter supports neither wildcards nor paths';
@@ -76,7 +76,7 @@ function openAi({ domains, location, context_size }: SearchWish): NativeSearch |
 }
 
 /** https://docs.x.ai/docs/guides/tools/search-tools: one list of at most five domains. */
-function xAi({ domains: { allowed, excluded } }: SearchWish): NativeSearch | string {
+function xAi({ domains: { allowed, excluded } }: WebSearchOptions): NativeSearch | string {
   if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
   if (allowed.length + excluded.length > limits.native_domains_max.xai)
@@ -93,7 +93,7 @@ function xAi({ domains: { allowed, excluded } }: SearchWish): NativeSearch | str
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool: one list of domains, each with all below it; paths
  * are known, wildcards in them alone.
  */
-function anthropic({ domains: { allowed, excluded }, location, max_uses }: SearchWish): NativeSearch | string {
+function anthropic({ domains: { allowed, excluded }, location, max_uses }: WebSearchOptions): NativeSearch | string {
   if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   const rules = [...allowed, ...excluded];
   if (rules.some(({ below_alone }) => below_alone)) return 'its domain filter supports no wildcards before domains';
@@ -111,12 +111,15 @@ function anthropic({ domains: { allowed, excluded }, location, max_uses }: Searc
 }
 
 /** https://ai.google.dev/gemini-api/docs/google-search */
-function google({ domains: { allowed, excluded } }: SearchWish): NativeSearch | string {
+function google({ domains: { allowed, excluded } }: WebSearchOptions): NativeSearch | string {
   if (allowed.length + excluded.length > 0) return NO_DOMAINS;
   return { tool: { type: 'native', wire: searchWires.google, block: { googleSearch: {} } } };
 }
 
-function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candidate, 'endpoint'>): string | undefined {
+function googleRefuses(
+  { functions, format }: OtherFeatures,
+  { endpoint }: Pick<Candidate, 'endpoint'>,
+): string | undefined {
   if (googleCombinesSearch(endpoint) || (!functions && format === 'text')) return undefined;
   return functions
     ? 'it does not search in a request with functions'
@@ -124,7 +127,7 @@ function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candida
 }
 
 /** `web_search_options` (https://platform.openai.com/docs/guides/tools-web-search, "Chat Completions"). */
-function optionsOf({ context_size, location }: SearchWish): JsonObject {
+function optionsOf({ context_size, location }: WebSearchOptions): JsonObject {
   const { timezone: _, ...place } = location ?? {};
   return {
     ...(context_size === undefined ? {} : { search_context_size: context_size }),
@@ -132,23 +135,23 @@ function optionsOf({ context_size, location }: SearchWish): JsonObject {
   };
 }
 
-function searchModel(wish: SearchWish): NativeSearch | string {
-  const { allowed, excluded } = wish.domains;
-  return allowed.length + excluded.length > 0 ? NO_DOMAINS : { fields: { web_search_options: optionsOf(wish) } };
+function searchModel(options: WebSearchOptions): NativeSearch | string {
+  const { allowed, excluded } = options.domains;
+  return allowed.length + excluded.length > 0 ? NO_DOMAINS : { fields: { web_search_options: optionsOf(options) } };
 }
 
 /** https://docs.perplexity.ai/guides/search-domain-filters: at most 20 domains, those that are left out with a minus. */
-function perplexity(wish: SearchWish): NativeSearch | string {
-  const { allowed, excluded } = wish.domains;
+function perplexity(options: WebSearchOptions): NativeSearch | string {
+  const { allowed, excluded } = options.domains;
   if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
   const filter = [...hosts(allowed), ...hosts(excluded).map((host) => `-${host}`)];
   if (filter.length > limits.native_domains_max.perplexity)
     return 'its domain filter does not accept this number of domains';
-  const options = optionsOf(wish);
+  const searchFields = optionsOf(options);
   return {
     fields: {
-      ...(Object.keys(options).length === 0 ? {} : { web_search_options: options }),
+      ...(Object.keys(searchFields).length === 0 ? {} : { web_search_options: searchFields }),
       ...(filter.length === 0 ? {} : { search_domain_filter: filter }),
     },
   };
@@ -169,19 +172,19 @@ const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
 };
 
 /**
- * The search of an endpoint's own; a text: why it has none that would do. One whose searches have no known price is not asked for
- * them: they would cost nothing here.
+ * The endpoint's own search, or the reason why it cannot be used. A search without a known price is not used:
+ * it would be billed as free.
  */
 export function nativeSearch(
   candidate: Pick<Candidate, 'endpoint' | 'provider'>,
-  wish: SearchWish,
+  options: WebSearchOptions,
   request: ChatRequest,
 ): NativeSearch | string {
   const { endpoint } = candidate;
   const { native_search: name } = endpoint.quirks;
   if (name === undefined || searchWires[name] !== wireOf(candidate)) return 'it does not search the web by itself';
   const form = forms[name];
-  const found = form.refuses?.(besideOf(request), candidate) ?? form.of(wish);
-  if (typeof found === 'string' || form.is_included || endpoint.pricing.web_search !== undefined) return found;
+  const search = form.refuses?.(otherFeatures(request), candidate) ?? form.of(options);
+  if (typeof search === 'string' || form.is_included || endpoint.pricing.web_search !== undefined) return search;
   return 'the price of its searches is not known';
 }

@@ -7,29 +7,29 @@ import { searchWires } from '../../providers/native-search.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerTool, Native, ServerTool } from '../../schemas/inner.ts';
-import { WEB_SEARCH } from '../asked.ts';
-import { type SearchWish, searchWish } from '../wishes.ts';
-import { isVendorSearch, searchBeforeOf, vendorOptions } from './asks.ts';
+import { WEB_SEARCH } from '../requested-tools.ts';
+import { readSearchOptions, type WebSearchOptions } from '../tool-options.ts';
 import { nativeSearch } from './native.ts';
+import { isVendorSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
 
-/** xAI's own tool, which searches X. */
+/** Whether a tool is xAI's search of X. */
 export function isXSearch(tool: InnerTool): boolean {
   return tool.type === 'native' && (tool as Native).block['type'] === 'x_search';
 }
 
-/** The field by which a request asks for a search of X; undefined: it does not. */
+/** The field that requests a search of X. Undefined if there is none. */
 function xSearchField({ x_search_filter, tools }: ChatRequest): string | undefined {
   if (x_search_filter != null) return 'x_search_filter';
   const at = tools?.findIndex(isXSearch) ?? -1;
   return at === -1 ? undefined : `tools[${at}]`;
 }
 
-/** A filter that says nothing restricts nothing. */
+/** Whether the filter restricts nothing. */
 function isEmpty({ x_search_filter: filter }: ChatRequest): boolean {
   return filter != null && Object.values(filter).every((value) => value == null);
 }
 
-/** Throws a 400 where an endpoint would answer without the search of X that was asked for. */
+/** Throws a 400 if an endpoint would answer without the requested search of X. */
 export function requireXSearch(request: ChatRequest, candidate: Candidate): void {
   const field = xSearchField(request);
   if (field === undefined || (field === 'x_search_filter' && isEmpty(request))) return;
@@ -42,47 +42,48 @@ export function requireXSearch(request: ChatRequest, candidate: Candidate): void
   );
 }
 
-/** A tool's wish; undefined: it is none that another form could serve, or one that is refused later. */
-function wishOf(tool: InnerTool, at: number): SearchWish | undefined {
+/** The options of a search tool. Undefined for other tools and for invalid options, which are refused later. */
+function optionsOf(tool: InnerTool, at: number): WebSearchOptions | undefined {
   try {
-    if (tool.type === WEB_SEARCH) return searchWish((tool as ServerTool).parameters ?? {}, `tools[${at}].parameters`);
-    return isVendorSearch(tool) ? searchWish(vendorOptions(tool.block), `tools[${at}]`) : undefined;
+    if (tool.type === WEB_SEARCH)
+      return readSearchOptions((tool as ServerTool).parameters ?? {}, `tools[${at}].parameters`);
+    return isVendorSearch(tool) ? readSearchOptions(vendorOptions(tool.block), `tools[${at}]`) : undefined;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     return undefined;
   }
 }
 
-/** Whether a request searches at an endpoint that can; undefined: it asks for no search. */
+/** Returns whether a request searches at an endpoint. Undefined if it requests no search. */
 function searchesAt(
   request: ChatRequest,
 ): ((candidate: Pick<Candidate, 'endpoint' | 'provider'>) => boolean) | undefined {
   const { tools, web_search_options } = request;
-  const searches_x = xSearchField(request) !== undefined;
+  const searchesX = xSearchField(request) !== undefined;
   const before = searchBeforeOf(request);
-  if (!searches_x && before === undefined && !tools?.length && web_search_options == null) return undefined;
-  const wishes = (tools ?? []).flatMap((tool, at) => wishOf(tool, at) ?? []);
-  if (before !== undefined) wishes.push(before.wish);
-  const is_own = tools?.some((tool) => isVendorSearch(tool) && tool.wire === searchWires.openai) === true;
-  if (!searches_x && wishes.length === 0 && !is_own) return undefined;
-  const native = wishes.filter(({ engine }) => engine === 'auto' || engine === 'native');
+  if (!searchesX && before === undefined && !tools?.length && web_search_options == null) return undefined;
+  const searches = (tools ?? []).flatMap((tool, at) => optionsOf(tool, at) ?? []);
+  if (before !== undefined) searches.push(before.options);
+  const isOwn = tools?.some((tool) => isVendorSearch(tool) && tool.wire === searchWires.openai) === true;
+  if (!searchesX && searches.length === 0 && !isOwn) return undefined;
+  const native = searches.filter(({ engine }) => engine === 'auto' || engine === 'native');
   return (candidate) =>
-    is_own ||
-    (searches_x && candidate.endpoint.quirks.x_search === true) ||
-    native.some((wish) => typeof nativeSearch(candidate, wish, request) !== 'string');
+    isOwn ||
+    (searchesX && candidate.endpoint.quirks.x_search === true) ||
+    native.some((options) => typeof nativeSearch(candidate, options, request) !== 'string');
 }
 
-/** Has calls that search go over the wire on which their providers search. A call that does not is the same call. */
+/** Routes calls with a search over the wire on which their provider searches. Other calls are returned unchanged. */
 export function createSearchWire(): Preparation {
   const known = new WeakMap<Endpoint, { endpoint: Endpoint | undefined }>();
 
-  function searching(endpoint: Endpoint, provider: Provider): Endpoint | undefined {
-    let found = known.get(endpoint);
-    if (found === undefined) {
-      found = { endpoint: searchEndpoint(endpoint, provider) };
-      known.set(endpoint, found);
+  function searchingEndpoint(endpoint: Endpoint, provider: Provider): Endpoint | undefined {
+    let cached = known.get(endpoint);
+    if (cached === undefined) {
+      cached = { endpoint: searchEndpoint(endpoint, provider) };
+      known.set(endpoint, cached);
     }
-    return found.endpoint;
+    return cached.endpoint;
   }
 
   return (call) => {
@@ -91,7 +92,7 @@ export function createSearchWire(): Preparation {
     return {
       ...call,
       endpointFor(endpoint, provider) {
-        const other = searching(endpoint, provider);
+        const other = searchingEndpoint(endpoint, provider);
         return other !== undefined && searches({ endpoint: other, provider }) ? other : endpoint;
       },
     };

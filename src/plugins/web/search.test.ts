@@ -38,11 +38,11 @@ const OPTIONS: SearchOptions = { max_results: 5, max_characters: 200, domains: N
 const find = (engine: SearchEngine, query: string, options: Partial<SearchOptions> = {}) =>
   createWebSearch(services, settings).search(engine, query, { ...OPTIONS, ...options }, new AbortController().signal);
 const rules = (texts: string[]) => texts.map((text) => domainRule(text)!);
-const failure = (told: RegExp, status = 502) =>
-  expect.objectContaining({ status, message: expect.stringMatching(told) });
+const failure = (pattern: RegExp, status = 502) =>
+  expect.objectContaining({ status, message: expect.stringMatching(pattern) });
 
 describe.each(searchEngines)('%s', (engine) => {
-  test('finds pages in order, with what stands on them, and tells what that costs', async () => {
+  test('returns pages in order with their content and the cost', async () => {
     const { results, cost_nano, engine: by } = await find(engine, 'how long is the Isen');
     expect(by).toBe(engine);
     expect(cost_nano).toBe(7);
@@ -51,7 +51,7 @@ describe.each(searchEngines)('%s', (engine) => {
     expect(engines.asked).toHaveLength(1);
   });
 
-  test('finds no more than is asked for', async () => {
+  test('returns no more results than requested', async () => {
     expect((await find(engine, 'x', { max_results: 2 })).results).toHaveLength(2);
   });
 
@@ -84,20 +84,20 @@ describe.each(searchEngines)('%s', (engine) => {
     ['odd', /is not a list of results$/],
     ['huge', /answered with more than \d+ bytes$/],
     ['moved', /redirects \(status 302\), which is not followed$/],
-  ])('that is %s fails in words that hold no secret', async (query, told, status) => {
+  ])('that is %s fails without a secret in the message', async (query, pattern, status) => {
     const error = await find(engine, query).catch((one: unknown) => one as Error);
-    expect(error).toEqual(failure(told, status));
+    expect(error).toEqual(failure(pattern, status));
     expect((error as Error).message).not.toContain(ENGINE_KEY);
     expect((error as Error).message).not.toContain(engines.origin);
     expect((error as Error).message).toContain(engine);
   });
 
-  test('a fault of its own that passes is tried over, once', async () => {
+  test('a temporary failure is retried once', async () => {
     expect((await find(engine, `failing once ${engine}`)).results).toHaveLength(5);
     expect(engines.asked).toHaveLength(2);
   });
 
-  test('what could harm a reader is not shown, or without its harm', async () => {
+  test('harmful content is removed', async () => {
     const { results } = await find(engine, 'hostile', { max_results: 25, max_characters: 150 });
     expect(results).toHaveLength(1);
     const [{ url, title, content }] = results as [(typeof results)[0]];
@@ -108,25 +108,25 @@ describe.each(searchEngines)('%s', (engine) => {
     expect(content.length).toBeLessThanOrEqual(150);
   });
 
-  test('the caller who leaves ends it', async () => {
-    const gone = new AbortController();
-    const asked = createWebSearch(services, settings).search(engine, 'late', OPTIONS, gone.signal);
+  test('a cancelled call ends the search', async () => {
+    const controller = new AbortController();
+    const pending = createWebSearch(services, settings).search(engine, 'late', OPTIONS, controller.signal);
     await vi.waitFor(() => expect(engines.asked).toHaveLength(1));
-    gone.abort(new Error('gone'));
-    await expect(asked).rejects.toThrow('gone');
+    controller.abort(new Error('gone'));
+    await expect(pending).rejects.toThrow('gone');
   });
 });
 
-describe('what engines are told', () => {
+describe('requests to engines', () => {
   const domains = { allowed: rules(['*.example.com', 'example.org/wiki']), excluded: [] };
   const location = { city: 'Bern', country: 'CH' };
-  const told = async (engine: SearchEngine, options: Partial<SearchOptions>) => {
+  const sentBody = async (engine: SearchEngine, options: Partial<SearchOptions>) => {
     await find(engine, 'rivers', options);
     return engines.asked[0]!.body;
   };
 
   test('Exa: domains with wildcards and paths, and the country', async () => {
-    expect(await told('exa', { domains, location })).toEqual({
+    expect(await sentBody('exa', { domains, location })).toEqual({
       query: 'rivers',
       type: 'auto',
       numResults: 5,
@@ -136,7 +136,7 @@ describe('what engines are told', () => {
     });
   });
   test('Firecrawl: operators in the query, and the place', async () => {
-    expect(await told('firecrawl', { domains, location })).toMatchObject({
+    expect(await sentBody('firecrawl', { domains, location })).toMatchObject({
       query: 'rivers site:example.com OR site:example.org/wiki',
       limit: 5,
       country: 'CH',
@@ -144,12 +144,12 @@ describe('what engines are told', () => {
     });
     engines.asked.length = 0;
     const excluded = rules(['a.com', '*.b.com']);
-    expect(await told('firecrawl', { domains: { allowed: [], excluded } })).toMatchObject({
+    expect(await sentBody('firecrawl', { domains: { allowed: [], excluded } })).toMatchObject({
       query: 'rivers -site:a.com',
     });
   });
   test('Parallel: hosts, and of what is left out only whole ones', async () => {
-    expect(await told('parallel', { domains, location })).toMatchObject({
+    expect(await sentBody('parallel', { domains, location })).toMatchObject({
       objective: 'rivers',
       search_queries: ['rivers'],
       advanced_settings: {
@@ -160,11 +160,11 @@ describe('what engines are told', () => {
     });
     engines.asked.length = 0;
     const excluded = rules(['a.com', '*.b.com', 'c.com/x']);
-    const { advanced_settings } = await told('parallel', { domains: { allowed: [], excluded } });
+    const { advanced_settings } = await sentBody('parallel', { domains: { allowed: [], excluded } });
     expect(advanced_settings).toMatchObject({ source_policy: { exclude_domains: ['a.com'] } });
   });
   test('SearXNG: the query with operators, and the format', async () => {
-    expect(await told('searxng', { domains })).toEqual({
+    expect(await sentBody('searxng', { domains })).toEqual({
       q: 'rivers site:example.com OR site:example.org/wiki',
       format: 'json',
     });
@@ -176,7 +176,7 @@ describe('what engines are told', () => {
   });
 });
 
-test('an engine that is not there fails', async () => {
+test('an unreachable engine fails', async () => {
   const nowhere = (): WebSettings => ({
     engine: 'searxng',
     engines: new Map([
@@ -190,11 +190,11 @@ test('an engine that is not there fails', async () => {
       ],
     ]),
   });
-  const asked = createWebSearch(services, nowhere).search('searxng', 'x', OPTIONS, new AbortController().signal);
-  await expect(asked).rejects.toEqual(failure(/could not be reached$/));
+  const pending = createWebSearch(services, nowhere).search('searxng', 'x', OPTIONS, new AbortController().signal);
+  await expect(pending).rejects.toEqual(failure(/could not be reached$/));
 });
 
-test('an engine that does not answer is not waited for', async () => {
+test('an engine that does not answer times out', async () => {
   const late = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => AbortSignal.abort(new Error('time')));
   try {
     await expect(find('exa', 'late')).rejects.toEqual(failure(/did not answer within 15000 ms$/));
@@ -203,7 +203,7 @@ test('an engine that does not answer is not waited for', async () => {
   }
 });
 
-test('a search costs more where it asks for more than its price includes', () => {
+test('results beyond those included in the price cost extra', () => {
   const price = { search_nano: 7, results_included: 10, result_nano: 2 };
   expect(searchCost(price, 10)).toBe(7);
   expect(searchCost(price, 25)).toBe(37);

@@ -7,35 +7,35 @@ import { isAllowed } from './domains.ts';
 import type { EngineWire, SearchOptions, SearchResult } from './engine.ts';
 import { engineWires } from './engines.ts';
 
-/** What came of a search. */
+/** The result of a search. */
 export interface SearchOutcome {
   results: SearchResult[];
   cost_nano: number;
   engine: SearchEngine;
 }
 
-/** Searches the web with the engines that the operator has set up. */
+/** Searches the web with the configured engines. */
 export interface WebSearch {
   settings(): WebSettings;
-  /** Rejects with a `GatewayError` 502 or 503 that says what failed, or with the reason of the signal; then nothing is charged. */
+  /** Rejects with a `GatewayError` 502 or 503, or with the reason of the signal. Nothing is charged then. */
   search(engine: SearchEngine, query: string, options: SearchOptions, signal: AbortSignal): Promise<SearchOutcome>;
 }
 
-/** What a search for so many results costs. */
-export function searchCost({ search_nano, results_included, result_nano }: SearchPrice, max_results: number): number {
-  return search_nano + Math.max(0, max_results - results_included) * result_nano;
+/** The cost of a search for `maxResults` results, in nano-dollars. */
+export function searchCost({ search_nano, results_included, result_nano }: SearchPrice, maxResults: number): number {
+  return search_nano + Math.max(0, maxResults - results_included) * result_nano;
 }
 
-/** `settings` is asked for each search, so that a reload takes effect at once. */
+/** `settings` is called for each search, so that a reload takes effect at once. */
 export function createWebSearch(services: Services, settings: () => WebSettings): WebSearch {
   async function ask(engine: SearchEngine, query: string, options: SearchOptions, signal: AbortSignal) {
-    const found = settings().engines.get(engine);
-    if (found === undefined) throw failed(engine, 'it is not configured', 502);
+    const engineSettings = settings().engines.get(engine);
+    if (engineSettings === undefined) throw failed(engine, 'it is not configured', 502);
     const wire = engineWires[engine];
-    const request = wire.request(query, options, found);
+    const request = wire.request(query, options, engineSettings);
     const until = AbortSignal.timeout(limits.web_search_ms_max);
     for (let tries = 1; ; tries += 1) {
-      const is_last = tries === limits.web_search_tries_max;
+      const isLast = tries === limits.web_search_tries_max;
       const answer = await services
         .ask({
           ...request,
@@ -48,18 +48,18 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
           if (until.aborted)
             throw failed(engine, `it did not answer within ${limits.web_search_ms_max} ms`, 502, error);
           if (!(error instanceof ServiceFailed)) throw error;
-          if (is_last || /more than/.test(error.message)) throw failed(engine, error.message, 502, error);
+          if (isLast || /more than/.test(error.message)) throw failed(engine, error.message, 502, error);
           return undefined;
         });
-      if (answer === undefined || (answer.status >= 500 && !is_last)) continue;
-      return { found, wire, answer };
+      if (answer === undefined || (answer.status >= 500 && !isLast)) continue;
+      return { engineSettings, wire, answer };
     }
   }
 
   return {
     settings,
     async search(engine, query, options, signal) {
-      const { found, wire, answer } = await ask(engine, query, options, signal);
+      const { engineSettings, wire, answer } = await ask(engine, query, options, signal);
       const { status } = answer;
       if (status !== 200) {
         const reason = wire.refusal?.(status) ?? refusalOf(status);
@@ -67,7 +67,7 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
       }
       const results = resultsOf(wire, answer.body, options);
       if (results === undefined) throw failed(engine, 'its answer is not a list of results', 502);
-      return { results, cost_nano: costOf(found, options), engine };
+      return { results, cost_nano: costOf(engineSettings, options), engine };
     },
   };
 }
@@ -76,7 +76,7 @@ function costOf({ price }: EngineSettings, { max_results }: SearchOptions): numb
   return searchCost(price, max_results);
 }
 
-/** Says which engine and why, and nothing of its address, its key or the query. */
+/** An error that names the engine and the reason, without address, key or query. */
 function failed(engine: SearchEngine, reason: string, status: 502 | 503, cause?: unknown): GatewayError {
   return new GatewayError(status, `The web search failed at ${engine}: ${reason}`, {
     metadata: { error_type: 'web_search_failed', engine },
@@ -93,29 +93,29 @@ function refusalOf(status: number): string {
   return status >= 500 ? `it failed (status ${status})` : `it refuses the search (status ${status})`;
 }
 
-/** The answer's pages in order, each once, that may be shown; undefined: it is not of this engine. */
+/** The allowed pages of an answer in order, without duplicates. Undefined if it is not an answer of this engine. */
 function resultsOf(wire: EngineWire, body: Buffer, options: SearchOptions): SearchResult[] | undefined {
-  let found: unknown[] | undefined;
+  let entries: unknown[] | undefined;
   try {
-    found = wire.read(parseServiceJson(body.toString('utf8')));
+    entries = wire.read(parseServiceJson(body.toString('utf8')));
   } catch {
     return undefined;
   }
-  if (found === undefined) return undefined;
+  if (entries === undefined) return undefined;
   const results = new Map<string, SearchResult>();
-  for (const one of found) {
+  for (const one of entries) {
     if (typeof one !== 'object' || one === null) continue;
-    const told = wire.result(one as Record<string, unknown>);
-    const url = pageOf(told.url);
+    const fields = wire.result(one as Record<string, unknown>);
+    const url = pageOf(fields.url);
     if (url === undefined || !isAllowed(options.domains, url)) continue;
     const key = url.href.replace(/#.*$/, '');
     if (results.has(key)) continue;
-    const title = plainText(told.title, limits.web_title_chars_max).replace(/\s+/g, ' ').trim();
-    const published = plainText(told.published, limits.date_chars_max).trim();
+    const title = plainText(fields.title, limits.web_title_chars_max).replace(/\s+/g, ' ').trim();
+    const published = plainText(fields.published, limits.date_chars_max).trim();
     results.set(key, {
       url: url.href,
       title: title === '' ? url.hostname : title,
-      content: plainText(told.content, options.max_characters).trim(),
+      content: plainText(fields.content, options.max_characters).trim(),
       ...(published === '' ? {} : { published }),
     });
     if (results.size === options.max_results) break;
@@ -123,26 +123,26 @@ function resultsOf(wire: EngineWire, body: Buffer, options: SearchOptions): Sear
   return [...results.values()];
 }
 
-/** An http(s) address that a client may be shown: without a user name, and not longer than any page's. */
-function pageOf(told: unknown): URL | undefined {
-  if (typeof told !== 'string' || told.length > limits.web_url_chars_max) return undefined;
-  const url = URL.parse(told);
+/** An http(s) URL that may be shown: without credentials, of bounded length. */
+function pageOf(value: unknown): URL | undefined {
+  if (typeof value !== 'string' || value.length > limits.web_url_chars_max) return undefined;
+  const url = URL.parse(value);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined;
   return url.href.length > limits.web_url_chars_max ? undefined : url;
 }
 
-/** Characters that say nothing to a reader, and may hide something: controls, marks of direction, tags. Those that join letters stay. */
-const UNSEEN = /(?![\t\n\r\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
+/** Invisible characters: controls, direction marks, tags. Joiners stay. */
+const INVISIBLE = /(?![\t\n\r\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
 
-/** A text of a stranger's, cut; empty where it is none. */
-export function plainText(told: unknown, chars_max: number): string {
-  if (typeof told !== 'string') return '';
-  // Cut before as well, so that a huge text is not gone through.
-  const clean = told
-    .slice(0, chars_max * 2)
-    .replace(UNSEEN, '')
+/** Cleans and cuts untrusted text. Empty if it is not a string. */
+export function plainText(value: unknown, charsMax: number): string {
+  if (typeof value !== 'string') return '';
+  // Cut before cleaning too, to bound the work on a huge text.
+  const clean = value
+    .slice(0, charsMax * 2)
+    .replace(INVISIBLE, '')
     .toWellFormed();
-  if (clean.length <= chars_max) return clean;
-  const is_split = (clean.charCodeAt(chars_max - 1) & 0xfc00) === 0xd800;
-  return clean.slice(0, is_split ? chars_max - 1 : chars_max);
+  if (clean.length <= charsMax) return clean;
+  const isSplit = (clean.charCodeAt(charsMax - 1) & 0xfc00) === 0xd800;
+  return clean.slice(0, isSplit ? charsMax - 1 : charsMax);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../schemas/inner.ts';
-import { withAskedTools } from './asked.ts';
+import { withServerTools } from './requested-tools.ts';
 
 const ask = (more: Record<string, unknown>) =>
-  withAskedTools({ messages: [{ role: 'user', content: 'Hi' }], ...more } as ChatRequest);
+  withServerTools({ messages: [{ role: 'user', content: 'Hi' }], ...more } as ChatRequest);
 const refusal = (message: string) => expect.objectContaining({ status: 400, message });
 
-describe('a tool of the gateway, whatever it is called', () => {
+describe('a tool of the gateway under any of its names', () => {
   test.each([
     ['gateway:web_search', 'gateway:web_search'],
     ['openrouter:web_search', 'gateway:web_search'],
@@ -20,13 +20,13 @@ describe('a tool of the gateway, whatever it is called', () => {
     expect(ask({ tools: [{ type }] }).tools).toEqual([{ type: name, parameters: {} }]);
   });
 
-  test('has its options flat or under `parameters`, which go before the flat ones', () => {
+  test('has its options beside `type` or under `parameters`, which take precedence', () => {
     const [tool] = ask({ tools: [{ type: 'web_search', max_results: 3, max_uses: 2, parameters: { max_results: 4 } }] })
       .tools!;
     expect(tool).toEqual({ type: 'gateway:web_search', parameters: { max_results: 4, max_uses: 2 } });
   });
 
-  test('stands beside functions, natives and tools that nobody here runs, which stay as they are', () => {
+  test('leaves functions, native tools and unknown tools unchanged', () => {
     const own = { type: 'function', function: { name: 'web_search' } };
     const native = { type: 'native', wire: 'openai-responses', block: { type: 'web_search' } };
     const unknown = { type: 'gateway:image_generation' };
@@ -34,7 +34,7 @@ describe('a tool of the gateway, whatever it is called', () => {
     expect(ask({ tools }).tools).toEqual([own, native, unknown, { type: 'gateway:datetime', parameters: {} }]);
   });
 
-  test('may be there once', () => {
+  test('may be declared once', () => {
     const tools = [{ type: 'gateway:web_search' }, { type: 'web_search' }];
     expect(() => ask({ tools })).toThrow(refusal('tools[1] must not be the same tool as tools[0]'));
   });
@@ -48,30 +48,32 @@ describe('a tool of the gateway, whatever it is called', () => {
       { type: 'function', function: { name: 'mine' } },
     ],
     ['auto', 'auto'],
-  ])('is chosen by %j', (tool_choice, chosen) => {
+  ])('is chosen by %j', (toolChoice, chosen) => {
     const tools = [{ type: 'gateway:web_search' }, { type: 'function', function: { name: 'mine' } }];
-    expect(ask({ tools, tool_choice }).tool_choice).toEqual(chosen);
+    expect(ask({ tools, tool_choice: toolChoice }).tool_choice).toEqual(chosen);
   });
 
-  test("is not what is chosen where that is a provider's tool", () => {
-    const tool_choice = { type: 'web_search' };
+  test("is not chosen if the choice names a provider's tool", () => {
+    const toolChoice = { type: 'web_search' };
     const native = { type: 'native', wire: 'openai-responses', block: { type: 'web_search' } };
-    expect(ask({ tools: [native, { type: 'gateway:datetime' }], tool_choice }).tool_choice).toBe(tool_choice);
+    expect(ask({ tools: [native, { type: 'gateway:datetime' }], tool_choice: toolChoice }).tool_choice).toBe(
+      toolChoice,
+    );
   });
 
-  test("is not chosen where a function of the client's has that name", () => {
-    const tool_choice = { type: 'function', function: { name: 'web_search' } };
+  test("is not chosen if a client's function has that name", () => {
+    const toolChoice = { type: 'function', function: { name: 'web_search' } };
     const tools = [{ type: 'gateway:web_search' }, { type: 'function', function: { name: 'web_search' } }];
-    expect(ask({ tools, tool_choice }).tool_choice).toBe(tool_choice);
+    expect(ask({ tools, tool_choice: toolChoice }).tool_choice).toBe(toolChoice);
   });
 });
 
-test('a request that asks for none is the same object', () => {
+test('a request without tools of the gateway is the same object', () => {
   const request = { messages: [], tools: [{ type: 'function', function: { name: 'f' } }], plugins: [{ id: 'web' }] };
-  expect(withAskedTools(request as unknown as ChatRequest)).toBe(request);
+  expect(withServerTools(request as unknown as ChatRequest)).toBe(request);
 });
 
-test('the plugin web-fetch is the tool, unless it is off or the tool is there', () => {
+test('the plugin web-fetch adds the tool, unless it is disabled or the tool is declared', () => {
   const plugin = { id: 'web-fetch', max_uses: 3 };
   expect(ask({ plugins: [plugin] }).tools).toEqual([{ type: 'gateway:web_fetch', parameters: { max_uses: 3 } }]);
   expect(ask({ plugins: [{ ...plugin, enabled: false }] }).tools).toBeUndefined();
@@ -141,7 +143,7 @@ describe('options', () => {
     expect(() => ask(request)).toThrow(refusal(message));
   });
 
-  test('of a plugin that is off are not looked at, and null is nothing said', () => {
+  test('of a disabled plugin are not checked, and null means not set', () => {
     expect(() => ask(plugin({ enabled: false, max_results: 99 }))).not.toThrow();
     const nulls = {
       engine: null,

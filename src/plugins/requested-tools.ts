@@ -2,14 +2,14 @@ import { invalidField } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest, InnerTool, ServerTool, ToolChoice } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { datetimeWish, fetchWish, searchWish } from './wishes.ts';
+import { readDatetimeOptions, readFetchOptions, readSearchOptions } from './tool-options.ts';
 
-/** The gateway's tools, by the one name that everything behind the doors calls them. */
+/** The internal names of the gateway's tools. Requests are normalized to them. */
 export const WEB_SEARCH = 'gateway:web_search';
 export const WEB_FETCH = 'gateway:web_fetch';
 export const DATETIME = 'gateway:datetime';
 
-/** Every name that clients call them by; those without a prefix are the public service's shorthands. */
+/** The names that clients use. Names without a prefix are shorthands of the public API. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   [WEB_SEARCH, WEB_SEARCH],
   ['openrouter:web_search', WEB_SEARCH],
@@ -26,14 +26,14 @@ function nameOf(type: string): string | undefined {
   return NAMES.get(type) ?? (/^web_search_preview_\d/.test(type) ? WEB_SEARCH : undefined);
 }
 
-/** What is checked of each tool's options. Throws a 400 that names the field. */
-const CHECKS: Readonly<Record<string, (told: JsonObject, path: string) => unknown>> = {
-  [WEB_SEARCH]: searchWish,
-  [WEB_FETCH]: fetchWish,
-  [DATETIME]: datetimeWish,
+/** The checks of each tool's options. They throw a 400 that names the field. */
+const CHECKS: Readonly<Record<string, (options: JsonObject, path: string) => unknown>> = {
+  [WEB_SEARCH]: readSearchOptions,
+  [WEB_FETCH]: readFetchOptions,
+  [DATETIME]: readDatetimeOptions,
 };
 
-/** Options stand flat beside the type, or under `parameters`; there they go before the flat ones. */
+/** The options of a tool: members beside `type` or of `parameters`, which take precedence. */
 function optionsOf(tool: ServerTool, at: number): { parameters: JsonObject; path: string } {
   const { type: _, parameters, ...flat } = tool as unknown as JsonObject;
   if (parameters == null) return { parameters: flat, path: `tools[${at}]` };
@@ -44,17 +44,17 @@ function optionsOf(tool: ServerTool, at: number): { parameters: JsonObject; path
 }
 
 /**
- * The request with the gateway's tools and plugins under one name and checked, whichever way its client asked for them; the same request
- * where it asks for none. Throws a 400 that names the field and the rule.
+ * Normalizes the names of the gateway's tools and plugins in a request and checks their options. Returns the same request
+ * if it uses none. Throws a 400 that names the field and the rule.
  */
-export function withAskedTools(request: ChatRequest): ChatRequest {
+export function withServerTools(request: ChatRequest): ChatRequest {
   const plugins = request.plugins ?? [];
   const pages = plugins.findIndex(({ id, enabled }) => id === 'web-fetch' && enabled !== false);
-  const has_ours = request.tools?.some(({ type }) => nameOf(type) !== undefined) === true;
+  const hasOurs = request.tools?.some(({ type }) => nameOf(type) !== undefined) === true;
   for (const [at, plugin] of plugins.entries()) {
-    if (plugin.id === 'web' && plugin.enabled !== false) searchWish(plugin, `plugins[${at}]`);
+    if (plugin.id === 'web' && plugin.enabled !== false) readSearchOptions(plugin, `plugins[${at}]`);
   }
-  if (!has_ours && pages === -1) return request;
+  if (!hasOurs && pages === -1) return request;
   const seen = new Map<string, number>();
   const tools = (request.tools ?? []).map((tool, at): InnerTool => {
     const type = nameOf(tool.type);
@@ -68,7 +68,7 @@ export function withAskedTools(request: ChatRequest): ChatRequest {
   });
   if (pages !== -1) {
     const { id: _, enabled: __, ...parameters } = plugins[pages] as JsonObject;
-    fetchWish(parameters, `plugins[${pages}]`);
+    readFetchOptions(parameters, `plugins[${pages}]`);
     if (!seen.has(WEB_FETCH)) tools.push({ type: WEB_FETCH, parameters });
   }
   if (tools.length > limits.tools_max) throw invalidField('tools', `must have at most ${limits.tools_max} items`);
@@ -76,7 +76,7 @@ export function withAskedTools(request: ChatRequest): ChatRequest {
   return { ...request, tools, ...(choice === undefined ? {} : { tool_choice: choice }) };
 }
 
-/** The choice of one of the gateway's tools, by the name that it has here; the Messages API names tools as it names functions. */
+/** The choice of a tool of the gateway, with its internal name. The Messages API names tools like functions. */
 function choiceOf(
   { tool_choice: choice, tools }: ChatRequest,
   seen: ReadonlyMap<string, number>,
@@ -84,13 +84,13 @@ function choiceOf(
   if (typeof choice !== 'object' || choice === null) return undefined;
   if (choice.type !== 'function') {
     const type = nameOf(choice.type);
-    // What the client's own API calls so is a provider's tool, unless it stands among those of the gateway.
+    // The name is that of a provider's tool, unless the request declares the gateway's.
     return type === undefined || !seen.has(type) ? undefined : { type };
   }
   const { name } = (choice as { function: { name: string } }).function;
   const type = nameOf(name) ?? nameOf(`gateway:${name}`);
-  const is_theirs = tools?.some(
+  const isTheirs = tools?.some(
     (tool) => tool.type === 'function' && (tool as { function: { name: string } }).function.name === name,
   );
-  return type === undefined || is_theirs === true || !seen.has(type) ? undefined : { type };
+  return type === undefined || isTheirs === true || !seen.has(type) ? undefined : { type };
 }
