@@ -83,14 +83,22 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const reached = await tryEach(state, plan.attempts, chat.work(state, call));
     if ('ended' in reached) throw await planner.giveUp(state, reached);
     const { attempt, value: body } = reached;
-    const declared = fitting?.tools;
-    const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
-    const { request } = call;
-    const continues =
-      request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
-    const text = continues && isContinuable(request) ? new ShownText() : undefined;
-    const view = tools?.view ?? plainView(state, attempt, text);
-    return { state, attempt, body, view, tools, text, isCharged: false, finishReason: undefined };
+    try {
+      const declared = fitting?.tools;
+      const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
+      const { request } = call;
+      const continues =
+        request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
+      const text = continues && isContinuable(request) ? new ShownText() : undefined;
+      const view = tools?.view ?? plainView(state, attempt, text);
+      return { state, attempt, body, view, tools, text, isCharged: false, finishReason: undefined };
+    } catch (error) {
+      attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
+      attempt.record!.failure = 'internal';
+      body.close();
+      await settlement.settle(state, 'failed', attempt, undefined);
+      throw error;
+    }
   }
 
   function plainView({ sources }: CallState, { call, candidate }: ChatAttempt, text: ShownText | undefined): View {
