@@ -104,6 +104,9 @@ import { workspaceStore } from './storage/workspaces.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
+/** The time between two looks at the running requests during a shutdown. */
+const SHUTDOWN_POLL_MS = 50;
+
 /** What a reload of the configuration puts in place, as one. */
 export interface Served {
   /** What is in force: of settings that need a restart, the values of the start. */
@@ -510,7 +513,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const probed = Promise.all([probes?.stop(), lost.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
-      const idle = setInterval(() => server.connections.closeIdle(), limits.shutdown_poll_ms);
+      const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);
       const bound_ms = config.timeouts.shutdown_ms_max;
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       const bound = setTimeout(running.stop, bound_ms);
@@ -518,7 +521,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const told_ms = bound_ms + limits.shutdown_settle_ms_max;
       const last = setTimeout(() => server.server.closeAllConnections(), told_ms);
       // A little later than the connections, so that what was sent on them is recorded.
-      const late = sleep(told_ms + limits.shutdown_poll_ms, undefined, { ref: false });
+      const late = sleep(told_ms + SHUTDOWN_POLL_MS, undefined, { ref: false });
       await closed;
       await metricsServer?.close();
       clearInterval(idle);

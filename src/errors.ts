@@ -1,4 +1,5 @@
-import { limits } from './limits.ts';
+/** The sentence of an error. */
+export const ERROR_MESSAGE_CHARS_MAX = 1_000;
 
 /** The statuses that an answer of this service can have: the specification's list, and 405 for a known path with another method. */
 export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 422 | 429 | 500 | 502 | 503;
@@ -52,8 +53,8 @@ export function shuttingDown(): GatewayError {
 
 /** Bounds the length of a message that quotes a client: removes its middle, and keeps the beginning and the end. */
 function clipped(message: string): string {
-  if (message.length <= limits.error_message_chars_max) return message;
-  const shown = limits.error_message_chars_max / 2;
+  if (message.length <= ERROR_MESSAGE_CHARS_MAX) return message;
+  const shown = ERROR_MESSAGE_CHARS_MAX / 2;
   return `${message.slice(0, shown)}…${message.slice(-shown)}`.toWellFormed();
 }
 

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { BROADCAST_ANSWER_BYTES_MAX } from '../src/inference/observe/broadcast.ts';
 import { limits } from '../src/limits.ts';
 import { changeLimits, withLimits } from './changed-limits.ts';
 import { type LoggingGateway, startLoggingGateway } from './logging-gateway.ts';
@@ -361,9 +362,7 @@ describe('a destination that', () => {
 
   test('answers without end has got it all the same', async () => {
     await begin();
-    collector.behave(
-      (response) => void response.writeHead(200).end(Buffer.alloc(limits.broadcast_answer_bytes_max * 2)),
-    );
+    collector.behave((response) => void response.writeHead(200).end(Buffer.alloc(BROADCAST_ANSWER_BYTES_MAX * 2)));
     await ask();
     await outcomes('sent').toBe(1);
     expect(collector.requests).toHaveLength(1);

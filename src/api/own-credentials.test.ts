@@ -4,7 +4,7 @@ import { createVault } from '../accounts/vault.ts';
 import type { Principal } from '../http/principal.ts';
 import { limits } from '../limits.ts';
 import { localChangeFeed } from '../storage/change-feed.ts';
-import { createOwnCredentials } from './own-credentials.ts';
+import { BYOK_REMEMBERED_MAX, createOwnCredentials } from './own-credentials.ts';
 
 const vault = createVault('a secret of the gateway');
 
@@ -108,7 +108,7 @@ test('nothing remembered is used while changes may be missed', async () => {
 test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
   const perWorkspace = 99;
   const { of, reads } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
-  const fit = limits.byok_remembered_max / (perWorkspace + 1);
+  const fit = BYOK_REMEMBERED_MAX / (perWorkspace + 1);
   for (let nth = 0; nth <= fit; nth += 1) await of(`w${nth}`);
   expect(of(`w${fit}`)).not.toBeInstanceOf(Promise);
   expect(of('w1')).not.toBeInstanceOf(Promise);

@@ -1,9 +1,11 @@
 import { placeOf, type StoredByok } from '../accounts/byok.ts';
 import type { Vault } from '../accounts/vault.ts';
 import type { InferenceOptions } from '../inference/answer.ts';
-import { limits } from '../limits.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
+
+/** Workspaces and credentials, together, that a process remembers. */
+export const BYOK_REMEMBERED_MAX = 10_000;
 
 /** Decrypts a credential. One that cannot be used states the reason, for callers that may see the routing. */
 function decrypted(
@@ -44,7 +46,7 @@ export function createOwnCredentials(options: {
   log: InferenceOptions['log'];
 }): InferenceOptions['ownCredentials'] {
   const known = new StoreMemory<readonly OwnCredential[]>(options.memory, {
-    size_max: limits.byok_remembered_max,
+    size_max: BYOK_REMEMBERED_MAX,
     sizeOf: (credentials) => 1 + credentials.length,
     nameOf: ({ topic, id }) => (topic === 'keys' ? undefined : id),
   });

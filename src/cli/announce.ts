@@ -1,9 +1,11 @@
 import { resolve } from 'node:path';
 import { type Config, gatewayVersion } from '../config.ts';
-import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { commandName, startCommand } from './command-name.ts';
 import type { FirstKeys } from './first-start.ts';
+
+/** A second signal within this time is an echo of the first: a terminal, a supervisor and a parent can all send it. */
+const SIGNAL_ECHO_MS = 1_000;
 
 /** The configuration that the lines of a start show. */
 type Shown = Pick<Config, 'providers' | 'sandbox'>;
@@ -118,7 +120,7 @@ export function onceSignalled(stop: (reason: string) => Promise<void>): (reason:
   const handle = (signal: NodeJS.Signals) => {
     const now = performance.now();
     if (firstMs !== undefined) {
-      if (now - firstMs > limits.signal_echo_ms) process.exit(1);
+      if (now - firstMs > SIGNAL_ECHO_MS) process.exit(1);
       return;
     }
     firstMs = now;

@@ -4,10 +4,14 @@ import { type BundledCatalog, parseBundledCatalog, printBundledCatalog } from '.
 import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
 import { bundleCatalog } from '../catalog/models-dev.ts';
 import { readProxies } from '../config/proxy.ts';
-import { limits } from '../limits.ts';
 import type { ProxyRules } from '../providers/transport/proxy.ts';
 import { createServices, ServiceFailed, type Services } from '../providers/transport/services.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
+
+/** What `catalog refresh` reads. */
+const CATALOG_BYTES_MAX = 64 * 1024 * 1024;
+const CATALOG_DOWNLOAD_MS_MAX = 60_000;
+const CATALOG_REDIRECTS_MAX = 5;
 
 const bundledFile = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
 
@@ -133,13 +137,13 @@ async function read(from: string, proxies: ProxyRules | undefined): Promise<stri
 
 async function download(from: string, services: Services): Promise<string> {
   let url = from;
-  for (let hops = 0; hops <= limits.catalog_redirects_max; hops += 1) {
+  for (let hops = 0; hops <= CATALOG_REDIRECTS_MAX; hops += 1) {
     const { status, headers, body } = await services
       .ask({
         url,
         method: 'GET',
-        bytes_max: limits.catalog_bytes_max,
-        timeout_ms: limits.catalog_download_ms_max,
+        bytes_max: CATALOG_BYTES_MAX,
+        timeout_ms: CATALOG_DOWNLOAD_MS_MAX,
       })
       .catch(unread(from));
     const next = status >= 300 && status < 400 ? URL.parse(String(headers['location']), url) : null;
@@ -150,5 +154,5 @@ async function download(from: string, services: Services): Promise<string> {
     if (status < 200 || status > 299) throw new Error(`${from} answered ${status}`);
     return body.toString('utf8');
   }
-  throw new Error(`${from} redirects more than ${limits.catalog_redirects_max} times`);
+  throw new Error(`${from} redirects more than ${CATALOG_REDIRECTS_MAX} times`);
 }

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/read-file.ts';
 import { type FoundFile, loadConfig } from '../config.ts';
-import { limits } from '../limits.ts';
-import { checkedFile } from './check-config.ts';
+import { CONFIG_INLINE_CHARS_MAX, checkedFile } from './check-config.ts';
 
 const MODELS = 400;
 
@@ -21,7 +20,7 @@ const large = (provider = 'acme'): FoundFile => ({
 
 test('a large file is read while other work goes on, and holds what it would hold otherwise', async () => {
   const file = large();
-  expect(file.text.length).toBeGreaterThan(limits.config_inline_chars_max);
+  expect(file.text.length).toBeGreaterThan(CONFIG_INLINE_CHARS_MAX);
   let turns = 0;
   const timer = setInterval(() => {
     turns += 1;

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ConfigError, type Environment, type FoundFile } from '../config.ts';
-import { limits } from '../limits.ts';
+
+/** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
+export const CONFIG_INLINE_CHARS_MAX = 32 * 1024;
 
 /** The request to the thread. */
 export interface CheckRequest {
@@ -16,7 +18,7 @@ export type CheckResult = { value: unknown } | { reason: string };
  * thread, so that streams continue meanwhile; a small one is returned unparsed, for the caller to load.
  */
 export async function checkedFile(environment: Environment, file: FoundFile): Promise<FoundFile> {
-  if (file.text.length <= limits.config_inline_chars_max) return file;
+  if (file.text.length <= CONFIG_INLINE_CHARS_MAX) return file;
   const workerData: CheckRequest = { environment: { ...environment }, file };
   const worker = new Worker(new URL('./check-config-thread.ts', import.meta.url), { workerData, execArgv: [] });
   const ended = once(worker, 'exit').then(() => {

@@ -1,7 +1,11 @@
 import { daysLeft, expiryWarnings } from '../catalog/expiry.ts';
 import type { Config } from '../config.ts';
-import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
+
+/** Before its last day, how long the log warns of a model; how often, and of how many by name. */
+const EXPIRY_NOTICE_DAYS = 30;
+const EXPIRY_NOTICE_MS = 86_400_000;
+const EXPIRY_NOTICES_MAX = 20;
 
 /**
  * Logs warnings of models that are about to expire or have expired, at once and then once a day. Returns a function that takes
@@ -11,17 +15,17 @@ export function warnOfExpiry(config: Config, log: Logger): (next: Config) => voi
   let current = config;
   const warn = () => {
     const dated = current.models.flatMap(({ id, expiration_date }) =>
-      expiration_date !== undefined && daysLeft(expiration_date, Date.now()) <= limits.expiry_notice_days
+      expiration_date !== undefined && daysLeft(expiration_date, Date.now()) <= EXPIRY_NOTICE_DAYS
         ? [{ id, expiration_date }]
         : [],
     );
     const warnings = expiryWarnings(dated, Date.now());
-    for (const { message } of warnings.slice(0, limits.expiry_notices_max)) log.warn(message);
-    const more = warnings.length - limits.expiry_notices_max;
-    if (more > 0) log.warn(`${more} more models expire within ${limits.expiry_notice_days} days, or have expired`);
+    for (const { message } of warnings.slice(0, EXPIRY_NOTICES_MAX)) log.warn(message);
+    const more = warnings.length - EXPIRY_NOTICES_MAX;
+    if (more > 0) log.warn(`${more} more models expire within ${EXPIRY_NOTICE_DAYS} days, or have expired`);
   };
   warn();
-  setInterval(warn, limits.expiry_notice_ms).unref();
+  setInterval(warn, EXPIRY_NOTICE_MS).unref();
   return (next) => {
     current = next;
     warn();

@@ -1,9 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import { providerRow } from '../providers/table.ts';
 import { createServices, type Services } from '../providers/transport/services.ts';
 import type { Logger } from '../telemetry/log.ts';
+
+/** How often local servers are asked for their models, and what of an answer is read. */
+const LOCAL_MODELS_EVERY_MS = 60_000;
+const LOCAL_MODELS_MS_MAX = 2_000;
+const LOCAL_MODELS_BYTES_MAX = 1024 * 1024;
+const LOCAL_MODELS_MAX = 500;
+const LOCAL_MODEL_NAME_CHARS_MAX = 200;
 
 export interface LocalModelsOptions {
   /** The active providers; called each time. */
@@ -23,9 +29,9 @@ function idsOf(body: Buffer): string[] | undefined {
   }
   const { data } = (list ?? {}) as { data?: unknown };
   if (!Array.isArray(data)) return undefined;
-  const ids = data.slice(0, limits.local_models_max).flatMap((model: { id?: unknown } | null) => model?.id ?? []);
+  const ids = data.slice(0, LOCAL_MODELS_MAX).flatMap((model: { id?: unknown } | null) => model?.id ?? []);
   const isName = (id: unknown): id is string =>
-    typeof id === 'string' && /^[\x21-\x7e]+$/.test(id) && id.length <= limits.local_model_name_chars_max;
+    typeof id === 'string' && /^[\x21-\x7e]+$/.test(id) && id.length <= LOCAL_MODEL_NAME_CHARS_MAX;
   return [...new Set(ids.filter(isName))].sort();
 }
 
@@ -37,8 +43,8 @@ async function listOf({ base_url, credential, headers }: Provider, services: Ser
       url: `${base_url}/models`,
       method: 'GET',
       headers: { accept: 'application/json', ...authorization, ...headers },
-      bytes_max: limits.local_models_bytes_max,
-      timeout_ms: limits.local_models_ms_max,
+      bytes_max: LOCAL_MODELS_BYTES_MAX,
+      timeout_ms: LOCAL_MODELS_MS_MAX,
     });
     return status === 200 ? idsOf(body) : undefined;
   } catch {
@@ -79,7 +85,7 @@ export function followLocalModels({ providers, log, onChange }: LocalModelsOptio
       known = ids;
       onChange(ids);
     }
-    timer = setTimeout(() => void update(), limits.local_models_every_ms);
+    timer = setTimeout(() => void update(), LOCAL_MODELS_EVERY_MS);
     timer.unref();
   }
   void update();

@@ -2,9 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes.ts';
 import { type FileField, fileFields } from '../config/file-schema.ts';
 import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
-import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { checkedFile } from './check-config.ts';
+
+/** Lines of what a reload changed; what is beyond them is counted. */
+const RELOAD_LINES_MAX = 100;
 
 /** Fields of `Config` that follow from settings of several places. Those of the environment never change while the gateway runs. */
 const LIVE_FIELDS = ['providers_own_only', 'providers_off', 'warnings'] as const satisfies readonly (keyof Config)[];
@@ -48,7 +50,7 @@ export function takeOver(running: Config, next: Config): { config: Config } & Om
 
 /** Logs the result of a reload. */
 export function logReload(log: Logger, { changes, settings, needs_restart, warnings }: Reloaded): void {
-  const lines = changes.slice(0, limits.reload_lines_max).map(changeLine);
+  const lines = changes.slice(0, RELOAD_LINES_MAX).map(changeLine);
   const more = changes.length - lines.length;
   log.info(
     { ...changeCounts(changes), changes: more === 0 ? lines : [...lines, `and ${more} more`], settings },

@@ -1,7 +1,9 @@
 import type { BundledCatalog } from '../catalog/bundled.ts';
 import type { Config } from '../config.ts';
-import { limits } from '../limits.ts';
 import { declaredSandbox } from './with-sandbox.ts';
+
+/** Of the providers that would serve a model so many are named. */
+const UNSERVED_PROVIDERS_SHOWN = 3;
 
 /** The variables that a reason names; undefined if the reason is another one. */
 function variablesOf(reason: string): string | undefined {
@@ -42,7 +44,7 @@ export function unservedModels(
       .toSorted((a, b) => Number(b === author) - Number(a === author))
       .flatMap((slug) => off.get(slug) ?? []);
     if (serving.length === 0) return undefined;
-    const ways = serving.slice(0, limits.unserved_providers_shown).map(({ name, reason }) => {
+    const ways = serving.slice(0, UNSERVED_PROVIDERS_SHOWN).map(({ name, reason }) => {
       const variables = variablesOf(reason);
       return variables === undefined ? `${name} is off, since ${reason}` : `set ${variables} for ${name}`;
     });

@@ -1,7 +1,9 @@
 import type { Worker } from 'node:cluster';
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue } from 'prom-client';
 import { coalesced } from '../http/coalesced.ts';
-import { limits } from '../limits.ts';
+
+/** How long the parent of workers waits for the metrics of one. */
+const METRICS_WORKER_MS_MAX = 2_000;
 
 /** The metrics of one process, as its registry returns them. */
 export type CountedMetrics = MetricObjectWithValues<MetricValue<string>>[];
@@ -40,7 +42,7 @@ export function addUpMetrics(request: (worker: Worker, id: number) => void): Wor
         if (metrics !== undefined && last.has(worker)) last.set(worker, metrics);
         resolve();
       };
-      const late = setTimeout(() => settle(undefined), limits.metrics_worker_ms_max);
+      const late = setTimeout(() => settle(undefined), METRICS_WORKER_MS_MAX);
       pending.set(id, { worker, settle });
       request(worker, id);
     });

@@ -21,6 +21,12 @@ import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
 import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './workers-metrics.ts';
 
+const METRICS_MS_MAX = 5_000;
+/** A worker that lived this long did not die of its start. */
+const WORKER_STABLE_MS = 5_000;
+const WORKER_RESTART_MS_MIN = 100;
+const WORKER_RESTART_MS_MAX = 10_000;
+
 /** The settings that the parent decides for all its workers. */
 interface Settings {
   port: number;
@@ -124,10 +130,7 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
       if (stopping) return;
       // A worker that dies at once is not restarted in a tight loop.
       const livedMs = performance.now() - startedMs;
-      const nextMs =
-        livedMs > limits.worker_stable_ms
-          ? limits.worker_restart_ms_min
-          : Math.min(delayMs * 2, limits.worker_restart_ms_max);
+      const nextMs = livedMs > WORKER_STABLE_MS ? WORKER_RESTART_MS_MIN : Math.min(delayMs * 2, WORKER_RESTART_MS_MAX);
       log.error({ worker: slot, code, signal, restart_in_ms: nextMs }, 'a worker ended');
       setTimeout(() => {
         if (!stopping) supervise(fork(), slot, nextMs);
@@ -144,11 +147,11 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
         worker.on('message', (message: ToParent) => {
           if (message?.type !== 'serving') return;
           worker.off('exit', failed);
-          supervise(worker, 0, limits.worker_restart_ms_min);
+          supervise(worker, 0, WORKER_RESTART_MS_MIN);
           resolve(message.started);
         });
       }),
-    start: (slot: number) => supervise(fork(), slot, limits.worker_restart_ms_min),
+    start: (slot: number) => supervise(fork(), slot, WORKER_RESTART_MS_MIN),
     /** Sends another configuration to the running workers, and to all that start from now on. */
     reload(configFile: FoundFile | null) {
       settings = { ...settings, configFile };
@@ -294,7 +297,7 @@ export function workerSide(): WorkerSide {
           const late = setTimeout(() => {
             waiting.delete(id);
             reject(new Error('the parent process did not answer with metrics'));
-          }, limits.metrics_ms_max);
+          }, METRICS_MS_MAX);
           waiting.set(id, (text) => {
             clearTimeout(late);
             resolve(text);

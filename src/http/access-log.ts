@@ -4,6 +4,9 @@ import type { Logger } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { ConnectionExcess } from './connections.ts';
 
+/** Of the path of a request that no operation has. */
+const LOGGED_PATH_CHARS_MAX = 200;
+
 /** Paths that monitors request every few seconds: measured, but not logged. */
 const QUIET = /^\/(?:health\/|metrics)/;
 
@@ -13,7 +16,7 @@ const MAY_BE_SECRET = /sk-[\w-]{8,}|\w{32,}/g;
 /** The path of a request without a route, for the log: without query, of bounded length, possible credentials redacted. */
 function unknownPath(url: string): string {
   const path = url.split('?', 1)[0] ?? '/';
-  return path.slice(0, limits.logged_path_chars_max).replace(MAY_BE_SECRET, '[redacted]');
+  return path.slice(0, LOGGED_PATH_CHARS_MAX).replace(MAY_BE_SECRET, '[redacted]');
 }
 
 /** The status that the client received; 499 if it left before one was sent. */

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { claimOf } from './bounded-bodies.ts';
+import { claimOf, REQUEST_BYTES } from './bounded-bodies.ts';
 import { createServer } from './create-server.ts';
 import { createMemory, type Memory, structureBytes } from './memory.ts';
 import type { Principal } from './principal.ts';
@@ -130,7 +130,7 @@ test('a small body is counted as well, with what every request takes and what it
   const objects = `[${'{},'.repeat(3_000)}{}]`;
   const answer = post(objects);
   await expect.poll(() => handled).toBe(1);
-  expect(memory.held_bytes).toBe(limits.request_bytes + objects.length * limits.body_copies + structureBytes(objects));
+  expect(memory.held_bytes).toBe(REQUEST_BYTES + objects.length * limits.body_copies + structureBytes(objects));
   gate.resolve();
   expect((await answer).status).toBe(200);
   await expect.poll(() => memory.held_bytes).toBe(0);
@@ -212,7 +212,7 @@ test('a body of many small objects counts by their number', async () => {
 
 test('a client that leaves during its body, or while it waits, holds no memory', async () => {
   const socket = await begin(MIB, 100_000);
-  await expect.poll(() => memory.held_bytes).toBe(limits.request_bytes + MIB * limits.body_copies);
+  await expect.poll(() => memory.held_bytes).toBe(REQUEST_BYTES + MIB * limits.body_copies);
   socket.destroy();
   await expect.poll(() => memory.held_bytes).toBe(0);
 });

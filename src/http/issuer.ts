@@ -3,6 +3,9 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { structureBreach } from '../schemas/json-structure.ts';
 
+/** How long the metadata of an issuer is used. */
+const ISSUER_METADATA_MS_MAX = 3_600_000;
+
 /** An OpenID Connect issuer, and this gateway's registration as its client. */
 export interface IssuerSettings {
   issuer: string;
@@ -147,7 +150,7 @@ export function createIssuer(settings: IssuerSettings, monotonicMs: () => number
   const configurationOf = (openid: OpenId): Promise<Configuration> => {
     if (known !== undefined && known.until_ms > monotonicMs()) return known.configuration;
     const configuration = discover(openid, settings, send);
-    const entry = { configuration, until_ms: monotonicMs() + limits.issuer_metadata_ms_max };
+    const entry = { configuration, until_ms: monotonicMs() + ISSUER_METADATA_MS_MAX };
     known = entry;
     // A failure is not cached.
     configuration.catch(() => {

@@ -3,6 +3,10 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
 
+/** A claim up to this part of all is small, and that part of all is kept for such. */
+const MEMORY_SMALL_DIVISOR = 256;
+const MEMORY_KEPT_DIVISOR = 8;
+
 /** The memory that one request holds. */
 export interface Claim {
   /**
@@ -54,8 +58,8 @@ class SharedMemory implements Memory {
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
     this.#ownerBytesMax = Math.floor(bytesMax * limits.memory_owner_share_max);
-    this.#smallBytesMax = Math.floor(bytesMax / limits.memory_small_divisor);
-    this.#reservedBytes = Math.floor(bytesMax / limits.memory_kept_divisor);
+    this.#smallBytesMax = Math.floor(bytesMax / MEMORY_SMALL_DIVISOR);
+    this.#reservedBytes = Math.floor(bytesMax / MEMORY_KEPT_DIVISOR);
   }
 
   get held_bytes(): number {

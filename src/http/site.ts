@@ -1,6 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
+
+/** The path to which a person returns after the sign-in. */
+const RETURN_PATH_CHARS_MAX = 8_192;
 
 /** The address under which browsers reach this gateway. Headers of proxies are not used, since they repeat what a client sent. */
 export interface Site {
@@ -32,7 +34,7 @@ export function checkSameSite(request: FastifyRequest, site: Site): void {
 
 /** The path of this gateway to return to after signing in; undefined if the text could lead to another host. */
 export function returnPath(text: string | undefined): string | undefined {
-  if (text === undefined || text.length > limits.return_path_chars_max) return undefined;
+  if (text === undefined || text.length > RETURN_PATH_CHARS_MAX) return undefined;
   // Browsers read a backslash as a slash and drop control characters and white space, so `/\evil` is another host.
   if (!/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(text)) return undefined;
   const base = 'http://gateway.invalid';

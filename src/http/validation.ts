@@ -4,6 +4,11 @@ import { Compile } from 'typebox/schema';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 
+/** Of the rules that one body breaks so many are told. */
+export const VIOLATIONS_MAX = 20;
+/** Values that are looked at to say in words what is wrong with a body; what is wrong in later ones is not told. */
+const EXPLAINED_VALUES_MAX = 50_000;
+
 /** A violation of a schema: `path` is the field as a client would write it, `rule` completes the sentence. */
 export interface Violation {
   path: string;
@@ -216,7 +221,7 @@ function explainObject(
     ([pattern, property]) => [new RegExp(pattern), property] as const,
   );
   for (const name in value) {
-    if (violations.length >= limits.violations_max) return violations;
+    if (violations.length >= VIOLATIONS_MAX) return violations;
     const child = value[name];
     if (child === undefined) continue;
     if (name.length > nameCharsMax) {
@@ -265,7 +270,7 @@ export function explain(
   work: ExplainingWork = { values: 0 },
 ): Violation[] {
   work.values += 1;
-  if (work.values > limits.explained_values_max) return [];
+  if (work.values > EXPLAINED_VALUES_MAX) return [];
   if (schema.anyOf) return explainUnion(schema.anyOf, value, path, work);
   if (schema.const !== undefined)
     return value === schema.const ? [] : [{ path, rule: `must be ${JSON.stringify(schema.const)}` }];
@@ -330,8 +335,8 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     const value = converts ? readNumbers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
     const work = { values: 0 };
-    const violations = explain(schema as SchemaNode, value, '', work).slice(0, limits.violations_max);
-    if (violations.length === 0 && work.values <= limits.explained_values_max) {
+    const violations = explain(schema as SchemaNode, value, '', work).slice(0, VIOLATIONS_MAX);
+    if (violations.length === 0 && work.values <= EXPLAINED_VALUES_MAX) {
       // `explain` does not know the keyword (format, multipleOf): use the compiled validator's message.
       for (const error of compiled.Errors(value)[1]) {
         violations.push({ path: error.instancePath.slice(1).replaceAll('/', '.'), rule: error.message });

@@ -20,6 +20,9 @@ import type { ReasoningStateRecorder } from './reasoning/states.ts';
 import { type CallState, isWithheld } from './state.ts';
 import type { CitationExtractor } from './tools/citation-extractor.ts';
 
+/** The time between two entries about the progress of a stream. */
+const JOURNAL_PROGRESS_MS = 2_000;
+
 /** What the client is shown of an answer. */
 export interface View {
   /** The chunks as the client gets them. Throws `UpstreamError` for an answer that cannot be shown. */
@@ -148,7 +151,7 @@ export class LaterChunks implements Source<StreamEvent> {
   #recordProgress(): void {
     const { clock, recorder, settlement } = this.#parts;
     const now = clock.monotonic_ms();
-    if (now - this.#progressMs < limits.journal_progress_ms) return;
+    if (now - this.#progressMs < JOURNAL_PROGRESS_MS) return;
     this.#progressMs = now;
     const { usage, cost_nano } = settlement.soFar(this.#state, this.#attempt);
     recorder.progress(this.#attempt.call.generation_id, usage, cost_nano);

@@ -4,6 +4,9 @@ import type { LedgerClock } from './ledger-clock.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { ChargeLine, OpenRecord } from './records.ts';
 
+/** Lost attempts that are looked up at the same time. */
+const LOOKUPS_AT_ONCE_MAX = 16;
+
 /** An attempt whose outcome this node did not record. */
 export interface LostAttempt {
   /** The generation. */
@@ -59,7 +62,7 @@ export async function lookUpAll(
       }
     }
   };
-  await Promise.race([Promise.all(Array.from({ length: limits.lookups_at_once_max }, work)), late.promise]);
+  await Promise.race([Promise.all(Array.from({ length: LOOKUPS_AT_ONCE_MAX }, work)), late.promise]);
   clock.clearTimeout(timer);
   if (reports.size > 0) {
     log.info(

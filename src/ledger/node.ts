@@ -19,6 +19,16 @@ import { Resend } from './resend.ts';
 import type { LeaseRow, LedgerStore, Position, Registered, Settle } from './settle.ts';
 import { StoreTime } from './store-time.ts';
 
+/** How often the free space is looked at. */
+const JOURNAL_SPACE_MS = 1_000;
+/** How often segments are put away, refused outcomes tried again, and the journal's file looked after. */
+export const JOURNAL_SWEEP_MS = 60_000;
+/** A node with leases looks so often whether they are wanted. */
+const LEASE_WATCH_MS = 250;
+/** A reservation that is only looked at looks so often at most, so long apart, for a moment at which no batch is on its way. */
+const PREVIEW_TRIES_MAX = 10;
+const PREVIEW_AGAIN_MS = 2;
+
 function refusal(cause: unknown): GatewayError {
   return new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
     headers: { 'retry-after': '1' },
@@ -117,9 +127,9 @@ export class Node implements Recorder {
     this.#checkTimer = clock.setInterval(() => {
       this.#pipe.retryAside();
       this.#upkeep.check();
-    }, limits.journal_sweep_ms);
-    this.#watchTimer = clock.setInterval(() => void this.#watch(), limits.lease_watch_ms);
-    this.#spaceTimer = clock.setInterval(() => this.#upkeep.makeRoom(), limits.journal_space_ms);
+    }, JOURNAL_SWEEP_MS);
+    this.#watchTimer = clock.setInterval(() => void this.#watch(), LEASE_WATCH_MS);
+    this.#spaceTimer = clock.setInterval(() => this.#upkeep.makeRoom(), JOURNAL_SPACE_MS);
   }
 
   /** Sends on what the slot's last owner left, and opens the leases. `ended`: the outcomes of its unfinished attempts. */
@@ -181,8 +191,8 @@ export class Node implements Recorder {
       const sums = await this.#time.withinBound(this.#store.look(windows));
       // While a batch is in flight, its money is counted at both ends or at none.
       const isStill = before !== undefined && before === this.#pipe.settled();
-      if (isStill || tries >= limits.preview_tries_max) return this.#leases.preview(request, sums);
-      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, limits.preview_again_ms));
+      if (isStill || tries >= PREVIEW_TRIES_MAX) return this.#leases.preview(request, sums);
+      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, PREVIEW_AGAIN_MS));
     }
   };
 

@@ -1,8 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
-import { limits } from '../limits.ts';
 import { realClock } from './ledger-clock.ts';
-import { Pipe } from './pipe.ts';
+import { FLUSH_REFUSALS_MAX, Pipe } from './pipe.ts';
 import { type SettleBatch, toSettle, type WindowRequest } from './settle.ts';
 
 const record = generation({ id: 'g' });
@@ -33,7 +32,7 @@ test('a batch of lease requests alone that the store refuses repeatedly is dropp
         look: () => Promise.reject(new Error('not expected')),
         settle: (batch) => {
           sent.push(batch);
-          if (sent.length <= limits.flush_refusals_max) return Promise.reject(new Error('no'));
+          if (sent.length <= FLUSH_REFUSALS_MAX) return Promise.reject(new Error('no'));
           return Promise.resolve({ is: 'applied', windows: [], now: 0 });
         },
       },
@@ -57,10 +56,10 @@ test('a batch of lease requests alone that the store refuses repeatedly is dropp
     for (let turn = 0; turn < 20 && pipe.state().batches === 0; turn++) {
       await vi.advanceTimersByTimeAsync(1_000);
       await new Promise((resolve) => setImmediate(resolve));
-      if (sent.length === limits.flush_refusals_max && pipe.state().unflushed === 0) pipe.push(settle);
+      if (sent.length === FLUSH_REFUSALS_MAX && pipe.state().unflushed === 0) pipe.push(settle);
     }
     expect(sent.map(({ epoch, number }) => [epoch, number])).toEqual([
-      ...Array.from({ length: limits.flush_refusals_max }, () => [1, 1]),
+      ...Array.from({ length: FLUSH_REFUSALS_MAX }, () => [1, 1]),
       [2, 1],
     ]);
     expect(sent.at(-1)?.settles).toEqual([settle]);

@@ -2,6 +2,16 @@ import { limits } from '../limits.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, WindowRequest } from './settle.ts';
 
+/** The time between two batches for the store. */
+const FLUSH_INTERVAL_MS = 100;
+/** So many outcomes are flushed without waiting for `flush_interval_ms`. */
+const FLUSH_EAGER_RECORDS = 500;
+/** After a failed flush: doubled from the first to the last. */
+const FLUSH_RETRY_MS = 100;
+export const FLUSH_RETRY_MS_MAX = 5_000;
+/** A batch that failed so often, while the store takes other writes, is divided. */
+export const FLUSH_REFUSALS_MAX = 3;
+
 /** The ledger's log; pino's interface. */
 export interface LedgerLog {
   info(facts: object, message: string): void;
@@ -163,7 +173,7 @@ export class Pipe {
     } else if (!this.#timer && this.#queue.length > 0) {
       const { clock } = this.#options;
       const waitedMs = clock.now() - (this.#queue[0]?.queued_at ?? 0);
-      const delayMs = Math.min(Math.max(0, limits.flush_interval_ms - waitedMs), limits.flush_interval_ms);
+      const delayMs = Math.min(Math.max(0, FLUSH_INTERVAL_MS - waitedMs), FLUSH_INTERVAL_MS);
       this.#timer = clock.setTimeout(() => this.#start(), delayMs);
     }
   }
@@ -171,7 +181,7 @@ export class Pipe {
   /** Whether a batch should be sent without waiting for more outcomes. */
   #isDue(): boolean {
     if (this.#isRequested) return true;
-    return this.#queue.length > 0 && (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records);
+    return this.#queue.length > 0 && (this.#barriers.length > 0 || this.#queue.length >= FLUSH_EAGER_RECORDS);
   }
 
   #start(): void {
@@ -252,7 +262,7 @@ export class Pipe {
             'the store does not accept outcomes; they wait in the journal',
           );
         }
-        if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;
+        if (refusals % FLUSH_REFUSALS_MAX === 0 && (await this.#divide(error))) return;
         await this.#pause();
         continue;
       }
@@ -325,7 +335,7 @@ export class Pipe {
   }
 
   async #pause(): Promise<void> {
-    const delayMs = Math.min(limits.flush_retry_ms * 2 ** (this.#failures - 1), limits.flush_retry_ms_max);
+    const delayMs = Math.min(FLUSH_RETRY_MS * 2 ** (this.#failures - 1), FLUSH_RETRY_MS_MAX);
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = this.#options.clock.setTimeout(resolve, delayMs);
     this.#wake = resolve;

@@ -4,10 +4,10 @@ import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/ledger/recorder-fixture.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
-import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { ledgerOperations } from '../storage/ledger-operations.ts';
+import { FLUSH_REFUSALS_MAX } from './pipe.ts';
 import type { Recorder } from './recorder.ts';
 import type { LedgerStore } from './settle.ts';
 
@@ -79,7 +79,7 @@ describeStores('a store that forgets', ({ open }) => {
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
     await forget();
-    for (let failure = 0; failure < limits.flush_refusals_max; failure++) store.answers.push(down);
+    for (let failure = 0; failure < FLUSH_REFUSALS_MAX; failure++) store.answers.push(down);
     await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
@@ -91,7 +91,7 @@ describeStores('a store that forgets', ({ open }) => {
     const forget = await forgetAllButFirst(database, recorder, ids);
     await forget();
     loseRegistration(store);
-    for (let failure = 0; failure < limits.flush_refusals_max; failure++) store.answers.push(down);
+    for (let failure = 0; failure < FLUSH_REFUSALS_MAX; failure++) store.answers.push(down);
     await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);

@@ -8,8 +8,11 @@ import { limits } from '../limits.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { JOURNAL_FORMAT, LineBuffer } from './journal/journal-format.ts';
+import { JOURNAL_CARRY_MS } from './journal/upkeep.ts';
 import { realClock } from './ledger-clock.ts';
+import { JOURNAL_SWEEP_MS } from './node.ts';
 import type { OpenRecord } from './records.ts';
+import { SLOTS_LOOK_MS } from './start-recorder.ts';
 
 const { organization_id } = generation({ id: '' });
 
@@ -24,7 +27,7 @@ describeStores('the files of the recorder', ({ open }) => {
     try {
       const recorder = await start(store, data_dir);
       for (const name of files(data_dir)) rmSync(join(data_dir, 'slots', '0', name));
-      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      vi.advanceTimersByTime(JOURNAL_SWEEP_MS);
       await expect.poll(() => files(data_dir)).toHaveLength(1);
       await recorder.attempt(attempt('g1'));
       await (await start(store, asKilled(data_dir))).flush();
@@ -53,9 +56,9 @@ describeStores('the files of the recorder', ({ open }) => {
       const damaged = bytes.indexOf(10) + 30;
       bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
       writeFileSync(file, bytes);
-      skew_ms = limits.journal_carry_ms + 60_000;
+      skew_ms = JOURNAL_CARRY_MS + 60_000;
       for (let look = 0; look < 3; look++) {
-        await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
+        await vi.advanceTimersByTimeAsync(JOURNAL_SWEEP_MS);
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
       expect(logged).toEqual(['the journal cannot be written']);
@@ -184,7 +187,7 @@ describeStores('the files of the recorder', ({ open }) => {
       const slots = join(data_dir, 'slots');
       renameSync(slots, join(data_dir, 'away'));
       writeFileSync(slots, 'no folder');
-      await vi.advanceTimersByTimeAsync(2 * limits.slots_look_ms);
+      await vi.advanceTimersByTimeAsync(2 * SLOTS_LOOK_MS);
       await recorder.outcome(generation({ id: 'g1' }), noHold());
       await stop(recorder);
     } finally {

@@ -9,8 +9,11 @@ import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
+import { JOURNAL_CARRY_MS } from './journal/upkeep.ts';
 import { realClock } from './ledger-clock.ts';
+import { JOURNAL_SWEEP_MS } from './node.ts';
 import type { Recorder } from './recorder.ts';
+import { SLOTS_LOOK_MS } from './start-recorder.ts';
 
 const { organization_id } = generation({ id: '' });
 
@@ -198,8 +201,8 @@ describeStores('the recorder', ({ open }) => {
       };
       await record(recorder, fillFile);
       await recorder.flush();
-      passed_ms = limits.journal_carry_ms + 60_000;
-      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      passed_ms = JOURNAL_CARRY_MS + 60_000;
+      vi.advanceTimersByTime(JOURNAL_SWEEP_MS);
       await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal']);
     } finally {
       vi.useRealTimers();
@@ -317,7 +320,7 @@ describeStores('the recorder', ({ open }) => {
         store.settle = down;
         expect(await leased(database)).toBeGreaterThan(0);
         if (when === 'when the other stops') await stop(living);
-        else vi.advanceTimersByTime(limits.slots_look_ms);
+        else vi.advanceTimersByTime(SLOTS_LOOK_MS);
         await expect.poll(() => leased(database)).toBe(0);
         expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'unknown', cost: 1_000 }]);
         store.settle = ledgerStore(database.queries, database.engine).settle;

@@ -9,6 +9,9 @@ import type { Timer } from './ledger-clock.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import { startNode } from './start-node.ts';
 
+/** The time between two looks for slots of gateways that died. */
+export const SLOTS_LOOK_MS = 5_000;
+
 /**
  * Replays the slots of gateways that died: their outcomes go to the store, their leases are returned, and the slots are free
  * again. Runs as long as this gateway, since a gateway may die in a slot that no later one takes.
@@ -30,7 +33,7 @@ class Adopter {
       // The archived segments of stopped gateways make room as well.
       const isShort = lackingBytes(options.disk ?? nodeDisk, own.dir) > 0;
       this.#start(isShort ? () => true : needsReplay);
-    }, limits.slots_look_ms);
+    }, SLOTS_LOOK_MS);
   }
 
   /** Adopts once more, so that a clean stop leaves nothing of gateways that died before it. */

@@ -16,6 +16,10 @@ import type { ChatRequest, Message } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import { type Compressed, compressMiddleOut } from './middle-out.ts';
 
+/** Output that a shortened prompt leaves room for where the request names no bound, at most this part of the context. */
+const COMPRESSED_OUTPUT_TOKENS = 1_024;
+const COMPRESSED_OUTPUT_DIVISOR = 4;
+
 /** The bounds of an endpoint for a prompt. */
 interface PromptBounds {
   prompt_tokens: number;
@@ -42,7 +46,7 @@ function outputBound({ max_completion_tokens, max_tokens }: ChatRequest): number
 function boundsOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): PromptBounds {
   const contextTokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
   const wanted = Math.min(
-    outputBound(request) ?? Math.min(limits.compressed_output_tokens, contextTokens / limits.compressed_output_divisor),
+    outputBound(request) ?? Math.min(COMPRESSED_OUTPUT_TOKENS, contextTokens / COMPRESSED_OUTPUT_DIVISOR),
     endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY,
     contextTokens / 2,
   );

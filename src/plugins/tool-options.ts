@@ -5,6 +5,21 @@ import { type SearchEngine, searchEngines } from '../schemas/web-search.ts';
 import { type DomainRule, type DomainRules, domainRule } from './web/domains.ts';
 import type { UserLocation } from './web/engine.ts';
 
+/** Results that one search can request (specification, "Limits"). */
+const WEB_RESULTS_MAX = 25;
+/** Of all searches of one call (public service's schema, `max_total_results`). */
+const WEB_RESULTS_TOTAL_DEFAULT = 50;
+const WEB_RESULTS_TOTAL_MAX = 1_000;
+/** One part of a searcher's location. */
+const WEB_PLACE_CHARS_MAX = 100;
+/** The words around the results of the plugin `web`, where a request brings its own. */
+const WEB_PROMPT_CHARS_MAX = 10_000;
+const WEB_PAGE_TOKENS_MAX = 100_000;
+/** The content of one result, at most. */
+const WEB_RESULT_CHARS_MAX = 100_000;
+/** Entries in one list of domains. */
+const WEB_DOMAINS_MAX = 200;
+
 /** Options of a web search, from a tool or a plugin. */
 export interface WebSearchOptions {
   /** `auto`: the search of the model's provider if it has one, otherwise the operator's engine. */
@@ -67,8 +82,8 @@ function domains(options: JsonObject, path: string, ...names: string[]): DomainR
   if (name === undefined) return [];
   const value = options[name];
   if (!Array.isArray(value)) throw invalidField(`${path}.${name}`, 'must be an array of domains');
-  if (value.length > limits.web_domains_max) {
-    throw invalidField(`${path}.${name}`, `must have at most ${limits.web_domains_max} items`);
+  if (value.length > WEB_DOMAINS_MAX) {
+    throw invalidField(`${path}.${name}`, `must have at most ${WEB_DOMAINS_MAX} items`);
   }
   return value.map((entry, at) => {
     const rule = typeof entry === 'string' ? domainRule(entry) : undefined;
@@ -97,7 +112,7 @@ function isTimeZone(name: string): boolean {
 }
 
 function timeZone(options: JsonObject, path: string): string | undefined {
-  const value = text(options, 'timezone', path, limits.web_place_chars_max);
+  const value = text(options, 'timezone', path, WEB_PLACE_CHARS_MAX);
   if (value === undefined || isTimeZone(value)) return value;
   throw invalidField(`${path}.timezone`, 'must be an IANA time zone such as Europe/Berlin');
 }
@@ -108,12 +123,12 @@ function location(options: JsonObject, path: string): UserLocation | undefined {
   const isNested = outer['approximate'] != null;
   const place = `${path}.user_location${isNested ? '.approximate' : ''}`;
   const fields = isNested ? (asObject(outer['approximate'], place) ?? {}) : outer;
-  const country = text(fields, 'country', place, limits.web_place_chars_max)?.toUpperCase();
+  const country = text(fields, 'country', place, WEB_PLACE_CHARS_MAX)?.toUpperCase();
   if (country !== undefined && !/^[A-Z]{2}$/.test(country)) {
     throw invalidField(`${place}.country`, 'must be a country code of two letters (ISO 3166-1)');
   }
-  const city = text(fields, 'city', place, limits.web_place_chars_max);
-  const region = text(fields, 'region', place, limits.web_place_chars_max);
+  const city = text(fields, 'city', place, WEB_PLACE_CHARS_MAX);
+  const region = text(fields, 'region', place, WEB_PLACE_CHARS_MAX);
   const timezone = timeZone(fields, place);
   const location: UserLocation = {};
   if (city) location.city = city;
@@ -130,11 +145,10 @@ export function readSearchOptions(options: JsonObject, path: string): WebSearchO
   const excluded = domains(options, path, 'excluded_domains', 'exclude_domains', 'blocked_domains');
   return {
     engine: oneOf(options, 'engine', path, ENGINES) ?? 'auto',
-    max_results: integer(options, 'max_results', path, limits.web_results_max),
-    max_total_results:
-      integer(options, 'max_total_results', path, limits.web_results_total_max) ?? limits.web_results_total_default,
+    max_results: integer(options, 'max_results', path, WEB_RESULTS_MAX),
+    max_total_results: integer(options, 'max_total_results', path, WEB_RESULTS_TOTAL_MAX) ?? WEB_RESULTS_TOTAL_DEFAULT,
     max_uses: integer(options, 'max_uses', path, limits.web_uses_max),
-    max_characters: integer(options, 'max_characters', path, limits.web_result_chars_max),
+    max_characters: integer(options, 'max_characters', path, WEB_RESULT_CHARS_MAX),
     context_size: oneOf(options, 'search_context_size', path, SIZES),
     domains: {
       allowed:
@@ -145,7 +159,7 @@ export function readSearchOptions(options: JsonObject, path: string): WebSearchO
           : [...excluded, ...domains(filters, `${path}.filters`, 'excluded_domains', 'blocked_domains')],
     },
     location: location(options, path),
-    search_prompt: text(options, 'search_prompt', path, limits.web_prompt_chars_max),
+    search_prompt: text(options, 'search_prompt', path, WEB_PROMPT_CHARS_MAX),
   };
 }
 
@@ -153,7 +167,7 @@ export function readSearchOptions(options: JsonObject, path: string): WebSearchO
 export function readFetchOptions(options: JsonObject, path: string): WebFetchOptions {
   return {
     max_uses: integer(options, 'max_uses', path, limits.web_uses_max),
-    max_content_tokens: integer(options, 'max_content_tokens', path, limits.web_page_tokens_max),
+    max_content_tokens: integer(options, 'max_content_tokens', path, WEB_PAGE_TOKENS_MAX),
     domains: {
       allowed: domains(options, path, 'allowed_domains', 'include_domains'),
       excluded: domains(options, path, 'blocked_domains', 'excluded_domains', 'exclude_domains'),

@@ -1,6 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { limits } from '../limits.ts';
+
+/** A worker process without work ends after this time. */
+const WORKER_IDLE_MS_MAX = 30_000;
+const WORKER_LOOK_MS = 20;
+const WORKER_START_MS_MAX = 15_000;
+/** What a process of such work takes before it works, and its garbage. */
+const WORKER_OWN_BYTES_MAX = 160 * 1024 * 1024;
 
 /** Work in a separate process failed. */
 export class WorkFailed extends Error {
@@ -67,10 +73,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { script, processes_max, waiting_max, waiting_per_owner_max, wait_ms_max, ms_max, heap_mb_max } = options;
   const processes = new Set<Process>();
   const waiting = new Set<Job>();
-  const bytesMax = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
+  const bytesMax = WORKER_OWN_BYTES_MAX + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
 
   function start(): Process {
-    const child = fork(HOST, [script.href, String(bytesMax), String(limits.worker_look_ms)], {
+    const child = fork(HOST, [script.href, String(bytesMax), String(WORKER_LOOK_MS)], {
       execArgv: [`--max-old-space-size=${heap_mb_max}`],
       env: {},
       serialization: 'advanced',
@@ -106,7 +112,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     settleJob(job);
     startNext();
     if (one.job === undefined && processes.has(one)) {
-      one.idle = setTimeout(() => end(one, died()), limits.worker_idle_ms_max);
+      one.idle = setTimeout(() => end(one, died()), WORKER_IDLE_MS_MAX);
       one.idle.unref();
     }
   }
@@ -142,7 +148,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   function assign(one: Process, job: Job): void {
     one.job = job;
     const endOverdue = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
-    let timer = setTimeout(endOverdue, one.is_ready ? ms_max : limits.worker_start_ms_max);
+    let timer = setTimeout(endOverdue, one.is_ready ? ms_max : WORKER_START_MS_MAX);
     one.job = {
       ...job,
       ready() {

@@ -1,7 +1,10 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
-import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import { supports } from './needs.ts';
+
+/** What `gateway/auto` spends at most where nobody has said what it chooses among: 3 and 15 USD per million tokens. */
+const BUILT_IN_PROMPT_PICO_MAX = 3_000_000;
+const BUILT_IN_COMPLETION_PICO_MAX = 15_000_000;
 
 /** Names of models for one purpose, which do not answer general questions well. */
 const SPECIAL =
@@ -12,8 +15,8 @@ function isWithinCap({ pricing: { prompt, completion, request = 0 } }: Endpoint)
   return (
     prompt !== undefined &&
     completion !== undefined &&
-    prompt <= limits.built_in_prompt_pico_max &&
-    completion <= limits.built_in_completion_pico_max &&
+    prompt <= BUILT_IN_PROMPT_PICO_MAX &&
+    completion <= BUILT_IN_COMPLETION_PICO_MAX &&
     request === 0
   );
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import type { BucketRow, Sample } from './endpoint-bucket.ts';
 import { createEndpointStatistics, type EndpointStatistics } from './endpoint-statistics.ts';
+import { PERCENTILE_CALLS_MIN, UPTIME_CALLS_MIN } from './endpoint-windows.ts';
 
 const MINUTE = 60_000;
 /** Some midnight, so that quarters of an hour begin where one expects. */
@@ -46,7 +47,7 @@ describe('uptime', () => {
 
   test('is not reported for few calls', () => {
     const statistics = createEndpointStatistics();
-    observeMany(statistics, error, limits.uptime_calls_min - 1, T0);
+    observeMany(statistics, error, UPTIME_CALLS_MIN - 1, T0);
     expect(statistics.figures('e', T0).uptime_last_1d).toBeNull();
     observeMany(statistics, error, 1, T0);
     expect(statistics.figures('e', T0).uptime_last_1d).toBe(0);
@@ -75,8 +76,8 @@ describe('percentiles', () => {
       throughput_last_30m: { p50: expect.closeTo(40, 0) },
       samples_last_30m: 1,
     });
-    for (let n = 2; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(200, 40), T0);
-    expect(statistics.figures('e', T0).samples_last_30m).toBe(limits.percentile_calls_min - 1);
+    for (let n = 2; n < PERCENTILE_CALLS_MIN; n += 1) statistics.observe('e', streamed(200, 40), T0);
+    expect(statistics.figures('e', T0).samples_last_30m).toBe(PERCENTILE_CALLS_MIN - 1);
     expect(statistics.performance('e', T0)).toMatchObject({
       latency_ms: { p50: expect.closeTo(200, -1) },
       throughput: { p50: expect.closeTo(40, 0) },
@@ -113,7 +114,7 @@ describe('percentiles', () => {
     const statistics = createEndpointStatistics();
     for (let n = 0; n < 20; n += 1) statistics.observe('e', streamed(1000), T0);
     const later = T0 + 10 * MINUTE;
-    for (let n = 1; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(10), later);
+    for (let n = 1; n < PERCENTILE_CALLS_MIN; n += 1) statistics.observe('e', streamed(10), later);
     expect(statistics.performance('e', later).latency_ms?.p50).toBeGreaterThan(900);
     statistics.observe('e', streamed(10), later);
     const fresh = later + limits.performance_fresh_ms;

@@ -1,7 +1,10 @@
-import { limits } from '../limits.ts';
 import type { EndpointStatistics } from './endpoint-statistics.ts';
 import type { Figures } from './endpoint-windows.ts';
 import type { Condition, Health } from './health.ts';
+
+/** Below it an endpoint is shown as degraded, and as down (public service, guide "For providers"). */
+const UPTIME_DEGRADED_PERCENT = 95;
+const UPTIME_DOWN_PERCENT = 80;
 
 /** The public status of an endpoint: 0, or below 0 by severity. */
 export type EndpointStatus = '0' | '-1' | '-2' | '-3' | '-5' | '-10';
@@ -17,9 +20,9 @@ export function statusOf(
 ): EndpointStatus {
   const uptime = uptimeLast5m ?? uptimeLast30m ?? 100;
   if (condition === 'refused') return '-10';
-  if (uptime < limits.uptime_down_percent) return '-5';
+  if (uptime < UPTIME_DOWN_PERCENT) return '-5';
   if (condition === 'failing') return '-3';
-  if (uptime < limits.uptime_degraded_percent) return '-2';
+  if (uptime < UPTIME_DEGRADED_PERCENT) return '-2';
   return condition === 'rate_limited' ? '-1' : '0';
 }
 

@@ -1,8 +1,11 @@
-import { limits } from '../limits.ts';
 import { MINUTE_MS } from '../schemas/rate-limit.ts';
 import { type Bucket, type BucketRow, type Counts, type SketchName, zeroCounts } from './endpoint-bucket.ts';
 import type { Percentiles, Performance } from './health.ts';
 import { Sketch } from './sketch.ts';
+
+/** Of fewer calls no share is told, and fewer of the last five minutes are filled up with those of the last thirty. */
+export const UPTIME_CALLS_MIN = 10;
+export const PERCENTILE_CALLS_MIN = 10;
 
 /** The span of the buckets of a day, in minutes. */
 export const QUARTER = 15;
@@ -114,7 +117,7 @@ function pastWindow(
 
 function uptimeOf({ successes, errors }: Counts): number | null {
   const calls = successes + errors;
-  return calls < limits.uptime_calls_min ? null : (successes / calls) * 100;
+  return calls < UPTIME_CALLS_MIN ? null : (successes / calls) * 100;
 }
 
 /** Times of streamed answers; without any, those of whole answers, which are an upper bound of the time to the first token. */
@@ -167,13 +170,13 @@ export function performanceOf(book: EndpointRows, nowMs: number): Performance {
     uptime_5m: uptimeOf(recent.counts),
     uptime_30m: uptimeOf(halfHour.counts),
     uptime_1d: uptimeOf(day.counts),
-    tool_success: toolCalls < limits.uptime_calls_min ? null : toolCallsValid / toolCalls,
+    tool_success: toolCalls < UPTIME_CALLS_MIN ? null : toolCallsValid / toolCalls,
   };
 }
 
 /** Whether a window has enough calls for a percentile. */
 function hasEnough(window: Window, name: 'latency' | 'throughput'): boolean {
-  return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
+  return (sketchOf(window.sketches, name)?.count ?? 0) >= PERCENTILE_CALLS_MIN;
 }
 
 /** For the public record. Uptimes need several calls; latency and throughput are shown from the first call on. */

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { createHealth } from './health.ts';
+import {
+  COOL_DOWN_MS_DEFAULT,
+  COOL_DOWN_MS_MAX,
+  COOL_DOWN_TRIAL_MS_MAX,
+  createHealth,
+  OUTAGE_RECENT_MS,
+} from './health.ts';
 
 test('a failure cools an endpoint down, for longer with each in a row, up to a bound', () => {
   const health = createHealth();
@@ -10,7 +16,7 @@ test('a failure cools an endpoint down, for longer with each in a row, up to a b
     waits.push(health.coolingUntil('e', 0));
   }
   expect(waits.slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
-  expect(waits.at(-1)).toBe(limits.cool_down_ms_max);
+  expect(waits.at(-1)).toBe(COOL_DOWN_MS_MAX);
 });
 
 test('an upstream’s own wait is kept', () => {
@@ -52,8 +58,8 @@ test('a success ends a cool-down of our own making', () => {
 });
 
 test('an endpoint that fails again soon is still in its row of failures; one that was well for long is not', () => {
-  const wait = limits.cool_down_ms_default;
-  const steady = 2 * wait + limits.outage_recent_ms;
+  const wait = COOL_DOWN_MS_DEFAULT;
+  const steady = 2 * wait + OUTAGE_RECENT_MS;
   for (const [at, waited] of [
     [steady - 1, 2 * wait],
     [steady, wait],
@@ -70,9 +76,9 @@ test('an endpoint that fails again soon is still in its row of failures; one tha
 test('many calls that fail at once are one failure', () => {
   const health = createHealth();
   for (let n = 0; n < 50; n += 1) health.failed('e', 'unavailable', undefined, 100 + n, n);
-  expect(health.coolingUntil('e', 150)).toBe(100 + limits.cool_down_ms_default);
+  expect(health.coolingUntil('e', 150)).toBe(100 + COOL_DOWN_MS_DEFAULT);
   // One of them does not end the trial of another.
-  const over = 100 + limits.cool_down_ms_default;
+  const over = 100 + COOL_DOWN_MS_DEFAULT;
   expect(health.begin('e', over)).toBe('trial');
   health.failed('e', 'timeout', undefined, over + 1, 60);
   expect(health.begin('e', over + 2)).toBe('busy');
@@ -82,7 +88,7 @@ test('the wait for a rate limit without a stated wait does not double', () => {
   const health = createHealth();
   for (const at of [0, 20_000, 40_000]) {
     health.failed('e', 'rate_limited', undefined, at);
-    expect(health.coolingUntil('e', at)).toBe(at + limits.cool_down_ms_default);
+    expect(health.coolingUntil('e', at)).toBe(at + COOL_DOWN_MS_DEFAULT);
   }
 });
 
@@ -90,7 +96,7 @@ test('a success of what was sent before the failure ends nothing', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 10);
   health.succeeded('e', 20, 9);
-  expect(health.coolingUntil('e', 20)).toBe(10 + limits.cool_down_ms_default);
+  expect(health.coolingUntil('e', 20)).toBe(10 + COOL_DOWN_MS_DEFAULT);
 });
 
 test('an upstream’s own wait is kept whatever is answered meanwhile', () => {
@@ -106,7 +112,7 @@ describe('after a cool-down', () => {
     health.failed('e', 'unavailable', undefined, 0);
     return health;
   };
-  const over = limits.cool_down_ms_default;
+  const over = COOL_DOWN_MS_DEFAULT;
 
   test('one call tries it, and to others it cools until that is known', () => {
     const health = cooled();
@@ -130,7 +136,7 @@ describe('after a cool-down', () => {
     const health = cooled();
     health.begin('e', over);
     health.failed('e', 'unavailable', undefined, over + 5);
-    expect(health.coolingUntil('e', over + 5)).toBe(over + 5 + 2 * limits.cool_down_ms_default);
+    expect(health.coolingUntil('e', over + 5)).toBe(over + 5 + 2 * COOL_DOWN_MS_DEFAULT);
     expect(health.begin('e', over + 6)).toBe('open');
   });
 
@@ -145,7 +151,7 @@ describe('after a cool-down', () => {
   test('a trial without an outcome is not waited for longer than a bound', () => {
     const health = cooled();
     health.begin('e', over);
-    const late = over + limits.cool_down_trial_ms_max;
+    const late = over + COOL_DOWN_TRIAL_MS_MAX;
     expect(health.begin('e', late - 1)).toBe('busy');
     expect(health.coolingUntil('e', late)).toBe(0);
     expect(health.begin('e', late)).toBe('trial');
@@ -166,8 +172,8 @@ describe('an outage', () => {
     health.succeeded('e', 10);
     expect(health.coolingUntil('e', 10)).toBe(0);
     expect(health.hadOutage('e', 10)).toBe(true);
-    expect(health.hadOutage('e', limits.outage_recent_ms - 1)).toBe(true);
-    expect(health.hadOutage('e', limits.outage_recent_ms)).toBe(false);
+    expect(health.hadOutage('e', OUTAGE_RECENT_MS - 1)).toBe(true);
+    expect(health.hadOutage('e', OUTAGE_RECENT_MS)).toBe(false);
     expect(health.hadOutage('other', 0)).toBe(false);
   });
 
@@ -192,7 +198,7 @@ describe('an outage', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     for (let n = 0; n < 1_000; n += 1) health.succeeded('e', 1);
-    const later = 3 * limits.outage_recent_ms;
+    const later = 3 * OUTAGE_RECENT_MS;
     health.failed('e', 'unavailable', undefined, later);
     expect(health.hadOutage('e', later)).toBe(true);
   });
@@ -209,7 +215,7 @@ test.each([
   expect(health.condition('e', 0)).toBe('well');
   health.failed('e', failure, undefined, 0);
   expect(health.condition('e', 1)).toBe(condition);
-  const over = limits.cool_down_ms_default;
+  const over = COOL_DOWN_MS_DEFAULT;
   expect(health.condition('e', over)).toBe(failure === 'rate_limited' ? 'well' : condition);
   health.succeeded('e', over + 1);
   expect(health.condition('e', over + 1)).toBe('well');
@@ -251,7 +257,7 @@ describe('silence', () => {
     expect(health.coolingUntil('e', 21_000)).toBe(0);
     expect(health.hadOutage('e', 21_000)).toBe(false);
     health.failed('e', 'unavailable', undefined, 30_000);
-    expect(health.coolingUntil('e', 30_000)).toBe(30_000 + limits.cool_down_ms_default);
+    expect(health.coolingUntil('e', 30_000)).toBe(30_000 + COOL_DOWN_MS_DEFAULT);
   });
 
   test('leaves what stood against the endpoint before it, and what does since', () => {
@@ -269,7 +275,7 @@ describe('silence', () => {
   test('of calls that were under way together is one failure', () => {
     const health = createHealth();
     for (let n = 0; n < 5; n += 1) health.silent('e', 20_000 + n, 10_000 + n);
-    expect(health.coolingUntil('e', 20_000)).toBe(20_000 + limits.cool_down_ms_default);
+    expect(health.coolingUntil('e', 20_000)).toBe(20_000 + COOL_DOWN_MS_DEFAULT);
   });
 
   test('is forgotten of the endpoint that was answered longest ago, where there are too many', () => {
@@ -287,12 +293,12 @@ test('an endpoint that fails again after its stated wait waits as long as one wi
   health.failed('e', 'overloaded', 1_000, 0);
   expect(health.coolingUntil('e', 0)).toBe(1_000);
   health.failed('e', 'overloaded', 1_000, 1_000);
-  expect(health.coolingUntil('e', 1_000)).toBe(1_000 + limits.cool_down_ms_default);
+  expect(health.coolingUntil('e', 1_000)).toBe(1_000 + COOL_DOWN_MS_DEFAULT);
   health.failed('e', 'overloaded', 30_000, 11_000);
   expect(health.coolingUntil('e', 11_000)).toBe(41_000);
   for (const failure of ['unavailable', 'rate_limited'] as const) {
     health.failed(failure, failure, 0, 0);
-    expect(health.coolingUntil(failure, 0)).toBe(limits.cool_down_ms_default);
+    expect(health.coolingUntil(failure, 0)).toBe(COOL_DOWN_MS_DEFAULT);
   }
 });
 
@@ -309,9 +315,9 @@ test('a clock that is set back makes no wait longer than it was', () => {
   const late = 10 * 3_600_000;
   health.failed('e', 'unavailable', undefined, late);
   health.failed('limited', 'rate_limited', 60_000, late);
-  expect(health.coolingUntil('e', 5_000)).toBe(5_000 + limits.cool_down_ms_default);
+  expect(health.coolingUntil('e', 5_000)).toBe(5_000 + COOL_DOWN_MS_DEFAULT);
   expect(health.coolingUntil('limited', 5_000)).toBe(65_000);
   expect(health.hadOutage('e', 5_000)).toBe(true);
-  expect(health.hadOutage('e', 5_000 + limits.outage_recent_ms)).toBe(false);
+  expect(health.hadOutage('e', 5_000 + OUTAGE_RECENT_MS)).toBe(false);
   expect(health.begin('e', 15_000)).toBe('trial');
 });

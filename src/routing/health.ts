@@ -1,6 +1,16 @@
 import { limits } from '../limits.ts';
 import type { FailureClass } from '../providers/dialect.ts';
 
+/** The cool-down of an endpoint that does not say when to come back. */
+export const COOL_DOWN_MS_DEFAULT = 10_000;
+/** The longest cool-down. Longer ones cost more than the failures that they avoid (`npm run bench -- --only routing`). */
+export const COOL_DOWN_MS_MAX = 120_000;
+/** After a cool-down, how long the outcome of the one attempt that was let through is waited for. */
+export const COOL_DOWN_TRIAL_MS_MAX = 30_000;
+/** An outage is recent for so long, and one where at least this share of the attempts failed meanwhile. */
+export const OUTAGE_RECENT_MS = 30_000;
+const OUTAGE_SHARE_MIN = 0.05;
+
 /** The values that so many percent of calls reach or exceed. */
 export interface Percentiles {
   p50: number;
@@ -147,8 +157,8 @@ function newMemory(failure: FailureClass, nowMs: number): Memory {
 
 /** Keeps the counts to about the last `outage_recent_ms`. */
 function age(memory: Memory, nowMs: number): void {
-  if (nowMs - memory.since_ms < limits.outage_recent_ms) return;
-  const isLong = nowMs - memory.since_ms >= 2 * limits.outage_recent_ms;
+  if (nowMs - memory.since_ms < OUTAGE_RECENT_MS) return;
+  const isLong = nowMs - memory.since_ms >= 2 * OUTAGE_RECENT_MS;
   memory.outages = isLong ? 0 : memory.outages / 2;
   memory.answers = isLong ? 0 : memory.answers / 2;
   memory.since_ms = nowMs;
@@ -164,13 +174,13 @@ interface Failed {
 
 /** The wait after a number of failures in a row, in milliseconds. */
 function waitAfter(consecutive: number): number {
-  return Math.min(limits.cool_down_ms_default * 2 ** Math.min(consecutive - 1, 10), limits.cool_down_ms_max);
+  return Math.min(COOL_DOWN_MS_DEFAULT * 2 ** Math.min(consecutive - 1, 10), COOL_DOWN_MS_MAX);
 }
 
 /** The time after its last failure until an endpoint counts as recovered: twice its cool-down, and a recent outage's time. */
 function steadyAfter({ consecutive, outage_ms: outageMs }: Memory): number {
   if (outageMs === Number.NEGATIVE_INFINITY) return 0;
-  return 2 * waitAfter(consecutive) + limits.outage_recent_ms;
+  return 2 * waitAfter(consecutive) + OUTAGE_RECENT_MS;
 }
 
 /**
@@ -224,7 +234,7 @@ export function createHealth(
     const hasRequestedWait = retryAfterMs !== undefined && retryAfterMs > 0;
     if (hasRequestedWait && (isLimit || memory.consecutive === 1)) return;
     // The upstream failed again after its requested wait, so that wait is not trusted.
-    const wait = isLimit ? limits.cool_down_ms_default : waitAfter(memory.consecutive - (hasRequestedWait ? 1 : 0));
+    const wait = isLimit ? COOL_DOWN_MS_DEFAULT : waitAfter(memory.consecutive - (hasRequestedWait ? 1 : 0));
     memory.cool_until_ms = Math.max(memory.cool_until_ms, nowMs + wait);
   }
 
@@ -234,7 +244,7 @@ export function createHealth(
       if (memory === undefined || memory.consecutive === 0 || memory.is_well || memory.cool_until_ms > nowMs)
         return 'open';
       if (memory.trial_until_ms > nowMs) return 'busy';
-      memory.trial_until_ms = nowMs + limits.cool_down_trial_ms_max;
+      memory.trial_until_ms = nowMs + COOL_DOWN_TRIAL_MS_MAX;
       return 'trial';
     },
     failed(healthId, failure, retryAfterMs, nowMs, sentMs = nowMs) {
@@ -274,7 +284,7 @@ export function createHealth(
       memory.is_well = true;
       if (nowMs - memory.failed_ms < steadyAfter(memory)) return;
       memory.consecutive = 0;
-      if (memory.outage_ms + limits.outage_recent_ms <= nowMs) records.delete(healthId);
+      if (memory.outage_ms + OUTAGE_RECENT_MS <= nowMs) records.delete(healthId);
     },
     left(healthId) {
       const memory = records.get(healthId);
@@ -292,8 +302,8 @@ export function createHealth(
     },
     hadOutage(healthId, nowMs) {
       const memory = recordOf(healthId, nowMs);
-      if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= nowMs) return false;
-      return memory.outages >= (memory.outages + memory.answers) * limits.outage_share_min;
+      if (memory === undefined || memory.outage_ms + OUTAGE_RECENT_MS <= nowMs) return false;
+      return memory.outages >= (memory.outages + memory.answers) * OUTAGE_SHARE_MIN;
     },
     condition(healthId, nowMs) {
       const memory = recordOf(healthId, nowMs);

@@ -1,8 +1,13 @@
 import type { Endpoint } from '../catalog/model.ts';
-import { limits } from '../limits.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+
+/** Endpoints that read no more have their prompts shortened where nobody says otherwise (public service's documentation, "Message transforms"). */
+const COMPRESSED_CONTEXT_TOKENS_MAX = 8_192;
+/** No token of a known vocabulary is longer, so that a prompt has at least so many; and about how long tokens are. */
+const CHARS_PER_TOKEN_MAX = 128;
+const CHARS_PER_TOKEN = 4;
 
 /** The requirements of a request, computed once. */
 export interface Needs {
@@ -30,8 +35,8 @@ export function needsOf(request: ChatRequest): Needs {
   return {
     input: hasFiles && requiresNativeFiles(request) ? [...kinds, 'file'] : kinds,
     output: request.modalities ?? [],
-    prompt_tokens_min: Math.floor(chars / limits.chars_per_token_max),
-    prompt_tokens: Math.floor(chars / limits.chars_per_token),
+    prompt_tokens_min: Math.floor(chars / CHARS_PER_TOKEN_MAX),
+    prompt_tokens: Math.floor(chars / CHARS_PER_TOKEN),
     output_tokens: request.max_completion_tokens ?? request.max_tokens ?? 0,
     tools: (request.tools?.length ?? 0) > 0,
     compression: compressionOf(request),
@@ -59,7 +64,7 @@ export function compressionOf({ plugins, transforms }: ChatRequest): boolean | u
  * a small context (public service's documentation, "Message transforms").
  */
 export function isShortenedFor({ context_length: contextLength }: Endpoint, compression: boolean | undefined): boolean {
-  return compression ?? (contextLength ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
+  return compression ?? (contextLength ?? Number.POSITIVE_INFINITY) <= COMPRESSED_CONTEXT_TOKENS_MAX;
 }
 
 const NO_FORMS: readonly EndpointParameter[] = [];

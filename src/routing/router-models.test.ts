@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { endpoint, model } from '../../test/routing/routing-fixture.ts';
-import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';
 import { needsOf } from './needs.ts';
 import type { NoEndpoint } from './refusal.ts';
-import { autoModels, freeChoice, freeModels } from './router-models.ts';
+import { autoModels, freeChoice, freeModels, MODEL_PATTERN_CHARS_MAX, MODEL_PATTERNS_MAX } from './router-models.ts';
 
 const BEST = model('a/best', [endpoint('a/best', 'alpha', 100, { context_length: 1_000 })]);
 const LONG = model('b/long', [
@@ -125,8 +124,8 @@ describe('the auto router', () => {
   test.each([
     [{ allowed_models: 'b/*' }],
     [{ allowed_models: [1] }],
-    [{ allowed_models: Array(limits.model_patterns_max + 1).fill('a') }],
-    [{ allowed_models: ['x'.repeat(limits.model_pattern_chars_max + 1)] }],
+    [{ allowed_models: Array(MODEL_PATTERNS_MAX + 1).fill('a') }],
+    [{ allowed_models: ['x'.repeat(MODEL_PATTERN_CHARS_MAX + 1)] }],
     [{ allowed_models: Array(65).fill('x'.repeat(1_024)) }],
     [{ excluded_models: 'b/*' }],
     [{ excluded_models: [1] }],

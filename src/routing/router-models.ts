@@ -1,6 +1,5 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';
@@ -9,6 +8,11 @@ import { typicalPrice } from './order.ts';
 import type { Plan } from './plan.ts';
 import { NoEndpoint } from './refusal.ts';
 import { type Constraint, isFree, laterSteps } from './rules.ts';
+
+/** Patterns of models in the plugin `auto-router`, as at the public service. */
+export const MODEL_PATTERNS_MAX = 1_024;
+export const MODEL_PATTERN_CHARS_MAX = 1_024;
+const MODEL_PATTERNS_CHARS_MAX = 65_536;
 
 /** The router models: by the operator's order, and among free models. */
 export const AUTO = 'gateway/auto';
@@ -70,13 +74,13 @@ function patterns(field: string, value: JsonValue | undefined): string[] | undef
   const list = value as string[];
   const chars = list.reduce((sum, { length }) => sum + length, 0);
   const isBounded =
-    list.length <= limits.model_patterns_max &&
-    chars <= limits.model_patterns_chars_max &&
-    list.every(({ length }) => length <= limits.model_pattern_chars_max);
+    list.length <= MODEL_PATTERNS_MAX &&
+    chars <= MODEL_PATTERNS_CHARS_MAX &&
+    list.every(({ length }) => length <= MODEL_PATTERN_CHARS_MAX);
   if (!isBounded) {
     throw invalidOption(
       field,
-      `at most ${limits.model_patterns_max} patterns of ${limits.model_pattern_chars_max} characters, ${limits.model_patterns_chars_max} in all`,
+      `at most ${MODEL_PATTERNS_MAX} patterns of ${MODEL_PATTERN_CHARS_MAX} characters, ${MODEL_PATTERNS_CHARS_MAX} in all`,
     );
   }
   return list.length === 0 ? undefined : list;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limits } from '../limits.ts';
-import { Sketch } from './sketch.ts';
+import { SKETCH_CHARS_MAX, Sketch } from './sketch.ts';
 
 function sketchOf(values: readonly number[]): Sketch {
   const sketch = new Sketch();
@@ -44,7 +43,7 @@ test('the longest text that can be packed is read again', () => {
   const sketch = new Sketch();
   for (let value = 1e-4; value < 1e9; value *= 1.005) sketch.add(value);
   const text = sketch.pack();
-  expect(text.length).toBeLessThan(limits.sketch_chars_max);
+  expect(text.length).toBeLessThan(SKETCH_CHARS_MAX);
   const again = new Sketch();
   again.mergePacked(text);
   expect(again.count).toBe(sketch.count);

@@ -1,11 +1,14 @@
 import { DDSketch } from '@datadog/sketches-js';
-import { limits } from '../limits.ts';
+
+/** Percentiles are right to this share of their value. */
+const SKETCH_ACCURACY = 0.01;
+export const SKETCH_CHARS_MAX = 12_000;
 
 /** The range of values that are distinguished; values outside are clamped to it. */
 const VALUE_MIN = 1e-3;
 const VALUE_MAX = 1e8;
 
-const { mapping } = new DDSketch({ relativeAccuracy: limits.sketch_accuracy });
+const { mapping } = new DDSketch({ relativeAccuracy: SKETCH_ACCURACY });
 const KEY_MIN = mapping.key(VALUE_MIN);
 const KEY_MAX = mapping.key(VALUE_MAX);
 
@@ -13,7 +16,7 @@ const KEY_MAX = mapping.key(VALUE_MAX);
  * A distribution of values with quantiles to one percent of the value. Merged sketches equal the sketch of all their values.
  */
 export class Sketch {
-  readonly #inner = new DDSketch({ relativeAccuracy: limits.sketch_accuracy });
+  readonly #inner = new DDSketch({ relativeAccuracy: SKETCH_ACCURACY });
 
   add(value: number): void {
     this.#inner.accept(Math.min(Math.max(value, VALUE_MIN), VALUE_MAX));
@@ -48,7 +51,7 @@ export class Sketch {
 
   /** Merges the output of `pack`. Stops at invalid data, since the text is read from a store. */
   mergePacked(text: string): void {
-    if (text === '' || text.length > limits.sketch_chars_max) return;
+    if (text === '' || text.length > SKETCH_CHARS_MAX) return;
     const inner = this.#inner;
     let key = 0;
     for (const part of text.split(' ')) {

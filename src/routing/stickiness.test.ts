@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../test/routing/routing-fixture.ts';
-import { limits } from '../limits.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
 import type { Candidate } from './candidate.ts';
-import { cachesCheaply, conversationOf, createStickiness } from './stickiness.ts';
+import {
+  CONVERSATION_CHARS_MAX,
+  cachesCheaply,
+  conversationOf,
+  createStickiness,
+  STICKY_CONVERSATIONS_MAX,
+  STICKY_MS,
+} from './stickiness.ts';
 
 const say = (role: Message['role'], content: Message['content'] = 'x'): Message => ({ role, content: content ?? null });
 const idOf = (messages: Message[], more: Partial<ChatRequest> = {}) => conversationOf({ messages, ...more })?.id;
@@ -18,7 +24,7 @@ describe('a conversation', () => {
     expect(idOf([say('system', 'be brief'), say('user', [{ type: 'text', text: 'hello' }])])).toBe(idOf(first));
   });
   test('is known by more than the first words of long messages', () => {
-    const long = (end: string) => [say('user', 'x'.repeat(limits.conversation_chars_max) + end)];
+    const long = (end: string) => [say('user', 'x'.repeat(CONVERSATION_CHARS_MAX) + end)];
     expect(idOf(long('ab'))).not.toBe(idOf(long('abc')));
     expect(idOf(long(''))).not.toBe(idOf([say('user', 'x')]));
   });
@@ -47,10 +53,10 @@ describe('what is remembered', () => {
     const stickiness = createStickiness();
     expect(stickiness.isEmpty()).toBe(true);
     stickiness.keep(key('1'), 'here', 0);
-    expect(stickiness.home(key('1'), limits.sticky_ms - 1)).toBe('here');
-    expect(stickiness.home(key('1'), limits.sticky_ms)).toBeUndefined();
+    expect(stickiness.home(key('1'), STICKY_MS - 1)).toBe('here');
+    expect(stickiness.home(key('1'), STICKY_MS)).toBeUndefined();
     stickiness.keep(key('1'), 'here', 1_000);
-    expect(stickiness.home(key('1'), limits.sticky_ms)).toBe('here');
+    expect(stickiness.home(key('1'), STICKY_MS)).toBe('here');
     stickiness.keep(key('1'), 'there', 1_000);
     expect(stickiness.home(key('1'), 1_000)).toBe('there');
   });
@@ -65,7 +71,7 @@ describe('what is remembered', () => {
     const stickiness = createStickiness();
     stickiness.keep(key('first'), 'here', 0);
     stickiness.keep(key('second'), 'here', 0);
-    for (let n = 2; n < limits.sticky_conversations_max; n += 1) stickiness.keep(key(`${n}`), 'here', 0);
+    for (let n = 2; n < STICKY_CONVERSATIONS_MAX; n += 1) stickiness.keep(key(`${n}`), 'here', 0);
     stickiness.keep(key('first'), 'here', 0);
     stickiness.keep(key('last'), 'here', 0);
     expect(stickiness.home(key('first'), 0)).toBe('here');

@@ -3,6 +3,11 @@ import { limits } from '../limits.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
 import { type Candidate, pricesOf } from './candidate.ts';
 
+/** A conversation that was silent for so long may go elsewhere; so many are remembered by a process; so much of a message tells them apart. */
+export const STICKY_MS = 600_000;
+export const STICKY_CONVERSATIONS_MAX = 50_000;
+export const CONVERSATION_CHARS_MAX = 4_096;
+
 /** A conversation that requests belong to, as far as they show it. */
 export interface Conversation {
   /** Unique within an account. */
@@ -19,7 +24,7 @@ function textOf({ content }: Message): string {
 function mark(message: Message | undefined): string {
   if (message === undefined) return '';
   const text = textOf(message);
-  return `${text.length} ${text.slice(0, limits.conversation_chars_max)}`;
+  return `${text.length} ${text.slice(0, CONVERSATION_CHARS_MAX)}`;
 }
 
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer';
@@ -76,8 +81,8 @@ export function createStickiness(): Stickiness {
       const entryKey = keyOf(key);
       entries.delete(entryKey);
       // The least recently used entry is removed; a Map keeps the order of insertion.
-      if (entries.size >= limits.sticky_conversations_max) entries.delete(entries.keys().next().value ?? '');
-      entries.set(entryKey, { value: home, until_ms: nowMs + limits.sticky_ms });
+      if (entries.size >= STICKY_CONVERSATIONS_MAX) entries.delete(entries.keys().next().value ?? '');
+      entries.set(entryKey, { value: home, until_ms: nowMs + STICKY_MS });
     },
   };
 }

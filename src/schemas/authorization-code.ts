@@ -2,6 +2,9 @@ import Type, { type Static } from 'typebox';
 import { limits } from '../limits.ts';
 import { LimitReset } from './key.ts';
 
+const AUTHORIZATION_CODE_CHARS_MAX = 256;
+const CODE_VERIFIER_CHARS_MAX = 512;
+
 const ChallengeMethod = Type.Union([Type.Literal('S256'), Type.Literal('plain')]);
 
 /** The authorization code record (specification, section Resources). */
@@ -81,9 +84,9 @@ export type CreateAuthCodeBody = Static<typeof CreateAuthCodeBody>;
 /** Body of `POST /auth/keys`. */
 export const ExchangeAuthCodeBody = Type.Object(
   {
-    code: Type.String({ minLength: 1, maxLength: limits.authorization_code_chars_max }),
+    code: Type.String({ minLength: 1, maxLength: AUTHORIZATION_CODE_CHARS_MAX }),
     code_verifier: Type.Optional(
-      Type.Union([Type.String({ maxLength: limits.code_verifier_chars_max }), Type.Null()], {
+      Type.Union([Type.String({ maxLength: CODE_VERIFIER_CHARS_MAX }), Type.Null()], {
         description:
           'The secret from which the challenge was made. Required if the code has a challenge, refused if it has none.',
       }),

@@ -1,6 +1,9 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
+const BYOK_NAME_CHARS_MAX = 255;
+const BYOK_SCOPE_ENTRIES_MAX = 100;
+
 const nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 
@@ -50,14 +53,11 @@ const credential = Type.String({
   description: 'The credential: an API key, or JSON text if the provider accepts that. Stored encrypted, never shown.',
 });
 const scope = (description: string) =>
-  nullable(
-    Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: limits.byok_scope_entries_max }),
-    description,
-  );
+  nullable(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: BYOK_SCOPE_ENTRIES_MAX }), description);
 
 const settings = {
   name: Type.Optional(
-    nullable(Type.String({ minLength: 1, maxLength: limits.byok_name_chars_max }), 'A name for the credential.'),
+    nullable(Type.String({ minLength: 1, maxLength: BYOK_NAME_CHARS_MAX }), 'A name for the credential.'),
   ),
   disabled: Type.Optional(Type.Boolean()),
   is_fallback: Type.Optional(Type.Boolean({ description: 'Used after the shared endpoints, not before them.' })),

@@ -9,6 +9,15 @@ import { limits } from '../limits.ts';
 import { RoutingMetadata } from './routing-metadata.ts';
 import { StopCondition } from './server-tools.ts';
 
+/** Of a function in the chat API; others take longer ones. */
+const FUNCTION_NAME_CHARS_MAX = 64;
+/** Pairs of `metadata`, and the characters of each side. */
+const METADATA_PAIRS_MAX = 16;
+const METADATA_KEY_CHARS_MAX = 64;
+const METADATA_VALUE_CHARS_MAX = 512;
+/** Conditions in `stop_server_tools_when`. */
+const STOP_CONDITIONS_MAX = 16;
+
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
@@ -176,7 +185,7 @@ const ChatMessage = Type.Union(
 );
 
 const FunctionDefinition = open({
-  name: Type.String({ minLength: 1, maxLength: limits.function_name_chars_max }),
+  name: Type.String({ minLength: 1, maxLength: FUNCTION_NAME_CHARS_MAX }),
   description: orNull(Type.String()),
   parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
   strict: orNull(Type.Boolean()),
@@ -350,7 +359,7 @@ export const ChatCompletionBody = open(
     ),
     stop_server_tools_when: orNull(
       Type.Array(StopCondition, {
-        maxItems: limits.stop_conditions_max,
+        maxItems: STOP_CONDITIONS_MAX,
         description:
           "When the loop of the gateway's tools ends, instead of `max_tool_calls`: waiting calls are run, and the last turn has no tools.",
       }),
@@ -398,9 +407,9 @@ export const ChatCompletionBody = open(
     session_id: orNull(Type.String({ maxLength: limits.session_id_chars_max })),
     prompt_cache_key: orNull(Type.String()),
     metadata: orNull(
-      Type.Record(Type.String(), Type.String({ maxLength: limits.metadata_value_chars_max }), {
-        maxProperties: limits.metadata_pairs_max,
-        propertyNames: { maxLength: limits.metadata_key_chars_max },
+      Type.Record(Type.String(), Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
+        maxProperties: METADATA_PAIRS_MAX,
+        propertyNames: { maxLength: METADATA_KEY_CHARS_MAX },
       }),
     ),
   },

@@ -1,6 +1,12 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
+const GUARDRAIL_NAME_CHARS_MAX = 200;
+const GUARDRAIL_DESCRIPTION_CHARS_MAX = 1_000;
+const FILTER_LABEL_CHARS_MAX = 100;
+/** One pattern of a guardrail. */
+const FILTER_PATTERN_CHARS_MAX = 100_000;
+
 /** The built-in filters (specification, section Guardrail record). */
 const builtinFilterSlugs = [
   'email',
@@ -19,7 +25,7 @@ export const BuiltinFilter = Type.Object(
     slug: Type.Enum(builtinFilterSlugs),
     action: Type.Enum(['redact', 'block', 'flag'] as const),
     label: Type.Optional(
-      Type.String({ maxLength: limits.filter_label_chars_max, description: 'The name in redaction placeholders.' }),
+      Type.String({ maxLength: FILTER_LABEL_CHARS_MAX, description: 'The name in redaction placeholders.' }),
     ),
     scan_scope: Type.Optional(
       Type.Literal('all_messages', { description: 'All messages are scanned; a narrower scope is refused.' }),
@@ -32,10 +38,10 @@ export type BuiltinFilter = Static<typeof BuiltinFilter>;
 /** An entry of `content_filters`: a pattern in RE2 syntax. */
 export const CustomFilter = Type.Object(
   {
-    pattern: Type.String({ minLength: 1, maxLength: limits.filter_pattern_chars_max }),
+    pattern: Type.String({ minLength: 1, maxLength: FILTER_PATTERN_CHARS_MAX }),
     action: Type.Enum(['redact', 'block'] as const),
     label: Type.Optional(
-      Type.Union([Type.String({ maxLength: limits.filter_label_chars_max }), Type.Null()], {
+      Type.Union([Type.String({ maxLength: FILTER_LABEL_CHARS_MAX }), Type.Null()], {
         description: 'The name in placeholders and error messages.',
       }),
     ),
@@ -139,9 +145,9 @@ const allowed = (what: string) =>
       description: `true or null: no restriction. false (no ${what}) is refused, because guardrails cannot enforce it; use provider.data_collection, or allowed_providers.`,
     }),
   );
-const name = Type.String({ minLength: 1, maxLength: limits.guardrail_name_chars_max });
+const name = Type.String({ minLength: 1, maxLength: GUARDRAIL_NAME_CHARS_MAX });
 const settings = {
-  description: Type.Optional(nullable(Type.String({ maxLength: limits.guardrail_description_chars_max }))),
+  description: Type.Optional(nullable(Type.String({ maxLength: GUARDRAIL_DESCRIPTION_CHARS_MAX }))),
   limit_usd: Type.Optional(
     nullable(Type.Number({ minimum: 0, maximum: limits.usd_max }), 'Spending limit of each assignee, USD; null: none.'),
   ),

@@ -1,6 +1,9 @@
 import Type, { type Static } from 'typebox';
 import { limits } from '../limits.ts';
 
+/** The end user that a key is for. */
+const KEY_EXTERNAL_USER_CHARS_MAX = 256;
+
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 const Usd = (description: string) => Type.Number({ description: `${description}, USD.` });
@@ -146,7 +149,7 @@ export const CreateKeyBody = Type.Object(
         {
           user: Type.String({
             minLength: 1,
-            maxLength: limits.key_external_user_chars_max,
+            maxLength: KEY_EXTERNAL_USER_CHARS_MAX,
             description: 'Your end user of the key: it is shown with the key and has no other effect.',
           }),
         },

@@ -1,6 +1,9 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
+/** Records of one page if the request does not say. */
+const PAGE_RECORDS_DEFAULT = 50;
+
 /** Query parameters of paginated lists. */
 export const PageQuery = {
   offset: Type.Optional(
@@ -10,7 +13,7 @@ export const PageQuery = {
     Type.Integer({
       minimum: 1,
       maximum: limits.page_records_max,
-      description: `Records to return; default ${limits.page_records_default}.`,
+      description: `Records to return; default ${PAGE_RECORDS_DEFAULT}.`,
     }),
   ),
 };
@@ -23,7 +26,7 @@ export interface Page {
 
 /** The page that a query requests. */
 export function pageOf(query: { offset?: number | undefined; limit?: number | undefined }): Page {
-  return { offset: query.offset ?? 0, limit: query.limit ?? limits.page_records_default };
+  return { offset: query.offset ?? 0, limit: query.limit ?? PAGE_RECORDS_DEFAULT };
 }
 
 /** The envelope of a page: its records, and the total count. */

@@ -9,6 +9,9 @@ import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { ChatCompletionBody, ImageDetail } from './chat.ts';
 
+/** Handles in each list of `x_search_filter` (specification, "Limits"). */
+const X_HANDLES_MAX = 10;
+
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
@@ -245,7 +248,7 @@ const TextFormat = Type.Union([
   }),
 ]);
 
-const handles = orNull(Type.Array(Type.String({ minLength: 1 }), { maxItems: limits.x_handles_max }));
+const handles = orNull(Type.Array(Type.String({ minLength: 1 }), { maxItems: X_HANDLES_MAX }));
 const date = (description: string) =>
   orNull(Type.String({ maxLength: limits.date_chars_max, description: `${description} An ISO 8601 date.` }));
 const XSearchFilter = open(

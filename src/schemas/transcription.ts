@@ -7,6 +7,9 @@ import { limits } from '../limits.ts';
 import { ProviderPreferences } from './chat.ts';
 import { RoutingMetadata } from './routing-metadata.ts';
 
+/** Words to expect, of one request. */
+const TRANSCRIPTION_PROMPT_CHARS_MAX = 16_384;
+
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const model = Type.String({
@@ -20,7 +23,7 @@ const Language = Type.String({
   description: 'ISO 639-1, such as `en`; detected if absent.',
 });
 const prompt = Type.String({
-  maxLength: limits.transcription_prompt_chars_max,
+  maxLength: TRANSCRIPTION_PROMPT_CHARS_MAX,
   description: 'Words to expect, or the preceding text.',
 });
 

@@ -1,6 +1,10 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
+const WORKSPACE_NAME_CHARS_MAX = 100;
+const WORKSPACE_SLUG_CHARS_MAX = 50;
+const DESCRIPTION_CHARS_MAX = 500;
+
 const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
@@ -39,10 +43,10 @@ export const Workspace = Type.Object(
 );
 export type Workspace = Static<typeof Workspace>;
 
-const name = Type.String({ minLength: 1, maxLength: limits.workspace_name_chars_max });
+const name = Type.String({ minLength: 1, maxLength: WORKSPACE_NAME_CHARS_MAX });
 const slug = Type.String({
   minLength: 1,
-  maxLength: limits.workspace_slug_chars_max,
+  maxLength: WORKSPACE_SLUG_CHARS_MAX,
   description:
     'Lower-case letters and digits in segments with single hyphens between them; unique in the organization.',
 });
@@ -53,7 +57,7 @@ const model = Type.Optional(
   ),
 );
 const settings = {
-  description: Type.Optional(nullable(Type.String({ maxLength: limits.description_chars_max }))),
+  description: Type.Optional(nullable(Type.String({ maxLength: DESCRIPTION_CHARS_MAX }))),
   default_image_model: model,
   default_text_model: model,
   default_provider_sort: Type.Optional(nullable(ProviderSort)),

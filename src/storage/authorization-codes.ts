@@ -6,6 +6,9 @@ import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
+/** After its end a code is remembered so long, so that its late exchange is told why. */
+export const AUTHORIZATION_CODE_KEEP_MS = 3_600_000;
+
 /** The stored code; the columns' CHECKs allow only the values that the casts name. */
 function toCode(row: Selectable<Tables['authorization_codes']>): StoredCode {
   return {
@@ -38,7 +41,7 @@ export function authorizationCodeStore(queries: Queries) {
           )
           .execute();
       }
-      const keptUntil = new Date(Date.parse(at) - limits.authorization_code_keep_ms).toISOString();
+      const keptUntil = new Date(Date.parse(at) - AUTHORIZATION_CODE_KEEP_MS).toISOString();
       await queries
         .deleteFrom('authorization_codes')
         .where('code_hash', 'in', ({ selectFrom }) =>

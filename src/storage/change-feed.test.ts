@@ -9,7 +9,9 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import { type Database, openDatabase } from './database.ts';
+import { FEED_SETTLE_MS } from './file-change-feed.ts';
 import { openChangeFeed } from './open-change-feed.ts';
+import { ANNOUNCE_MS_MAX, FEED_BEAT_MS, FEED_WARN_MS } from './postgres-change-feed.ts';
 import type { MachineClock } from './store-clock.ts';
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
@@ -132,7 +134,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     for (const { feed } of [one, other]) await settled(feed);
     await database.queries.transaction().execute(async (tx) => {
       await one.feed.note(tx, [CHANGE]);
-      await sleep(limits.feed_settle_ms);
+      await sleep(FEED_SETTLE_MS);
       for (const { feed, received } of [one, other]) {
         feed.current();
         received.length = 0;
@@ -157,11 +159,11 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         () => rmSync(file),
       ]) {
         writeFileSync(file, whole);
-        await sleep(limits.feed_settle_ms);
+        await sleep(FEED_SETTLE_MS);
         expect(feed.current()).toBe(true);
         received.length = 0;
         spoil();
-        await sleep(limits.feed_settle_ms);
+        await sleep(FEED_SETTLE_MS);
         expect(feed.current()).toBe(false);
         expect(received).toEqual(['everything']);
       }
@@ -175,7 +177,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       const pooled = await openFeed(data_dir, await startPooler(url), (reason) => void reasons.push(reason));
       const direct = await openFeed(data_dir, url);
       await settled(direct.feed);
-      const until_ms = performance.now() + limits.feed_warn_ms + 500;
+      const until_ms = performance.now() + FEED_WARN_MS + 500;
       while (performance.now() < until_ms) {
         expect(pooled.feed.current()).toBe(false);
         await sleep(50);
@@ -234,9 +236,9 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
       for (const { feed } of [one, other]) await settled(feed);
       await other.feed.stop();
-      await sleep(limits.announce_ms_max + limits.feed_beat_ms);
+      await sleep(ANNOUNCE_MS_MAX + FEED_BEAT_MS);
       const announced = announce(one.feed, database).then(() => 'announced');
-      expect(await Promise.race([announced, sleep(limits.announce_ms_max * 0.9, 'waited')])).toBe('announced');
+      expect(await Promise.race([announced, sleep(ANNOUNCE_MS_MAX * 0.9, 'waited')])).toBe('announced');
     });
 
     test('gateways of another schema of the database receive nothing', async () => {
@@ -244,7 +246,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       const [one, foreign] = [await openFeed(data_dir, url), await openFeed(data_dir, await freshUrl())];
       for (const { feed } of [one, foreign]) await settled(feed);
       await announce(one.feed, database);
-      await sleep(limits.feed_beat_ms);
+      await sleep(FEED_BEAT_MS);
       expect(one.received).toContainEqual(CHANGE);
       expect(foreign.received).not.toContainEqual(CHANGE);
     });

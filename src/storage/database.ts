@@ -8,6 +8,9 @@ import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
 import { type MachineClock, StoreClock } from './store-clock.ts';
 import { StoreReach } from './store-reach.ts';
 
+/** One statement. */
+const DATABASE_STATEMENT_MS_MAX = 30_000;
+
 export type { Queries } from './queries.ts';
 
 export interface DatabaseOptions {
@@ -84,7 +87,7 @@ async function placeOf(queries: Queries): Promise<string | undefined> {
 
 async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
   const { onConnectionLost = () => {}, onReach = () => {}, listen_url } = options;
-  const { statement_ms_max = limits.database_statement_ms_max } = options;
+  const { statement_ms_max = DATABASE_STATEMENT_MS_MAX } = options;
   // Loaded on demand: the embedded store does not need the memory of the driver.
   const { openPool, postgresDialect, promptDialect } = await import('./postgres-dialect.ts');
   const isPooled = listen_url !== undefined && listen_url !== url;

@@ -5,6 +5,8 @@ import type { Database } from './database.ts';
 import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
+const STATISTICS_SWEEP_ROWS_MAX = 10_000;
+
 /** What one process counted of one endpoint in one span of time; times in minutes since 1970. */
 export interface StatisticsRow {
   endpoint_id: string;
@@ -72,7 +74,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       .where('written_at', '<', before)
       .where('span', '=', span)
       .orderBy('written_at')
-      .offset(limits.statistics_sweep_rows_max)
+      .offset(STATISTICS_SWEEP_ROWS_MAX)
       .limit(1)
       .executeTakeFirst();
     await queries

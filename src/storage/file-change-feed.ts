@@ -2,8 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
+
+/** Processes on an embedded store look for changes of others so often, when they serve; a change waits longer than that. */
+const FEED_LOOK_MS = 20;
+export const FEED_SETTLE_MS = 30;
 
 /** A file beside the embedded store; its content changes with every change. */
 const CHANGES_FILE = 'changes';
@@ -56,11 +59,11 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
       if (changes.length === 0) return;
       writeMark();
       look();
-      await sleep(limits.feed_settle_ms);
+      await sleep(FEED_SETTLE_MS);
     },
     listen: (listener) => void listeners.push(listener),
     current() {
-      if (performance.now() - lookedMs >= limits.feed_look_ms) look();
+      if (performance.now() - lookedMs >= FEED_LOOK_MS) look();
       // Without a mark this process cannot tell; the next change writes a new one.
       return seen !== undefined;
     },

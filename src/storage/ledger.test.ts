@@ -8,7 +8,7 @@ import { type Settle, toSettle } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { generationStore } from './generations.ts';
-import { ledgerStore } from './ledger.ts';
+import { CLAIM_MS, ledgerStore } from './ledger.ts';
 
 const NODE = 'node-1';
 
@@ -103,7 +103,7 @@ describeStores('the ledger store', ({ open }) => {
     const ask = (node: 'one' | 'two', number: number) =>
       send(node, number, { own: 100, need: 850, want: 850 }, Date.now());
     expect(await ask('two', 3)).toMatchObject({ windows: [{ claims: true }] });
-    await sleep(limits.claim_ms + 10);
+    await sleep(CLAIM_MS + 10);
     expect(await ask('two', 4)).toMatchObject({ windows: [{ claims: true }] });
     expect(await ask('one', 2)).toMatchObject({ windows: [{ claims: true, claimed: false }] });
   });

@@ -23,6 +23,9 @@ import type { Queries } from './queries.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
 
+/** A node's wish for what is idle elsewhere stands so long before another's may take its place. */
+export const CLAIM_MS = 120;
+
 interface NodeRow extends Position {
   instance: string;
 }
@@ -140,7 +143,7 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
   AND ${FREE} + ledger_windows.leased - v.own >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
-    AND ledger_windows.wanted_at > n.seen_at - ${limits.claim_ms}))`;
+    AND ledger_windows.wanted_at > n.seen_at - ${CLAIM_MS}))`;
 // A claim ends when its node is granted something, or withdraws it.
 const MET = `(ledger_windows.wanted_by = v.claimant AND (v.withdraws = 1 OR (v.want > 0 AND (${GRANT}) > 0)))`;
 

@@ -1,6 +1,9 @@
 import { sql } from 'kysely';
-import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
+
+const LOGGED_SWEEP_ROWS_MAX = 1_000;
+/** Whose lengths are added up in one question. */
+const LOGGED_SUM_ROWS = 20_000;
 
 /** The sealed request and answer of one call, and its owners. */
 export interface LoggedContentRow {
@@ -33,10 +36,10 @@ export function loggedContentStore(queries: Queries) {
         .select('id')
         .where('expires_at', '<=', now)
         .orderBy('expires_at')
-        .limit(limits.logged_sweep_rows_max)
+        .limit(LOGGED_SWEEP_ROWS_MAX)
         .execute();
       if (expired.length > 0) await deleteAll(expired.map(({ id }) => id));
-      if (expired.length < limits.logged_sweep_rows_max) return;
+      if (expired.length < LOGGED_SWEEP_ROWS_MAX) return;
     }
   };
 
@@ -44,7 +47,7 @@ export function loggedContentStore(queries: Queries) {
   const sweepSurplus = async (surplus: number, workspaceId?: string): Promise<void> => {
     let left = surplus;
     while (left > 0) {
-      const all = queries.selectFrom('logged_contents').select(['id', 'chars']).limit(limits.logged_sweep_rows_max);
+      const all = queries.selectFrom('logged_contents').select(['id', 'chars']).limit(LOGGED_SWEEP_ROWS_MAX);
       const oldest =
         workspaceId === undefined
           ? all.orderBy('expires_at')
@@ -149,7 +152,7 @@ export function loggedContentStore(queries: Queries) {
     sweep: async (
       now: string,
       most: { workspace_chars: number; chars: number },
-      rowsAtOnce: number = limits.logged_sum_rows,
+      rowsAtOnce: number = LOGGED_SUM_ROWS,
     ): Promise<void> => {
       await sweepExpired(now);
       let all = 0;

@@ -7,6 +7,17 @@ import { isRefusal } from './postgres-pool.ts';
 import type { Queries } from './queries.ts';
 import type { MachineClock } from './store-clock.ts';
 
+/** How long a revocation waits for nodes that do not say that they heard of it. */
+export const ANNOUNCE_MS_MAX = 1_000;
+/** A node that serves sends itself a message so often through PostgreSQL, and stops when it served nobody for so long. */
+export const FEED_BEAT_MS = 150;
+const FEED_REST_MS = 10_000;
+/** A message that did not come back for so long is worth a warning. */
+export const FEED_WARN_MS = 5_000;
+/** After a connection for notifications broke: doubled from the first to the last. */
+const FEED_RETRY_MS_MIN = 100;
+const FEED_RETRY_MS_MAX = 5_000;
+
 const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
 
 export interface PostgresChangeFeedOptions {
@@ -93,7 +104,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #pooled = false;
   /** Queues the queries: the connection runs one at a time. */
   #line: Promise<unknown> = Promise.resolve();
-  #retryMs: number = limits.feed_retry_ms_min;
+  #retryMs: number = FEED_RETRY_MS_MIN;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -107,7 +118,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     const feed = new PostgresChangeFeed(options);
     if (options.listens) {
       await feed.#connect();
-      feed.#timer = setInterval(() => feed.#tick(), limits.feed_beat_ms).unref();
+      feed.#timer = setInterval(() => feed.#tick(), FEED_BEAT_MS).unref();
     }
     return feed;
   }
@@ -125,7 +136,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     const number = this.#lastQuestion;
     let timer: NodeJS.Timeout | undefined;
     const bound = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limits.announce_ms_max);
+      timer = setTimeout(resolve, ANNOUNCE_MS_MAX);
     });
     const answers = new Promise<void>((resolve) => {
       this.#questions.set(number, { missing: undefined, resolve });
@@ -142,7 +153,7 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   current(): boolean {
     const nowMs = this.#clock.monotonic_ms();
-    const wasIdle = nowMs - this.#neededAtMs > limits.feed_rest_ms;
+    const wasIdle = nowMs - this.#neededAtMs > FEED_REST_MS;
     this.#neededAtMs = nowMs;
     if (wasIdle) this.#beat();
     if (nowMs - this.#currentAtMs >= limits.feed_silence_ms_max) return false;
@@ -204,7 +215,7 @@ export class PostgresChangeFeed implements ChangeFeed {
       return;
     }
     this.#client = client;
-    this.#retryMs = limits.feed_retry_ms_min;
+    this.#retryMs = FEED_RETRY_MS_MIN;
     this.#listeningSinceMs = this.#clock.monotonic_ms();
     // Changes that were committed before this moment have not arrived here.
     this.#notifyListeners('everything');
@@ -224,7 +235,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #connectLater(): void {
     if (this.#stopped) return;
     const waitMs = this.#retryMs;
-    this.#retryMs = Math.min(waitMs * 2, limits.feed_retry_ms_max);
+    this.#retryMs = Math.min(waitMs * 2, FEED_RETRY_MS_MAX);
     setTimeout(() => {
       if (!this.#stopped) void this.#connect();
     }, waitMs).unref();
@@ -242,14 +253,14 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   #tick(): void {
     const nowMs = this.#clock.monotonic_ms();
-    if (this.#options.is_restless !== true && nowMs - this.#neededAtMs > limits.feed_rest_ms) {
+    if (this.#options.is_restless !== true && nowMs - this.#neededAtMs > FEED_REST_MS) {
       this.#silentSinceMs = undefined;
       return;
     }
     this.#beat();
     this.#prove();
     this.#silentSinceMs ??= nowMs;
-    if (this.#warned || nowMs - this.#silentSinceMs < limits.feed_warn_ms) return;
+    if (this.#warned || nowMs - this.#silentSinceMs < FEED_WARN_MS) return;
     this.#warned = true;
     this.#options.onSilence?.(
       this.#pooled
@@ -340,7 +351,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     if (question === undefined) return;
     const nowMs = this.#clock.monotonic_ms();
     for (const [node, atMs] of this.#beaten) {
-      if (nowMs - atMs > limits.announce_ms_max) this.#beaten.delete(node);
+      if (nowMs - atMs > ANNOUNCE_MS_MAX) this.#beaten.delete(node);
     }
     question.missing = new Set(this.#beaten.keys());
     question.missing.delete(this.#instance);

@@ -1,6 +1,11 @@
 import { Client, type ClientConfig } from 'pg';
-import { limits } from '../limits.ts';
 import { isUnavailable, StoreUnavailable } from './unavailable.ts';
+
+/** After a server refused a connection, when the next is tried: doubled from the first to the last. */
+const POOL_RETRY_MS_MIN = 50;
+const POOL_RETRY_MS_MAX = 1_000;
+/** A connection that nobody used for so long is closed, unless it is the last. */
+const POOL_IDLE_MS = 10_000;
 
 /** PostgreSQL, appendix A: read_only_sql_transaction. */
 const READ_ONLY = '25006';
@@ -99,7 +104,7 @@ export class PostgresPool {
   #waiters: Waiter[] = [];
   #opening = 0;
   #refusal: Error | undefined;
-  #retryMs: number = limits.pool_retry_ms_min;
+  #retryMs: number = POOL_RETRY_MS_MIN;
   #retry: NodeJS.Timeout | undefined;
   /** The next connection that is returned is closed. */
   #sheds = false;
@@ -133,7 +138,7 @@ export class PostgresPool {
   /** Closes one connection, unless it is the last, and opens none for a while: another part of this process needs one of a full server. */
   shed(): void {
     if (this.#open.size < 2) return;
-    this.#pause(limits.pool_retry_ms_max);
+    this.#pause(POOL_RETRY_MS_MAX);
     const idle = this.#idle.pop();
     if (idle === undefined) this.#sheds = true;
     else this.#close(idle);
@@ -198,7 +203,7 @@ export class PostgresPool {
     }
     this.#opening -= 1;
     this.#refusal = undefined;
-    this.#retryMs = limits.pool_retry_ms_min;
+    this.#retryMs = POOL_RETRY_MS_MIN;
     client.onAnswer = this.#options.onAnswer;
     client.release = (isBroken) => this.#takeBack(client, isBroken === true);
     this.#open.add(client);
@@ -219,7 +224,7 @@ export class PostgresPool {
       return;
     }
     const waitMs = this.#retryMs;
-    this.#retryMs = Math.min(waitMs * 2, limits.pool_retry_ms_max);
+    this.#retryMs = Math.min(waitMs * 2, POOL_RETRY_MS_MAX);
     this.#pause(waitMs);
   }
 
@@ -275,6 +280,6 @@ export class PostgresPool {
       this.#reaper = undefined;
       if (longest !== undefined && this.#idle.length > 1 && this.#idle[0] === longest) this.#close(longest);
       this.#reapLater();
-    }, limits.pool_idle_ms).unref();
+    }, POOL_IDLE_MS).unref();
   }
 }

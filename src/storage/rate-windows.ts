@@ -6,6 +6,9 @@ import { BulkStatement } from './bulk.ts';
 import type { Database } from './database.ts';
 import type { Queries } from './queries.ts';
 
+/** Rows that one sweep deletes. */
+const RATE_SWEEP_ROWS_MAX = 10_000;
+
 /** A request as parameters; the order of the columns is their order. */
 interface RequestRow {
   id: string;
@@ -111,7 +114,7 @@ export function rateWindowStore(queries: Queries, engine: Database['engine']) {
             .select('id')
             .where('counted_at', '<', at - 2 * DAY_MS)
             .orderBy('counted_at')
-            .limit(limits.rate_sweep_rows_max),
+            .limit(RATE_SWEEP_ROWS_MAX),
         )
         .execute();
     },

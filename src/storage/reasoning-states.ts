@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
-import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
+
+const TURN_SWEEP_ROWS_MAX = 10_000;
 
 /** The stored, sealed state of a turn. */
 interface StoredState {
@@ -20,7 +21,7 @@ export function reasoningStateStore(queries: Queries) {
           .select('id')
           .where('expires_at', compare, before)
           .orderBy('expires_at')
-          .limit(limits.turn_sweep_rows_max),
+          .limit(TURN_SWEEP_ROWS_MAX),
       )
       .execute();
 
@@ -36,7 +37,7 @@ export function reasoningStateStore(queries: Queries) {
       .selectFrom('reasoning_states')
       .select(['expires_at', 'chars'])
       .orderBy('expires_at')
-      .limit(limits.turn_sweep_rows_max)
+      .limit(TURN_SWEEP_ROWS_MAX)
       .execute();
     let last: string | undefined;
     for (const { expires_at, chars } of oldest) {

@@ -24,6 +24,11 @@ import type {
 } from './sqlite-messages.ts';
 import { StoreUnavailable } from './unavailable.ts';
 
+/** How long a statement waits for the process's one SQLite writer. */
+const DATABASE_TURN_MS_MAX = 30_000;
+/** Prepared statements kept per SQLite connection. */
+export const DATABASE_STATEMENTS_MAX = 100;
+
 /** A request without its id. */
 export type SqliteCommand = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
 
@@ -54,7 +59,7 @@ export interface SqliteStore {
 
 /** The options of a worker. `file` is undefined for a store in memory. */
 export function sqliteOptions(file: string | undefined): SqliteWorkerOptions {
-  return { file, busy_ms: limits.database_busy_ms_max, statements_max: limits.database_statements_max };
+  return { file, busy_ms: limits.database_busy_ms_max, statements_max: DATABASE_STATEMENTS_MAX };
 }
 
 /** The SQLite thread, and the requests that it has not answered yet. */
@@ -140,8 +145,8 @@ class Turn {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(enter), 1);
-        reject(new StoreUnavailable(`Waited ${limits.database_turn_ms_max} ms for the SQLite write connection`));
-      }, limits.database_turn_ms_max);
+        reject(new StoreUnavailable(`Waited ${DATABASE_TURN_MS_MAX} ms for the SQLite write connection`));
+      }, DATABASE_TURN_MS_MAX);
       const enter = () => {
         clearTimeout(timer);
         resolve();

@@ -1,5 +1,8 @@
 import { limits } from '../limits.ts';
 
+/** An answer of the store that was on its way for longer does not tell its time, where that is known. */
+const STORE_CLOCK_WAY_MS_MAX = 500;
+
 /** The two clocks of a machine: the monotonic one stops while the machine is suspended. */
 export interface MachineClock {
   now_ms(): number;
@@ -29,7 +32,7 @@ export class StoreClock implements MachineClock {
   adjust(nowMs: number, sentMs: number): void {
     const receivedMs = this.#machine.monotonic_ms();
     // A slow answer is inexact; the previous one is better, unless the machine was suspended since.
-    if (this.#aheadMs !== undefined && receivedMs - sentMs > limits.store_clock_way_ms_max && this.is_sure) return;
+    if (this.#aheadMs !== undefined && receivedMs - sentMs > STORE_CLOCK_WAY_MS_MAX && this.is_sure) return;
     this.#aheadMs = nowMs - (sentMs + receivedMs) / 2;
     this.#machineAheadMs = this.#machine.now_ms() - receivedMs;
     const { skew_ms } = this;

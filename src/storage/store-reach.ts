@@ -1,5 +1,8 @@
 import { limits } from '../limits.ts';
 
+/** How often a store that does not answer is asked whether it does again. */
+const STORE_PROBE_MS = 250;
+
 export interface StoreReachOptions {
   /** Sends the store a trivial query, bounded by `limits.store_read_ms_max`; its answer is reported to `answered` like any other. */
   probe(): Promise<unknown>;
@@ -62,6 +65,6 @@ export class StoreReach {
         .finally(() => {
           if (this.is_away && !this.#stopped) this.#probeSoon();
         });
-    }, limits.store_probe_ms).unref();
+    }, STORE_PROBE_MS).unref();
   }
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
-import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
+
+const STORED_RESPONSE_SWEEP_ROWS_MAX = 1_000;
 
 /** A stored, sealed response. */
 export interface StoredResponseRow {
@@ -22,10 +23,10 @@ export function storedResponseStore(queries: Queries) {
             .select('id')
             .where('expires_at', '<=', now)
             .orderBy('expires_at')
-            .limit(limits.stored_response_sweep_rows_max),
+            .limit(STORED_RESPONSE_SWEEP_ROWS_MAX),
         )
         .executeTakeFirst();
-      if (numDeletedRows < BigInt(limits.stored_response_sweep_rows_max)) return;
+      if (numDeletedRows < BigInt(STORED_RESPONSE_SWEEP_ROWS_MAX)) return;
     }
   };
 
@@ -41,7 +42,7 @@ export function storedResponseStore(queries: Queries) {
         .selectFrom('stored_responses')
         .select(['id', 'chars'])
         .orderBy('expires_at')
-        .limit(limits.stored_response_sweep_rows_max)
+        .limit(STORED_RESPONSE_SWEEP_ROWS_MAX)
         .execute();
       const ids: string[] = [];
       for (const { id, chars } of oldest) {

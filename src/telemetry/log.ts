@@ -1,6 +1,12 @@
 import { write, writeSync } from 'node:fs';
 import pino, { type Logger as PinoLogger } from 'pino';
-import { limits } from '../limits.ts';
+
+/** Log lines are written when so much has gathered, or after this time. */
+const LOG_GATHER_CHARS = 64 * 1024;
+export const LOG_GATHER_MS_MAX = 100;
+/** Lines that wait while standard output takes none, more are lost; and how long a process that ends tries to write its last to a slow reader. */
+const LOG_WAITING_CHARS_MAX = 8 * 1024 * 1024;
+const LOG_STOP_MS_MAX = 2_000;
 
 /** A provider's error code. Anything else in that place may be any text and is not logged. */
 const CODE = /^[\w.:-]{1,100}$/;
@@ -66,7 +72,7 @@ export function standardOutput(): Destination {
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
   const flushLater = () => {
-    timer ??= setTimeout(flush, limits.log_gather_ms_max).unref();
+    timer ??= setTimeout(flush, LOG_GATHER_MS_MAX).unref();
   };
   const take = () => {
     piece = piece.length === 0 ? Buffer.from(lines) : Buffer.concat([piece, Buffer.from(lines)]);
@@ -88,7 +94,7 @@ export function standardOutput(): Destination {
         return;
       }
       piece = piece.subarray(error ? 0 : written);
-      if (piece.length === 0 && lines.length >= limits.log_gather_chars) flush();
+      if (piece.length === 0 && lines.length >= LOG_GATHER_CHARS) flush();
       else if (piece.length > 0 || lines !== '') flushLater();
     });
   };
@@ -96,7 +102,7 @@ export function standardOutput(): Destination {
     // What is being written already is written by the system.
     if (writing) piece = NOTHING;
     take();
-    const until = performance.now() + limits.log_stop_ms_max;
+    const until = performance.now() + LOG_STOP_MS_MAX;
     for (let done = 0; done < piece.length; ) {
       try {
         done += writeSync(1, piece, done);
@@ -107,9 +113,9 @@ export function standardOutput(): Destination {
   });
   return {
     write(line) {
-      if (isClosed || piece.length + lines.length > limits.log_waiting_chars_max) return;
+      if (isClosed || piece.length + lines.length > LOG_WAITING_CHARS_MAX) return;
       lines += line;
-      if (lines.length >= limits.log_gather_chars && piece.length === 0) flush();
+      if (lines.length >= LOG_GATHER_CHARS && piece.length === 0) flush();
       else flushLater();
     },
   };

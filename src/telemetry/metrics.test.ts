@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { limits } from '../limits.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, METRIC_LABEL_VALUES_MAX } from './metrics.ts';
 
 const GENERATION = {
   model: 'a/b',
@@ -88,14 +87,12 @@ test('endpoints are reported as they are now: forgotten ones disappear, and thei
   expect(first).toContain('gateway_endpoint_status{endpoint="a"} -5');
   expect(first).toContain('gateway_endpoint_status{endpoint="b"} 0');
   expect(first.join()).not.toContain('gateway_endpoint_uptime_ratio{endpoint="b"}');
-  states = Array.from({ length: limits.metric_label_values_max + 5 }, (_, n) => ({
+  states = Array.from({ length: METRIC_LABEL_VALUES_MAX + 5 }, (_, n) => ({
     endpoint: `e${n}`,
     uptime: 1,
     status: 0,
   }));
   const second = (await metrics.registry.metrics()).split('\n');
-  expect(second.filter((line) => line.startsWith('gateway_endpoint_status{'))).toHaveLength(
-    limits.metric_label_values_max,
-  );
+  expect(second.filter((line) => line.startsWith('gateway_endpoint_status{'))).toHaveLength(METRIC_LABEL_VALUES_MAX);
   expect(second.join()).not.toContain('endpoint="a"');
 });

@@ -4,6 +4,11 @@ import { type AssertedRule, assertedRules } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { createDurations } from './durations.ts';
 
+/** Values of one label of a metric. Further values are counted as `other`. */
+export const METRIC_LABEL_VALUES_MAX = 2_000;
+/** How often the store is asked what lost nodes have set aside. */
+const DOUBT_READ_MS = 15_000;
+
 /** The state of the ledger's recorder, for the gauges. */
 export interface RecorderState {
   unflushed: number;
@@ -124,7 +129,7 @@ function boundedLabel(): (value: string) => string {
   const seen = new Set<string>();
   return (value) => {
     if (seen.has(value)) return value;
-    if (seen.size >= limits.metric_label_values_max) return 'other';
+    if (seen.size >= METRIC_LABEL_VALUES_MAX) return 'other';
     seen.add(value);
     return value;
   };
@@ -414,7 +419,7 @@ export function createMetrics(): Metrics {
               const current = value(state);
               if (current === null) continue;
               count += 1;
-              if (count > limits.metric_label_values_max) return;
+              if (count > METRIC_LABEL_VALUES_MAX) return;
               this.set({ endpoint: state.endpoint }, current);
             }
           },
@@ -472,7 +477,7 @@ export function createMetrics(): Metrics {
       // One query serves all gauges, for a while.
       const readSeldom = () => {
         const now = performance.now();
-        if (now - readAt < limits.doubt_read_ms) return reading;
+        if (now - readAt < DOUBT_READ_MS) return reading;
         readAt = now;
         const late = sleep(limits.readiness_ms_max, undefined, { ref: false });
         reading = Promise.race([read().catch(() => undefined), late]);

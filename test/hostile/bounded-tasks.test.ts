@@ -3,6 +3,8 @@
  * or the failure is the provider's, and none is a fault of the gateway.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { EMBEDDING_ANSWER_VALUES_MAX } from '../../src/inference/operations/embeddings.ts';
+import { TRANSCRIPT_VALUES_MAX } from '../../src/inference/operations/transcription.ts';
 import { limits } from '../../src/limits.ts';
 import { parseServiceJson } from '../../src/schemas/json-structure.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -74,11 +76,11 @@ test.each<[keyof typeof CALLS, string, string]>([
   [
     '/embeddings',
     'more values than its inputs can have',
-    vectors(zeros(limits.answer_values_max + limits.embedding_answer_values_max)),
+    vectors(zeros(limits.answer_values_max + EMBEDDING_ANSWER_VALUES_MAX)),
   ],
   ['/audio/transcriptions', 'thousands of levels', transcript('[]', `,"x":${deep}`)],
   ['/audio/transcriptions', 'nothing but levels', deep],
-  ['/audio/transcriptions', 'more values than a transcript has', transcript(zeros(limits.transcript_values_max))],
+  ['/audio/transcriptions', 'more values than a transcript has', transcript(zeros(TRANSCRIPT_VALUES_MAX))],
 ])('an answer of %s of %s goes to the next endpoint', async (path, _what, body) => {
   answer = body;
   const [before, after] = [bad.exchanges.length, good.exchanges.length];

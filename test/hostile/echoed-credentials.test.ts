@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { CREDENTIAL_ECHO_CHARS_MAX } from '../../src/inference/attempt/echoed-credentials.ts';
 import { redact } from '../../src/inference/attempt/failure.ts';
 import { limits } from '../../src/limits.ts';
 import { startGateway } from '../harness.ts';
@@ -98,7 +99,7 @@ test('what merely speaks of keys and addresses is shown', () => {
 });
 
 test('of a text and of a credential no more is looked at than their bounds', () => {
-  const secret = 'q1'.repeat(limits.credential_echo_chars_max * 8);
+  const secret = 'q1'.repeat(CREDENTIAL_ECHO_CHARS_MAX * 8);
   expect(redact('q1'.repeat(1_000_000), secret).length).toBeLessThanOrEqual(limits.upstream_raw_chars_max + 1);
 });
 

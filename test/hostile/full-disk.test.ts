@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { FLUSH_RETRY_MS_MAX } from '../../src/ledger/pipe.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
 import { limits } from '../../src/limits.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
@@ -111,7 +112,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await stored(database)).toHaveLength(200 - refused);
     await stop(next);
     store.settle = settle;
-    await expect.poll(() => recorder.admits(), { timeout: PATIENCE + limits.flush_retry_ms_max }).toBe(true);
+    await expect.poll(() => recorder.admits(), { timeout: PATIENCE + FLUSH_RETRY_MS_MAX }).toBe(true);
     expect(await callAll(recorder, 100, { name: 'again' })).toBe(0);
     await recorder.flush();
     expect(await stored(database)).toHaveLength(300 - refused);

@@ -1,7 +1,7 @@
 /** An endpoint whose cool-down is over is tried by one call at a time, whoever else comes meanwhile. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { limits } from '../../src/limits.ts';
+import { COOL_DOWN_MS_DEFAULT, OUTAGE_RECENT_MS } from '../../src/routing/health.ts';
 import { startGateway } from '../harness.ts';
 import { responseHead, type Step, startWireServer } from '../wires/wire-server.ts';
 
@@ -88,7 +88,7 @@ async function startSite() {
   };
 }
 
-const OVER = Math.max(limits.cool_down_ms_default, limits.outage_recent_ms);
+const OVER = Math.max(COOL_DOWN_MS_DEFAULT, OUTAGE_RECENT_MS);
 
 test('of many concurrent calls one probes the endpoint; once it answers, it is used again', async () => {
   const site = await startSite();

@@ -7,7 +7,7 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { limits } from '../../src/limits.ts';
+import { ERROR_MESSAGE_CHARS_MAX } from '../../src/errors.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { Random } from '../simulation/random.ts';
 import { inTier } from '../tier.ts';
@@ -290,8 +290,7 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
       : 'gateway_metadata' in told && 'user_id' in told && error?.code === status && 'metadata' in error;
     if (!is_whole) return 'an error without the envelope';
     const message = error?.message;
-    const is_said =
-      typeof message === 'string' && message !== '' && message.length <= 2 * limits.error_message_chars_max;
+    const is_said = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
     return is_said ? undefined : 'an error that says nothing, or too much';
   }
   if (/^text\/event-stream/.test(type))

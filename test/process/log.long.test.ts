@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { limits } from '../../src/limits.ts';
+import { LOG_GATHER_MS_MAX } from '../../src/telemetry/log.ts';
 import { describeStores } from '../ledger/store-variants.ts';
 import { chat, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
 
@@ -152,7 +152,7 @@ test('if neither output nor errors can be written, as on a full disk, requests a
     const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
     expect(answer.status).toBe(200);
     await answer.text();
-    await sleep(2 * limits.log_gather_ms_max);
+    await sleep(2 * LOG_GATHER_MS_MAX);
   }
   expect(await stop(gateway)).toBe(0);
 });

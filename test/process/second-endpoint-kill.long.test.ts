@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { limits } from '../../src/limits.ts';
+import { PERCENTILE_CALLS_MIN } from '../../src/routing/endpoint-windows.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { describeStores } from '../ledger/store-variants.ts';
@@ -65,7 +66,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         return (await gateway.call('POST', '/chat/completions', { key, body })).text();
       };
       // So many that it is known of the endpoint when it is late.
-      for (let calls = 0; calls < limits.percentile_calls_min; calls += 1) expect(await ask(['a'])).toContain('Yes');
+      for (let calls = 0; calls < PERCENTILE_CALLS_MIN; calls += 1) expect(await ask(['a'])).toContain('Yes');
       await sleep(limits.performance_fresh_ms);
       script = (name) => (name === 'a' ? steps : [{ wait: 60_000 }]);
       const before = upstream.exchanges.length;
@@ -81,7 +82,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
       };
       await expect
         .poll(usageOf, { timeout: 20_000 })
-        .toBeCloseTo((limits.percentile_calls_min + first.tokens + first.left * 2) / 1000, 9);
+        .toBeCloseTo((PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) / 1000, 9);
       expect(await stop(again)).toBe(0);
       const database = await openDatabase({ data_dir: options.data_dir, database_url });
       const { differences } = await verifyLedger(database.queries);
@@ -95,9 +96,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
       expect(differences).toEqual([]);
       expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);
       const spent = windows.map((window) => window.spent).filter((amount) => amount > 0);
-      expect(new Set(spent)).toEqual(
-        new Set([(limits.percentile_calls_min + first.tokens + first.left * 2) * 1_000_000]),
-      );
+      expect(new Set(spent)).toEqual(new Set([(PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) * 1_000_000]));
       expect(cut_off?.cost).toBe((first.tokens + first.left * 2) * 1_000_000);
       expect(recordOf(cut_off?.record ?? '{}')).toMatchObject({
         provider_name: 'b',

@@ -1,7 +1,9 @@
 /** A stream that does not begin in time is asked of a second endpoint as well: who answers, what becomes of the other, and what both cost. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { HEDGE_MS_MIN } from '../../src/inference/attempt/hedge.ts';
 import { limits } from '../../src/limits.ts';
+import { PERCENTILE_CALLS_MIN } from '../../src/routing/endpoint-windows.ts';
 import { withLimits } from '../changed-limits.ts';
 import type { Exchange, Step } from '../wires/wire-server.ts';
 import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
@@ -16,7 +18,7 @@ let soft: FailoverSite;
 async function warm(one: FailoverSite): Promise<void> {
   for (const name of ['a', 'b', 'c', 'd']) {
     one.scripts[name] = answers(name);
-    for (let calls = 0; calls < limits.percentile_calls_min; calls += 1) {
+    for (let calls = 0; calls < PERCENTILE_CALLS_MIN; calls += 1) {
       expect((await one.stream({ provider: { only: [name] } })).text).toBe(`From ${name}`);
     }
   }
@@ -292,7 +294,7 @@ async function lateAfterMs(one: FailoverSite, provider: string): Promise<number>
     data: { endpoints: { tag: string; latency_last_30m: { p99: number } }[] };
   };
   const endpoint = data.endpoints.find(({ tag }) => tag === provider);
-  return Math.max(limits.hedge_ms_min, 1.1 * endpoint!.latency_last_30m.p99);
+  return Math.max(HEDGE_MS_MIN, 1.1 * endpoint!.latency_last_30m.p99);
 }
 
 /** An endpoint has been late for as long as it takes to ask another one, which a call that begins later and is hedged shows. */

@@ -9,9 +9,9 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { limits } from '../../src/limits.ts';
 import { stepsOf } from '../../src/storage/bulk.ts';
 import type { Queries } from '../../src/storage/database.ts';
+import { DATABASE_STATEMENTS_MAX } from '../../src/storage/sqlite-driver.ts';
 import { SqliteStatements } from '../../src/storage/sqlite-statements.js';
 
 /** A store in this process: every answer comes in a microtask, so that a run repeats exactly. */
@@ -49,7 +49,7 @@ export function openMemoryDatabase(): MemoryDatabase {
     }
     return statement;
   };
-  const connection = connectionTo(new SqliteStatements(database, limits.database_statements_max));
+  const connection = connectionTo(new SqliteStatements(database, DATABASE_STATEMENTS_MAX));
   const run = async (sql: string) => void (await connection.executeQuery(CompiledQuery.raw(sql)));
   const driver: Driver = {
     init: async () => {},

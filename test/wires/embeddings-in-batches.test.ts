@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { EMBEDDING_REQUESTS_AT_ONCE_MAX } from '../../src/inference/operations/embeddings.ts';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
@@ -151,7 +152,7 @@ describe('dividing', () => {
     };
     const { status } = await embed('wire/one', numbers(60));
     expect(status).toBe(200);
-    expect(most).toBeLessThanOrEqual(limits.embedding_requests_at_once_max);
+    expect(most).toBeLessThanOrEqual(EMBEDDING_REQUESTS_AT_ONCE_MAX);
     expect(most).toBeGreaterThan(1);
   });
 });
@@ -195,7 +196,7 @@ describe('a part that fails', () => {
   test('after a failure no further request is begun', async () => {
     script = () => fail(500);
     await embed('wire/one', numbers(90));
-    expect(wire.exchanges.length).toBeLessThanOrEqual(limits.embedding_requests_at_once_max);
+    expect(wire.exchanges.length).toBeLessThanOrEqual(EMBEDDING_REQUESTS_AT_ONCE_MAX);
   });
 
   test('a request whose end nobody knows is charged as much as was set aside', async () => {
@@ -312,8 +313,8 @@ test('a client that leaves: requests under way are read on and charged, no other
   control.abort();
   await left.catch(() => undefined);
   await expect.poll(async () => (await usageOf(hash)).usage, { timeout: 5_000 }).toBeGreaterThan(0);
-  expect(wire.exchanges).toHaveLength(limits.embedding_requests_at_once_max);
-  expect((await usageOf(hash)).usage).toBeCloseTo(limits.embedding_requests_at_once_max * 0.003, 9);
+  expect(wire.exchanges).toHaveLength(EMBEDDING_REQUESTS_AT_ONCE_MAX);
+  expect((await usageOf(hash)).usage).toBeCloseTo(EMBEDDING_REQUESTS_AT_ONCE_MAX * 0.003, 9);
 });
 
 test("an organization's own credential pays for all requests of a call, and the gateway for none", async () => {

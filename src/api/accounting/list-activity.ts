@@ -2,7 +2,6 @@ import Type, { type Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { limits } from '../../limits.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
@@ -10,6 +9,9 @@ import { isStorable } from '../../schemas/text.ts';
 import type { ActivityRow, ActivityStore } from '../../storage/activity.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
+
+/** The days that `GET /activity` covers. */
+const ACTIVITY_DAYS_MAX = 30;
 
 export interface ListActivityDependencies {
   activity: ActivityStore;
@@ -41,16 +43,12 @@ const dayOf = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
 /** The requested days: the last completed ones, or the named one, which may be the incomplete current day. */
 function daysOf(date: string | undefined, now: number): { from: string; to: string } {
-  const [from, yesterday, today] = [
-    dayOf(now - limits.activity_days_max * DAY_MS),
-    dayOf(now - DAY_MS),
-    dayOf(now),
-  ] as const;
+  const [from, yesterday, today] = [dayOf(now - ACTIVITY_DAYS_MAX * DAY_MS), dayOf(now - DAY_MS), dayOf(now)] as const;
   if (date === undefined) return { from, to: yesterday };
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(date) && !Number.isNaN(Date.parse(date)) && dayOf(Date.parse(date)) === date;
   if (!isDay) throw invalidField('date', 'must be a UTC day such as 2026-01-31');
   if (date < from || date > today) {
-    throw invalidField('date', `must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`);
+    throw invalidField('date', `must be one of the last ${ACTIVITY_DAYS_MAX} UTC days, ${from} to ${today}`);
   }
   return { from: date, to: date };
 }
@@ -85,7 +83,7 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
       querystring: Type.Object({
         date: Type.Optional(
           Type.String({
-            description: `One UTC day of the last ${limits.activity_days_max}, or today so far. Default: all ${limits.activity_days_max} completed ones.`,
+            description: `One UTC day of the last ${ACTIVITY_DAYS_MAX}, or today so far. Default: all ${ACTIVITY_DAYS_MAX} completed ones.`,
           }),
         ),
         api_key_hash: Type.Optional(Type.String({ description: 'Only what this key used.' })),

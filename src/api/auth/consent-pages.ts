@@ -21,6 +21,9 @@ import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
 import { type PageSession, type PageSessions, pageActor } from './page-sessions.ts';
 import { goTo, signInAddress } from './sign-in-pages.ts';
 
+/** The `state` of an authorization request. */
+const STATE_CHARS_MAX = 1_024;
+
 export interface ConsentPagesDependencies {
   sessions: PageSessions;
   queries: Queries;
@@ -58,8 +61,8 @@ function readConsentRequest(query: Fields): ConsentRequest {
     throw new GatewayError(400, `key_label must be text of at most ${limits.key_label_chars_max} characters.`);
   }
   const state = query.get('state');
-  if (state !== undefined && state.length > limits.state_chars_max) {
-    throw new GatewayError(400, `state must have at most ${limits.state_chars_max} characters.`);
+  if (state !== undefined && state.length > STATE_CHARS_MAX) {
+    throw new GatewayError(400, `state must have at most ${STATE_CHARS_MAX} characters.`);
   }
   if (state !== undefined && callback && new URL(callback.href).searchParams.has('state')) {
     throw new GatewayError(400, 'state occurs twice: in the query of callback_url, and as a parameter.');

@@ -4,7 +4,7 @@ import { managementServer } from '../../../test/http/management-server.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
 import { limits } from '../../limits.ts';
-import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
+import { AUTHORIZATION_CODE_KEEP_MS, authorizationCodeStore } from '../../storage/authorization-codes.ts';
 import { createChange } from '../change.ts';
 import { createAuthorizationCode } from './create-authorization-code.ts';
 
@@ -334,7 +334,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
   test('old codes are deleted, a bounded number at a time; recently expired ones are kept', async () => {
     const { call, codes, pass } = await setUp();
     await call('POST', PATH, { callback_url: callbackUrl });
-    pass(limits.authorization_code_ms_max + limits.authorization_code_keep_ms - 1);
+    pass(limits.authorization_code_ms_max + AUTHORIZATION_CODE_KEEP_MS - 1);
     await call('POST', PATH, { callback_url: callbackUrl });
     expect(await codes()).toHaveLength(2);
     pass(1);

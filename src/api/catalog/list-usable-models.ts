@@ -9,7 +9,6 @@ import { oneAtATime } from '../../http/one-at-a-time.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { StoreWait } from '../../http/store-wait.ts';
-import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { besides, jsonContentType } from './listings.ts';
@@ -18,6 +17,9 @@ import { type ModelQuery, modelFilters, modelPage, modelQuery, queryKey } from '
 import { factsOf, type ModelFacts, matchesQuery, paged, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
+
+/** Models whose use by a key is worked out in one turn of the loop. */
+const USABLE_MODELS_AT_ONCE = 100;
 
 const ExcludedModel = Type.Object(
   {
@@ -72,7 +74,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
     const usableModels: { model: Model; facts: ModelFacts; json: string }[] = [];
     const leftOut: string[] = [];
     for (const [at, model] of catalog.models().entries()) {
-      if (at % limits.usable_models_at_once === 0) await turn();
+      if (at % USABLE_MODELS_AT_ONCE === 0) await turn();
       const { endpoints, excluded: reasons } = usable(model, catalog, caller);
       const may = endpoints.length > 0;
       const seen = may ? { ...model, endpoints } : model;

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { buildCatalog } from '../../catalog/catalog.ts';
 import { loadConfig } from '../../config.ts';
-import { limits } from '../../limits.ts';
-import { createListings, modelListJson } from './listings.ts';
+import { CATALOG_ANSWERS_BYTES_MAX, CATALOG_ANSWERS_MAX, createListings, modelListJson } from './listings.ts';
 import { modelQuery } from './model-query.ts';
 import { paged } from './model-selection.ts';
 
@@ -61,16 +60,16 @@ test('answers are bounded in number and in bytes; the least recently used one is
       made += 1;
       return { text, content_type: 'text' };
     });
-  for (let at = 0; at < limits.catalog_answers_max; at += 1) answer(`${at}`);
+  for (let at = 0; at < CATALOG_ANSWERS_MAX; at += 1) answer(`${at}`);
   answer('0');
-  expect(made).toBe(limits.catalog_answers_max);
+  expect(made).toBe(CATALOG_ANSWERS_MAX);
   answer('one more');
   answer('0');
-  expect(made).toBe(limits.catalog_answers_max + 1);
+  expect(made).toBe(CATALOG_ANSWERS_MAX + 1);
   answer('1');
-  expect(made).toBe(limits.catalog_answers_max + 2);
+  expect(made).toBe(CATALOG_ANSWERS_MAX + 2);
   made = 0;
-  answer('large', 'x'.repeat(limits.catalog_answers_bytes_max + 1));
+  answer('large', 'x'.repeat(CATALOG_ANSWERS_BYTES_MAX + 1));
   answer('0');
   expect(made).toBe(2);
 });

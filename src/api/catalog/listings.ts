@@ -3,13 +3,16 @@ import type { StatisticsOf } from '../../catalog/describe.ts';
 import type { Model } from '../../catalog/model.ts';
 import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { coalesced } from '../../http/coalesced.ts';
-import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { listedModels } from './listed-models.ts';
 import type { ModelList } from './model-list.ts';
 import type { ModelQuery, ModelSort } from './model-query.ts';
 import { factsOf, type ModelFacts, matchesQuery, type PagedModels, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
+
+/** Answers about the catalog that are kept ready, one for each choice of filters. */
+export const CATALOG_ANSWERS_MAX = 256;
+export const CATALOG_ANSWERS_BYTES_MAX = 48 * 1024 * 1024;
 
 /** The cache policy of the public service for its catalog. */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
@@ -85,7 +88,7 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
       bytes += made.body.byteLength;
       // A Map keeps insertion order.
       for (const [oldest, answer] of answers) {
-        if (answers.size <= limits.catalog_answers_max && bytes <= limits.catalog_answers_bytes_max) break;
+        if (answers.size <= CATALOG_ANSWERS_MAX && bytes <= CATALOG_ANSWERS_BYTES_MAX) break;
         forget(oldest, answer);
       }
       return made;
@@ -95,7 +98,7 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
       if (known !== undefined) return known();
       const load = coalesced(() => Buffer.from(make()));
       const [oldest] = current.keys();
-      if (current.size >= limits.catalog_answers_max && oldest !== undefined) current.delete(oldest);
+      if (current.size >= CATALOG_ANSWERS_MAX && oldest !== undefined) current.delete(oldest);
       current.set(key, load);
       return load();
     },

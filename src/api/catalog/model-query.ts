@@ -12,12 +12,18 @@ import {
   tokenizers,
 } from '../../schemas/model.ts';
 
+/** A list of names in a query of models. */
+const MODEL_FILTER_CHARS_MAX = 1_000;
+const MODEL_AGE_DAYS_MAX = 36_500;
+/** Models of one page. */
+const MODELS_PAGE_MAX = 1_000;
+
 const list = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: limits.model_filter_chars_max, description }));
+  Type.Optional(Type.String({ minLength: 1, maxLength: MODEL_FILTER_CHARS_MAX, description }));
 const usd = (description: string) =>
   Type.Optional(Type.Number({ minimum: 0, maximum: limits.usd_max, description: `${description}, USD per million.` }));
 const days = (description: string) =>
-  Type.Optional(Type.Integer({ minimum: 0, maximum: limits.model_age_days_max, description }));
+  Type.Optional(Type.Integer({ minimum: 0, maximum: MODEL_AGE_DAYS_MAX, description }));
 
 /** The filters of lists of models (specification, GET /models; public service's API for further ones). */
 export const modelFilters = {
@@ -81,7 +87,7 @@ export const modelPage = {
   ),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Models to skip.' })),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: limits.models_page_max, description: 'Models to return; default: all.' }),
+    Type.Integer({ minimum: 1, maximum: MODELS_PAGE_MAX, description: 'Models to return; default: all.' }),
   ),
   after_id: list("Only the models after this one (pages of Anthropic's SDK)."),
   before_id: list('Only the models directly before this one.'),

@@ -12,6 +12,18 @@ import type { ContentPlace, LoggedContentRow, LoggedContentStore } from '../../s
 import { isUnavailable } from '../../storage/unavailable.ts';
 import type { ContentLoss, Metrics } from '../../telemetry/metrics.ts';
 
+/** Calls in one write. */
+const LOGGED_BATCH_ENTRIES_MAX = 200;
+/** Characters in one write. */
+const LOGGED_BATCH_CHARS_MAX = 4 * 1024 * 1024;
+const LOGGED_RETRY_MS = 1_000;
+const LOGGED_STOP_MS_MAX = 5_000;
+const LOGGED_SWEEP_MS = 600_000;
+/** Once so much was written, what is beyond the bounds is looked for before its time. */
+const LOGGED_UNSWEPT_CHARS_MAX = 128 * 1024 * 1024;
+/** Kept calls that a replay reads at a time. */
+const REPLAY_PAGE_ROWS = 20;
+
 const deflate = promisify(deflateRaw);
 const inflate = promisify(inflateRaw);
 
@@ -96,7 +108,7 @@ function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit
 /** Makes the log of contents. Each row is one call, compressed and encrypted. */
 export function createLoggedContents(options: LoggedContentsOptions): LoggedContents {
   const { store, vault, retention_days, now_ms, log, metrics } = options;
-  const { unswept_chars_max = limits.logged_unswept_chars_max } = options;
+  const { unswept_chars_max = LOGGED_UNSWEPT_CHARS_MAX } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   /** In order of arrival. */
   const queue = new Map<string, Waiting>();
@@ -161,9 +173,9 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     const batch: Waiting[] = [];
     let chars = 0;
     for (const waiting of oldestFirst()) {
-      if (batch.length >= limits.logged_batch_entries_max) break;
+      if (batch.length >= LOGGED_BATCH_ENTRIES_MAX) break;
       chars += waiting.json.length;
-      if (batch.length > 0 && chars > limits.logged_batch_chars_max) break;
+      if (batch.length > 0 && chars > LOGGED_BATCH_CHARS_MAX) break;
       batch.push(waiting);
     }
     return batch;
@@ -224,7 +236,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         }
         log.warn({ err, waiting: queue.size + stubs.size }, 'contents of calls could not be stored; trying again');
         batchIds = new Set();
-        await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+        await sleep(LOGGED_RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
     }
     batchIds = new Set();
@@ -291,7 +303,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     async *list({ workspace_id, since, limit }) {
       let after: ContentPlace | undefined;
       for (let left = limit; left > 0; ) {
-        const pageSize = Math.min(left, limits.replay_page_rows);
+        const pageSize = Math.min(left, REPLAY_PAGE_ROWS);
         const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: pageSize, after });
         for (const row of page) {
           const content = await read(row);
@@ -305,13 +317,13 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
 
     start() {
       sweep();
-      sweeps = setInterval(sweep, limits.logged_sweep_ms).unref();
+      sweeps = setInterval(sweep, LOGGED_SWEEP_MS).unref();
     },
 
     async stop() {
       clearInterval(sweeps);
       stopping.abort();
-      const late = sleep(limits.logged_stop_ms_max, undefined, { ref: false });
+      const late = sleep(LOGGED_STOP_MS_MAX, undefined, { ref: false });
       await Promise.race([Promise.all([writing, sweeping]), late]);
       loseAll();
     },

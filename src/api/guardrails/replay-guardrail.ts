@@ -12,6 +12,8 @@ import type { ReplaySelection } from '../../schemas/guardrail-replay.ts';
 import type { WorkspaceName } from '../../storage/workspaces.ts';
 import type { LoggedContents } from '../chat/logged-contents.ts';
 
+const REPLAY_MS_MAX = 20_000;
+
 /** The logged requests. */
 export interface ReplaySources {
   contents: Pick<LoggedContents, 'list'>;
@@ -47,7 +49,7 @@ export async function replayGuardrail(
     since,
     limit: selection.limit ?? limits.replay_requests_default,
   });
-  const untilMs = clock.monotonic_ms() + limits.replay_ms_max;
+  const untilMs = clock.monotonic_ms() + REPLAY_MS_MAX;
   const requests = async function* () {
     for await (const { id, content } of logged) yield { id, request: content.request };
   };

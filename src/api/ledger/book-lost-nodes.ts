@@ -1,11 +1,13 @@
 import type { Clock } from '../../inference/call.ts';
-import { limits } from '../../limits.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { Actor } from '../../storage/audit.ts';
 import type { Database } from '../../storage/database.ts';
 import { ledgerOperations } from '../../storage/ledger-operations.ts';
 import type { Home } from '../../storage/organizations.ts';
 import type { Change } from '../change.ts';
+
+/** How often lost nodes are looked for, where what they have set aside is booked as spent; setting `ledger.lost_node_release_after`. */
+const LOST_NODES_LOOK_MS = 15_000;
 
 export interface LostNodesOptions {
   /** `ledger.lost_node_release_after` in milliseconds; undefined: nodes are never booked. */
@@ -64,7 +66,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
           .finally(() => {
             looking = undefined;
           });
-      }, limits.lost_nodes_look_ms).unref();
+      }, LOST_NODES_LOOK_MS).unref();
     },
     async stop(): Promise<void> {
       clearInterval(timer);

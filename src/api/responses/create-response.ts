@@ -24,6 +24,9 @@ import { storedAnswer } from './stored-answer.ts';
 import type { StoredResponses } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
 
+/** What a Response object repeats of its request: written once, in its first two events and in its last, and sent. */
+const REPEATED_COPIES = 6;
+
 export interface ResponsesOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
   clock: Clock;
@@ -88,7 +91,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       if (request.long_body_bytes > limits.repeated_chars_max) checkRepeated(body as unknown as JsonObject);
       const context = contextOf(call, body);
       const repeatedBytes = context.response.repeatedBytes();
-      if (repeatedBytes > limits.counted_bytes_min) await call.room?.take(repeatedBytes * limits.repeated_copies);
+      if (repeatedBytes > limits.counted_bytes_min) await call.room?.take(repeatedBytes * REPEATED_COPIES);
       const answer: ClientAnswer = {
         ...(stored === undefined || input === undefined || body.store !== true
           ? {

@@ -17,6 +17,10 @@ import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
 
+/** How long an answer waits to be stored. Afterwards it is reported as not stored. */
+const STORED_RESPONSE_WRITE_MS_MAX = 5_000;
+const STORED_RESPONSE_SWEEP_MS = 600_000;
+
 /** The most bytes that a character takes in UTF-8. */
 const BYTES_PER_CHAR = 3;
 
@@ -68,7 +72,7 @@ export interface StoredResponsesOptions {
   vault: Vault;
   retention_days: number;
   now_ms(): number;
-  /** Default: `limits.stored_response_write_ms_max`. */
+  /** Default: `STORED_RESPONSE_WRITE_MS_MAX`. */
   write_ms_max?: number;
   log: { warn(facts: object, message: string): void };
 }
@@ -106,7 +110,7 @@ const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspa
 /** Makes the store of responses. Each row has a whole conversation, compressed and encrypted, so that deletions are independent. */
 export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
   const { store, vault, retention_days, now_ms, log } = options;
-  const { write_ms_max = limits.stored_response_write_ms_max } = options;
+  const { write_ms_max = STORED_RESPONSE_WRITE_MS_MAX } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
@@ -225,7 +229,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     },
     start() {
       sweep();
-      sweeps = setInterval(sweep, limits.stored_response_sweep_ms).unref();
+      sweeps = setInterval(sweep, STORED_RESPONSE_SWEEP_MS).unref();
     },
     async stop() {
       clearInterval(sweeps);

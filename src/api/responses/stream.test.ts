@@ -3,10 +3,10 @@ import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
 import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { WAITING_BLOCKS_CHARS_MAX } from '../shared/block-order.ts';
 import { responsesRequest } from './parse-request.ts';
 import { createResponseStream } from './stream.ts';
 
@@ -98,7 +98,7 @@ describe('the order of events', () => {
   test('is given up if too much waits: the answer fails, with the output so far', () => {
     const encoder = createResponseStream(contextOf());
     const begun = encoder.open({ model: 'a/b', provider: 'A' });
-    const waiting = text(1, 'x'.repeat(limits.waiting_blocks_chars_max));
+    const waiting = text(1, 'x'.repeat(WAITING_BLOCKS_CHARS_MAX));
     let thrown: unknown;
     try {
       encoder.chunks([...text(0, 'A').slice(0, 2), ...waiting]);

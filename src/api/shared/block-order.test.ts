@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
-import { createBlockOrder } from './block-order.ts';
+import { createBlockOrder, WAITING_BLOCKS_CHARS_MAX } from './block-order.ts';
 
 type Opening = NonNullable<SlotEvent['open']>;
 
@@ -120,7 +119,7 @@ describe('blocks of a turn', () => {
       () => true,
     );
     order.take(text(0, 'a', opens('text')));
-    const piece = 'x'.repeat(limits.waiting_blocks_chars_max / 4);
+    const piece = 'x'.repeat(WAITING_BLOCKS_CHARS_MAX / 4);
     const fill = () => {
       for (let i = 0; i < 4; i += 1) order.take(text(1, piece, i === 0 ? opens('text') : {}));
     };
@@ -132,7 +131,7 @@ describe('blocks of a turn', () => {
       () => undefined,
       () => true,
     );
-    const piece = 'x'.repeat(limits.waiting_blocks_chars_max - 1_000);
+    const piece = 'x'.repeat(WAITING_BLOCKS_CHARS_MAX - 1_000);
     for (let n = 0; n < 6; n += 2) {
       order.take(text(n, 'a', opens('text')));
       order.take(text(n + 1, piece, { ...opens('text'), ...closes }));

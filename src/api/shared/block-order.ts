@@ -1,8 +1,10 @@
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import { deltasOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
 import { JsonProgress } from '../../schemas/json-progress.ts';
+
+/** Blocks of a stream that wait for the one before them, as JSON; an upstream that interleaves more breaks off. */
+export const WAITING_BLOCKS_CHARS_MAX = 8 * 1024 * 1024;
 
 /** Emits the chunks of a turn block by block, in the order in which the blocks opened. */
 export interface BlockOrder {
@@ -96,7 +98,7 @@ export function createBlockOrder(
     block.waiting.push(chunk);
     block.waiting_chars += chars;
     heldChars += chars;
-    if (heldChars > limits.waiting_blocks_chars_max) {
+    if (heldChars > WAITING_BLOCKS_CHARS_MAX) {
       throw new GatewayError(502, 'The provider sent too many parts of its answer at once to put them in order');
     }
   }

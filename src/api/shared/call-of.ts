@@ -14,6 +14,12 @@ import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
+/** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
+const LONG_REQUEST_BYTES_MIN = 256 * 1024;
+/** Categories that an application gives for itself. */
+const APP_CATEGORIES_MAX = 10;
+const APP_CATEGORY_CHARS_MAX = 30;
+
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
 /** W3C Trace Context, 3.2. All-zero ids and version ff are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -43,8 +49,8 @@ function categoriesOf(header: string | undefined): string[] {
   return header
     .split(',')
     .map((category) => category.trim())
-    .filter((category) => category !== '' && category.length <= limits.app_category_chars_max)
-    .slice(0, limits.app_categories_max);
+    .filter((category) => category !== '' && category.length <= APP_CATEGORY_CHARS_MAX)
+    .slice(0, APP_CATEGORIES_MAX);
 }
 
 function attributionOf(headers: IncomingHttpHeaders): Attribution {
@@ -100,7 +106,7 @@ export function callOf(
   if (session !== undefined && body.session_id === undefined) {
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
-  if (request.long_body_bytes > limits.long_request_bytes_min) {
+  if (request.long_body_bytes > LONG_REQUEST_BYTES_MIN) {
     const toolsChars = checkDefinitions(body);
     if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars: toolsChars });
   }

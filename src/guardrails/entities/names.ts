@@ -1,6 +1,10 @@
-import { limits } from '../../limits.ts';
 import type { Entity } from './analyzer.ts';
 import { AMBIGUOUS_FAMILY_NAMES, AMBIGUOUS_GIVEN_NAMES, FAMILY_NAMES, GIVEN_NAMES, NO_NAMES } from './name-words.ts';
+
+/** About so many words of one text that nothing is known of a library is asked whether they name a person, and with so much around them. */
+const NAMES_ASKED_MAX = 40;
+/** The text around a word that is shown to the library that recognizes names. */
+const NAME_CONTEXT_CHARS = 60;
 
 /** The knowledge of names of a natural language library. */
 export interface NameKnowledge {
@@ -202,10 +206,10 @@ function saysPerson(words: readonly Word[], reader: NameReader): boolean {
   const name = reader.text.slice(first.start, last.end);
   const known = reader.cachedAnswers.get(name);
   if (known !== undefined) return known;
-  if (reader.lookups >= limits.names_asked_max) return false;
+  if (reader.lookups >= NAMES_ASKED_MAX) return false;
   reader.lookups += 1;
-  const from = Math.max(0, first.start - limits.name_context_chars);
-  const context = reader.text.slice(from, last.end + limits.name_context_chars);
+  const from = Math.max(0, first.start - NAME_CONTEXT_CHARS);
+  const context = reader.text.slice(from, last.end + NAME_CONTEXT_CHARS);
   const answer = reader.knowledge.saysPerson(context, name);
   reader.cachedAnswers.set(name, answer);
   return answer;

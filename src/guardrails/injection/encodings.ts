@@ -1,5 +1,7 @@
-import { limits } from '../../limits.ts';
 import type { Places } from './places.ts';
+
+/** The part of one text that is decoded. */
+const INJECTION_DECODED_CHARS_MAX = 256 * 1024;
 
 /** A stretch of a text and its decoded form. */
 export interface DecodedStretch {
@@ -16,7 +18,7 @@ const WRAPPED_CHARS_MIN = 60;
 
 /** Decodes the possibly encoded stretches that are text, up to a total number of characters. */
 export function* decodedStretches(text: string, places: Places): Generator<DecodedStretch> {
-  let remaining = limits.injection_decoded_chars_max;
+  let remaining = INJECTION_DECODED_CHARS_MAX;
   for (const stretch of stretchesOf(text, places)) {
     const decoded = stretch.decode(text.slice(stretch.start, Math.min(stretch.end, stretch.start + remaining)));
     if (decoded === undefined) continue;

@@ -1,4 +1,3 @@
-import { limits } from '../../limits.ts';
 import { unitsFolded } from '../entities/letters.ts';
 import { decodedStretches } from './encodings.ts';
 import { UNSPACED_PHRASES } from './languages.ts';
@@ -7,6 +6,9 @@ import { placesOf } from './places.ts';
 import { placeOf, type Reading, readingOf } from './reading.ts';
 import { HOW_TO_BEFORE, NEGATION_BEFORE, phraseRules } from './rules.ts';
 import { ALONE, SUSPICIOUS_WORDS } from './words.ts';
+
+/** How often a decoded text is decoded again. */
+const INJECTION_DECODED_DEPTH_MAX = 2;
 
 /** An injection attempt in a text (UTF-16 offsets, end exclusive) and its family. */
 export interface Injection {
@@ -33,7 +35,7 @@ function injectionsIn(text: string, depth: number): Injection[] {
   if (places.hasUnspaced) {
     for (const { pattern, expression } of UNSPACED_PHRASES) addAll(text, 0, pattern, expression, injections);
   }
-  if (depth < limits.injection_decoded_depth_max) {
+  if (depth < INJECTION_DECODED_DEPTH_MAX) {
     for (const { start, end, decoded, pattern } of decodedStretches(text, places)) {
       if (isSuspicious(decoded) || injectionsIn(decoded, depth + 1).length > 0)
         injections.push({ start, end, pattern });

@@ -2,6 +2,15 @@ import { limits } from '../../limits.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
 import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './words.ts';
 
+/** How far apart words are looked for that make a phrase against a model's instructions, and what is read around them. */
+const INJECTION_APART_CHARS_MAX = 100;
+const INJECTION_REACH_CHARS_BEFORE = 120;
+const INJECTION_REACH_CHARS_AFTER = 160;
+/** So many groups of letters in a row may be a word that is spelled out. */
+const INJECTION_GROUPS_MIN = 6;
+/** Shorter texts cannot hold a phrase in base64. */
+const INJECTION_PACKED_CHARS_MIN = 16;
+
 /** Stretches of a text that the rules read. */
 export interface Places {
   /** Stretches of words, in order, disjoint: triples of start, end and the roles of the words that selected the stretch. */
@@ -60,7 +69,7 @@ function rowsOf(
     singleLetters = 0;
   };
   const endNumbers = () => {
-    if (numbers >= limits.injection_groups_min) places.numbers.push(numberAt, numberEnd);
+    if (numbers >= INJECTION_GROUPS_MIN) places.numbers.push(numberAt, numberEnd);
     numbers = 0;
   };
   return {
@@ -145,7 +154,7 @@ export function placesOf(text: string): Places {
           wordDigits = 0;
         }
         if (!joinsPacked(code)) {
-          if (at - packedAt >= limits.injection_packed_chars_min) places.packed.push(packedAt, Math.min(at, length));
+          if (at - packedAt >= INJECTION_PACKED_CHARS_MIN) places.packed.push(packedAt, Math.min(at, length));
           packedAt = at + 1;
         }
         continue;
@@ -167,14 +176,14 @@ export function placesOf(text: string): Places {
 /** Returns a function that takes the words with roles in order and records stretches with words that form a phrase. */
 function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
   /** The start of the last word of each role. */
-  const lastAt = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
+  const lastAt = new Int32Array(16).fill(-INJECTION_APART_CHARS_MAX - 1);
   return (roles, start, end) => {
     let from = -1;
     let combined = roles;
     if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
     for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
       const at = lastAt[31 - Math.clz32(partners & -partners)] as number;
-      if (start - at > limits.injection_apart_chars_max) continue;
+      if (start - at > INJECTION_APART_CHARS_MAX) continue;
       combined |= partners & -partners;
       if (from === -1 || at < from) from = at;
     }
@@ -195,8 +204,8 @@ function isMarked(text: string, start: number, end: number): boolean {
 
 /** Adds the surroundings of a place to the stretches. Joins them with earlier stretches that they touch. */
 function reach(stretches: number[], start: number, end: number, length: number, roles: number): void {
-  let from = Math.max(0, start - limits.injection_reach_chars_before);
-  let to = Math.min(length, end + limits.injection_reach_chars_after);
+  let from = Math.max(0, start - INJECTION_REACH_CHARS_BEFORE);
+  let to = Math.min(length, end + INJECTION_REACH_CHARS_AFTER);
   let combined = roles;
   while (stretches.length > 0 && from <= (stretches.at(-2) as number)) {
     combined |= stretches.pop() as number;

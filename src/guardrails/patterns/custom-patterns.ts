@@ -1,10 +1,15 @@
 import type { RE2Set } from 're2js';
-import { limits } from '../../limits.ts';
 import { visibleTextOf } from '../unseen.ts';
 import { translatedPattern } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
 import { re2 } from './re2.ts';
+
+/** So many steps are compiled before others are served. */
+const FILTER_COMPILE_SLICE_STEPS = 4_000;
+/** Instructions of patterns that are looked for together, and the memory for the states that they are in. */
+const FILTER_GROUP_SIZE_MAX = 3_000;
+const FILTER_STATES_BYTES_MAX = 1024 * 1024;
 
 /** Called with each match: the index of its pattern and its offsets. */
 export type PatternMatch = (pattern: number, start: number, end: number) => void;
@@ -62,9 +67,9 @@ export class CustomPatterns {
       steps += compileSteps(translated);
       const program = new PatternProgram(re2().RE2JS.compile(translated));
       this.#programs.push(program);
-      if (program.has_prefix || program.size > limits.filter_group_size_max) this.#alone.push(index);
+      if (program.has_prefix || program.size > FILTER_GROUP_SIZE_MAX) this.#alone.push(index);
       else this.#group(index, translated, program.size);
-      if (steps < limits.filter_compile_slice_steps) continue;
+      if (steps < FILTER_COMPILE_SLICE_STEPS) continue;
       steps = 0;
       yield;
     }
@@ -120,9 +125,9 @@ export class CustomPatterns {
 
   #group(index: number, translated: string, size: number): void {
     let group = this.#groups.at(-1);
-    if (group === undefined || group.size + size > limits.filter_group_size_max) {
+    if (group === undefined || group.size + size > FILTER_GROUP_SIZE_MAX) {
       const { RE2Set } = re2();
-      group = { set: new RE2Set(RE2Set.UNANCHORED, 0, limits.filter_states_bytes_max), patterns: [], size: 0 };
+      group = { set: new RE2Set(RE2Set.UNANCHORED, 0, FILTER_STATES_BYTES_MAX), patterns: [], size: 0 };
       this.#groups.push(group);
     }
     group.set.add(translated);

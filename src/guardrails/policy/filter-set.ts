@@ -6,6 +6,14 @@ import { findInjections } from '../injection/injection.ts';
 import { CustomPatterns } from '../patterns/custom-patterns.ts';
 import { type Redacted, settled } from '../streams/settled.ts';
 
+/** Sets of filters that stay compiled. */
+const FILTER_SETS_MAX = 64;
+/** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
+const FILTER_MATCH_CHARS_MAX = 320;
+/** How far back what stands before a held match is held as well, since it would be read otherwise beside what stands for it. */
+const FILTER_BESIDE_CHARS_MAX = 640;
+const FILTER_BESIDE_LOOKS_MAX = 24;
+
 export type FilterSlug = BuiltinFilter['slug'];
 export type FilterAction = BuiltinFilter['action'];
 
@@ -111,7 +119,7 @@ function createEngine(filters: readonly ActiveFilter[], phoneRegions: readonly s
     },
     heldFrom(text) {
       const from = Math.min(scanner?.heldFrom(text) ?? text.length, customs?.heldFrom(text) ?? text.length);
-      return injection === undefined ? from : Math.min(from, Math.max(0, text.length - limits.filter_match_chars_max));
+      return injection === undefined ? from : Math.min(from, Math.max(0, text.length - FILTER_MATCH_CHARS_MAX));
     },
   };
 }
@@ -124,7 +132,7 @@ function recentlyUsed<T>(): (key: string, create: () => T) => T {
     all.delete(key);
     all.set(key, one);
     const oldest = all.keys().next();
-    if (all.size > limits.filter_sets_max && !oldest.done) all.delete(oldest.value);
+    if (all.size > FILTER_SETS_MAX && !oldest.done) all.delete(oldest.value);
     return one;
   };
 }
@@ -183,7 +191,7 @@ function createFilterSet(filters: readonly ActiveFilter[], phoneRegions: readonl
       if (before >= from) return from;
       from = before;
       // A long sequence of letters or digits has no such offset: only the open match itself is held.
-      if (looks > limits.filter_beside_looks_max || text.length - from > limits.filter_beside_chars_max) return open;
+      if (looks > FILTER_BESIDE_LOOKS_MAX || text.length - from > FILTER_BESIDE_CHARS_MAX) return open;
     }
     return from;
   };

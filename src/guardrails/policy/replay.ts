@@ -1,4 +1,3 @@
-import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { createNumbering } from '../redaction.ts';
 import { requestTexts } from '../requests/request-texts.ts';
@@ -6,6 +5,9 @@ import { type Screener, screen } from '../requests/screen.ts';
 import type { TextKind } from '../text-places.ts';
 import type { FilterAction, FilterSet } from './filter-set.ts';
 import { filterName } from './verdict.ts';
+
+/** Examples that a replay returns. */
+const REPLAY_EXAMPLES_MAX = 100;
 
 /** The action that filters would have taken on a request. */
 export type ReplayedAction = 'blocked' | 'redacted' | 'flagged';
@@ -86,7 +88,7 @@ export async function replay(
     for (const filter of hits) filters[filter]!.requests += 1;
     if (action === undefined) continue;
     report[action] += 1;
-    if (report.examples.length >= limits.replay_examples_max) continue;
+    if (report.examples.length >= REPLAY_EXAMPLES_MAX) continue;
     const labels = [...hits].sort((a, b) => a - b).map((filter) => filters[filter]!.label);
     report.examples.push({ generation_id: id, action, filters: labels });
   }

@@ -2,6 +2,12 @@ import { limits } from '../../limits.ts';
 import type { Finding } from '../finding.ts';
 import type { FilterSet } from '../policy/filter-set.ts';
 
+/** The fixed cost of a look at one text, in characters. */
+const SCAN_TEXT_CHARS = 64;
+/** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
+const SCAN_REMEMBERED_MAX = 10_000;
+const SCAN_REMEMBERED_CHARS_MAX = 200;
+
 /** Lets other requests run. Awaited after each slice of scanned text. */
 export type Pause = () => Promise<void>;
 
@@ -27,7 +33,7 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
       await set.prepare(pause);
       isPrepared = true;
     }
-    chars += text.length + limits.scan_text_chars;
+    chars += text.length + SCAN_TEXT_CHARS;
     if (chars > scan_slice_chars) {
       chars = text.length;
       await pause();
@@ -58,11 +64,11 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
 
   async function find(text: string): Promise<Finding[]> {
     if (text.length > scan_slice_chars) return inPieces(text);
-    if (text.length > limits.scan_remembered_chars_max) return scanPiece(text);
+    if (text.length > SCAN_REMEMBERED_CHARS_MAX) return scanPiece(text);
     const before = cache.get(text);
     if (before !== undefined) return before;
     const findings = await scanPiece(text);
-    if (cache.size < limits.scan_remembered_max) cache.set(text, findings);
+    if (cache.size < SCAN_REMEMBERED_MAX) cache.set(text, findings);
     return findings;
   }
 

@@ -1,5 +1,8 @@
 import { limits } from '../../limits.ts';
 
+/** How far a match that is longer than the held part is followed. */
+const FILTER_GROWING_CHARS_MAX = 65_536;
+
 /** A match in a text (UTF-16 offsets, end exclusive) and its replacement. */
 export interface Hit {
   start: number;
@@ -168,7 +171,7 @@ export class TextScan implements Scan {
 
   /** Whether the long match continues. Its new text is removed. */
   #isGrowing(growing: number, isEnd: boolean): boolean {
-    if (this.#window.length > limits.filter_growing_chars_max) {
+    if (this.#window.length > FILTER_GROWING_CHARS_MAX) {
       // The end of the match can no longer be determined.
       this.ended_at = this.settled;
       this.#finder.settled({ start: growing, end: this.total, ends: true });

@@ -13,6 +13,11 @@ import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, requireBounded, requireU
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
+/** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
+const STREAM_KEPT_DIVISOR = 16;
+/** Events of a stream that are read before other requests are served. */
+export const STREAM_SLICE_FRAMES = 128;
+
 /**
  * What an upstream sends after the end of its answer: late usage, the end of the connection, or, if it is broken or hostile, bytes
  * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
@@ -217,7 +222,7 @@ export class AnswerReader implements AnswerChunks {
       }
     };
     const frames = this.#frames;
-    const until = Math.min(frames.length, this.#next + limits.stream_slice_frames);
+    const until = Math.min(frames.length, this.#next + STREAM_SLICE_FRAMES);
     let chars = 0;
     try {
       while (this.#next < until && chunks.length < limits.stream_slice_chunks && chars < limits.stream_slice_chars) {
@@ -283,7 +288,7 @@ export class AnswerReader implements AnswerChunks {
     this.#bytes += bytes;
     this.#readBytes = 0;
     // Part of an event that is larger than a read is kept whole.
-    const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
+    const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / STREAM_KEPT_DIVISOR));
     if (waiting === undefined) {
       this.#checkLength(bytes);
       return false;

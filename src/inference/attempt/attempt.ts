@@ -2,7 +2,6 @@ import { offersTier } from '../../catalog/price-list.ts';
 import { GatewayError } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
 import { writeInTurns } from '../../http/written-json.ts';
-import { limits } from '../../limits.ts';
 import type { ChatDialect, EncodedRequest, Media, Report } from '../../providers/dialect.ts';
 import type { CacheMarks } from '../../providers/shared/worst-case.ts';
 import { needsTemplate, templated } from '../../providers/tool-template/dialect.ts';
@@ -15,6 +14,9 @@ import { isDeeperThan } from '../../schemas/json-structure.ts';
 import { cacheMarks } from '../money/payload-search.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from '../prepare/fit-request.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
+
+/** Levels of what a client passes on to a provider. */
+const OPTION_LEVELS_MAX = 100;
 
 /** A request as it is sent to one endpoint, with the changes that were made for it. */
 export interface PreparedAttempt {
@@ -86,8 +88,8 @@ export function withOptions(
 ): JsonObject {
   const preferences = request.provider?.options;
   if (!preferences) return body;
-  if (isDeeperThan(preferences, limits.option_levels_max)) {
-    throw new GatewayError(400, `provider.options is nested deeper than ${limits.option_levels_max} levels`);
+  if (isDeeperThan(preferences, OPTION_LEVELS_MAX)) {
+    throw new GatewayError(400, `provider.options is nested deeper than ${OPTION_LEVELS_MAX} levels`);
   }
   const { slug, name } = candidate.provider;
   const names = [slug, name.toLowerCase()];

@@ -1,5 +1,4 @@
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
@@ -16,6 +15,10 @@ import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedge.ts';
 import type { Ended, Reached, Work } from './work.ts';
+
+/** A stream that has not begun after so many times its endpoint's 99th percentile, and after so long, speaks against the endpoint. */
+const SILENCE_FACTOR = 4;
+const SILENCE_MS_MIN = 10_000;
 
 /** Tries endpoints for one call, one after another: money, journal, send. */
 export interface Attempts {
@@ -249,7 +252,7 @@ export function createAttempts(
     const sent_ms = sentAt(attempt);
     return setTimeout(
       () => health.silent(healthId(candidate), clock.now_ms(), sent_ms),
-      Math.max(limits.silence_ms_min, latency_ms.p99 * limits.silence_factor),
+      Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
     );
   }
 

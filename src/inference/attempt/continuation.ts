@@ -12,6 +12,14 @@ import type { CallState } from '../state.ts';
 import type { ChatAttempt } from './chat-attempts.ts';
 import { fallsOver } from './failure.ts';
 
+/** The text of an answer that broke off, up to which another endpoint can continue it. */
+const CONTINUED_CHARS_MAX = 64 * 1024;
+/** Text at the beginning of a continuation that repeats what was shown counts as such from so many characters on; and where it is all that was shown. */
+const OVERLAP_CHARS_MIN = 16;
+const OVERLAP_WHOLE_CHARS_MIN = 4;
+/** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
+const RESTART_CHARS_MIN = 32;
+
 /** Follows the text that a stream has shown. Another endpoint can continue it only if there is nothing but text. */
 export class ShownText {
   #text: string | undefined = '';
@@ -22,7 +30,7 @@ export class ShownText {
       const { content, ...rest } = chunk.delta;
       const is_text = !hasMore(rest) && chunk.ext?.slot?.open?.native === undefined && chunk.logprobs == null;
       this.#text = is_text ? this.#text + (content ?? '') : undefined;
-      if (this.#text !== undefined && this.#text.length > limits.continued_chars_max) this.#text = undefined;
+      if (this.#text !== undefined && this.#text.length > CONTINUED_CHARS_MAX) this.#text = undefined;
     }
   }
 
@@ -190,8 +198,8 @@ function isRefrain(text: string, more: string): boolean {
 
 /** How many characters at the beginning of `more`, which continues `sent`, are also at the end of `text`; 0 if that may be chance. */
 function repetitionOf(text: string, more: string, sent: string): number {
-  for (let length = Math.min(text.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
-    if (length < limits.overlap_chars_min && length < text.length) continue;
+  for (let length = Math.min(text.length, more.length); length >= OVERLAP_WHOLE_CHARS_MIN; length -= 1) {
+    if (length < OVERLAP_CHARS_MIN && length < text.length) continue;
     const again = more.slice(0, length);
     if (text.endsWith(again)) return isRefrain(sent, again) ? 0 : length;
   }
@@ -212,10 +220,8 @@ function overlapOf(shown: string, more: string): number {
 
 /** Whether a text begins like the shown one and then differs. */
 function isRestart(shown: string, more: string): boolean {
-  const beginning = more.slice(0, limits.restart_chars_min);
-  return (
-    more.length > limits.restart_chars_min && shown.startsWith(beginning) && !isRefrain(shown.trimEnd(), beginning)
-  );
+  const beginning = more.slice(0, RESTART_CHARS_MIN);
+  return more.length > RESTART_CHARS_MIN && shown.startsWith(beginning) && !isRefrain(shown.trimEnd(), beginning);
 }
 
 /** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
@@ -268,7 +274,7 @@ export class OverlapCut {
     this.#is_done = true;
     const more = this.#more;
     // An answer that began again and ended before anything new; one that was cut may be short.
-    const least_chars = is_cut ? limits.overlap_whole_chars_min : limits.overlap_chars_min;
+    const least_chars = is_cut ? OVERLAP_WHOLE_CHARS_MIN : OVERLAP_CHARS_MIN;
     const is_old =
       more.length >= least_chars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
     let left = is_old ? more.length : overlapOf(this.#shown, more);

@@ -1,4 +1,7 @@
-import { limits } from '../../limits.ts';
+/** A part of a credential of several parts that is cut out of what an upstream says; shorter ones are names, as of a region. */
+const CREDENTIAL_PART_CHARS_MIN = 16;
+/** So much of a credential is looked for in what a provider says, in every way of writing it. */
+export const CREDENTIAL_ECHO_CHARS_MAX = 4_096;
 
 /**
  * Finds a credential in what a provider says, however it writes it: in another case, spaced or chunked, as base64 or base64url (alone
@@ -110,7 +113,7 @@ function partsOf(credential: string): string[] {
   const parts: string[] = [credential];
   try {
     JSON.parse(credential, (_name, value: unknown) => {
-      if (typeof value === 'string' && value.length >= limits.credential_part_chars_min) parts.push(value);
+      if (typeof value === 'string' && value.length >= CREDENTIAL_PART_CHARS_MIN) parts.push(value);
       return value;
     });
   } catch {
@@ -128,7 +131,7 @@ export function withoutCredential(text: string, credential: string | undefined):
   let shown = text;
   for (const part of partsOf(credential)) {
     shown = shown.replaceAll(part, MARK);
-    if (isRandom(part)) shown = withoutEcho(shown, part.slice(0, limits.credential_echo_chars_max));
+    if (isRandom(part)) shown = withoutEcho(shown, part.slice(0, CREDENTIAL_ECHO_CHARS_MAX));
   }
   return shown;
 }

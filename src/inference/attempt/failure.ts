@@ -7,6 +7,10 @@ import { type OwnCredential, shownCredential } from '../../routing/own-credentia
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { withoutCredential } from './echoed-credentials.ts';
 
+/** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
+const DECODER_FAULTS_LOGGED_MAX = 100;
+const DECODER_FAULT_FRAMES_MAX = 8;
+
 /** Failures after which the next endpoint is tried; the others are the caller's, and final for the model. */
 export function fallsOver(failure: FailureClass): boolean {
   return failure !== 'invalid_request' && failure !== 'content_filter';
@@ -172,7 +176,7 @@ function faultOf(error: unknown): Error | undefined {
 function framesOf({ name, message, stack = '' }: Error): string[] {
   const head = `${name}: ${message}\n`;
   if (!stack.startsWith(head)) return [];
-  const frames = stack.slice(head.length).split('\n', limits.decoder_fault_frames_max);
+  const frames = stack.slice(head.length).split('\n', DECODER_FAULT_FRAMES_MAX);
   return frames.map((frame) => frame.trim());
 }
 
@@ -185,7 +189,7 @@ export function createDecoderFaultLog(log: DecoderFaultLog): LogDecoderFault {
     if (fault === undefined) return;
     const frames = framesOf(fault);
     const place = frames[0] ?? fault.name;
-    if (logged.has(place) || logged.size >= limits.decoder_faults_logged_max) return;
+    if (logged.has(place) || logged.size >= DECODER_FAULTS_LOGGED_MAX) return;
     logged.add(place);
     log.error(
       { type: fault.name, frames, provider: provider.slug, endpoint: endpoint.id },

@@ -14,6 +14,15 @@ import { type Account, Attempt, type CallState, setLastSent } from '../state.ts'
 import { abortStopsBilling, goneAs } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
+/** Hedged calls in a row. */
+const HEDGE_BURST_MAX = 10;
+/** No endpoint counts as late before this time. */
+export const HEDGE_MS_MIN = 20;
+/** How long the end of an aborted attempt is awaited. */
+const HEDGE_ABORT_MS_MAX = 250;
+/** How often the money for a second attempt is looked for. */
+const HEDGE_TRIES_MAX = 8;
+
 /** Keeps hedges a bounded share of the calls that could have one, so that a slow provider does not double all traffic. */
 export interface HedgeShare {
   /** Another call could have one. */
@@ -26,7 +35,7 @@ export function createHedgeShare(share_max: () => number): HedgeShare {
   let credit = share_max() > 0 ? 1 : 0;
   return {
     earn() {
-      credit = Math.min(limits.hedge_burst_max, credit + share_max());
+      credit = Math.min(HEDGE_BURST_MAX, credit + share_max());
     },
     take() {
       // A little less than one: ten tenths are not quite one.
@@ -45,7 +54,7 @@ function p95(of: Percentiles): number {
 /** After how many milliseconds of silence an endpoint is late by its own measure; undefined: too little is known of it. */
 export function lateAfter(health: Health, endpoint_id: string, now_ms: number): number | undefined {
   const { latency_ms, is_latency_thin } = health.performance(endpoint_id, now_ms);
-  return latency_ms === null || is_latency_thin ? undefined : Math.max(limits.hedge_ms_min, p95(latency_ms));
+  return latency_ms === null || is_latency_thin ? undefined : Math.max(HEDGE_MS_MIN, p95(latency_ms));
 }
 
 /** What became of a send. */
@@ -75,7 +84,7 @@ export function run<T>(call: Cancellation, send: (cancellation: Cancellation) =>
     async abandon(used) {
       own.cancel();
       const closed = runner.done.then((sent) => ('value' in sent ? used(sent.value) : null));
-      return await Promise.race([closed, sleep(limits.hedge_abort_ms_max, null, { ref: false })]);
+      return await Promise.race([closed, sleep(HEDGE_ABORT_MS_MAX, null, { ref: false })]);
     },
   };
   void runner.done.then((sent) => {
@@ -204,7 +213,7 @@ export function createHedges(
     const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
     if (is_late() && share.take()) {
       // If this node has not the money for both, the store is being asked for it.
-      for (let tries = 0; tries < limits.hedge_tries_max && is_late(); tries += 1) {
+      for (let tries = 0; tries < HEDGE_TRIES_MAX && is_late(); tries += 1) {
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
         const two = is_late() ? await beginBeside(state, one, next, work) : undefined;
         if (two === undefined) continue;

@@ -6,6 +6,7 @@ import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { createCancellation } from '../call.ts';
 import { createMeter } from '../money/meter.ts';
+import { STREAM_SLICE_FRAMES } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
@@ -111,7 +112,7 @@ test('what there is no room for is not given out, and ends the stream', async ()
 });
 
 test('events that one read brought are handed on in slices, with a turn of the loop between two of them', async () => {
-  const words = Array.from({ length: 3 * limits.stream_slice_frames }, (_, nth) => `w${nth}`);
+  const words = Array.from({ length: 3 * STREAM_SLICE_FRAMES }, (_, nth) => `w${nth}`);
   const told = await laterOf(await streamOf([said('a'), words.map(said).join('') + FINISH]));
   expect(told.filter((word) => word !== 'waits')).toEqual(words);
   expect(told.filter((word) => word === 'waits')).toHaveLength(3);

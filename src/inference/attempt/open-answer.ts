@@ -14,6 +14,9 @@ import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { type AttemptContext, headersOf, readJson, start, type UpstreamCall } from './exchange.ts';
 
+/** Chunks that are held back until the forced call comes. */
+const CHUNKS_BEFORE_CALL_MAX = 32_768;
+
 /** An answer that has begun, or has ended with nothing in it. */
 export interface OpenAnswer {
   /** Its chunks up to and including the first read with meaningful content. They are metered. */
@@ -208,7 +211,7 @@ async function readBeginning(
     // The answer has begun: while its call is waited for, only the total time is limited.
     if (!has_begun) held.started();
     has_begun = true;
-    if (first.length > limits.chunks_before_call_max) throw missingCall({ has_ended: false });
+    if (first.length > CHUNKS_BEFORE_CALL_MAX) throw missingCall({ has_ended: false });
   }
   reader.begun();
   held.started();

@@ -2,10 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { AnalyzerFailed } from '../../guardrails/entities/analyzer.ts';
-import { limits } from '../../limits.ts';
 import { createServices } from '../../providers/transport/services.ts';
 import { createAnalyzer } from './analyzer-in-use.ts';
-import { createPresidioAnalyzer } from './presidio-analyzer.ts';
+import { ANALYZER_ANSWER_BYTES_MAX, ANALYZER_REQUESTS_AT_ONCE, createPresidioAnalyzer } from './presidio-analyzer.ts';
 
 interface Asked {
   url: string | undefined;
@@ -109,7 +108,7 @@ test('each text is a request, a few at a time, and results stay in order; texts 
   const texts = Array.from({ length: 20 }, (_, at) => (at % 5 === 0 ? 'nothing here' : `${'x'.repeat(at)} Ann`));
   const entities = await analyzer().analyze(texts);
   expect(asked).toHaveLength(16);
-  expect(most).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
+  expect(most).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
   expect(entities.map(([one]) => one?.start)).toEqual(texts.map((_, at) => (at % 5 === 0 ? undefined : at + 1)));
 });
 
@@ -124,7 +123,7 @@ const failures: [string, (asked: Asked, response: ServerResponse) => void][] = [
   ['an end before the start', json([{ start: 3, end: 1, score: 1, entity_type: 'PERSON' }])],
   ['a negative offset', json([{ start: -1, end: 1, score: 1, entity_type: 'PERSON' }])],
   ['a connection that breaks', (_, response) => response.destroy()],
-  ['more than is read', (_, response) => response.end(`[${' '.repeat(limits.analyzer_answer_bytes_max)}]`)],
+  ['more than is read', (_, response) => response.end(`[${' '.repeat(ANALYZER_ANSWER_BYTES_MAX)}]`)],
 ];
 
 test.each(failures)('%s is a failure whose message has nothing of the text', async (_, misbehave) => {
@@ -145,7 +144,7 @@ test('all requests are cancelled when the caller’s signal aborts', async () =>
   );
   setTimeout(() => leaving.abort(new Error('too late')), 30);
   await expect(pending).rejects.toThrow('too late');
-  expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
+  expect(asked.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
 });
 
 test('no request is sent after a failure', async () => {
@@ -154,12 +153,12 @@ test('no request is sent after a failure', async () => {
   answer = ({ body: { text } }, response) => {
     if (text === 'Ann 0') failing = response;
     else held.push(response);
-    if (held.length === limits.analyzer_requests_at_once - 1) failing?.writeHead(500).end();
+    if (held.length === ANALYZER_REQUESTS_AT_ONCE - 1) failing?.writeHead(500).end();
   };
   await expect(analyzer().analyze(Array.from({ length: 12 }, (_, at) => `Ann ${at}`))).rejects.toThrow('status 500');
   for (const response of held) response.end('[]');
   await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
+  expect(asked.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
 });
 
 test('each analysis uses the current settings', async () => {

@@ -6,6 +6,11 @@ import { ServiceFailed, type Services } from '../../providers/transport/services
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { PresidioSettings } from '../../schemas/presidio.ts';
 
+/** Concurrent requests to an analyzer. */
+export const ANALYZER_REQUESTS_AT_ONCE = 4;
+/** An analyzer's answer for one text. */
+export const ANALYZER_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
+
 /** Entity names of Presidio and the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
 const SLUGS: Readonly<Record<string, Entity['slug']>> = {
   PERSON: 'person-name',
@@ -34,7 +39,7 @@ export function createPresidioAnalyzer(
         ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
       },
       body: JSON.stringify({ text, language, entities: ['PERSON', 'LOCATION'], score_threshold: score_min }),
-      bytes_max: limits.analyzer_answer_bytes_max,
+      bytes_max: ANALYZER_ANSWER_BYTES_MAX,
       timeout_ms: limits.analysis_ms_max,
       signal,
     });
@@ -56,7 +61,7 @@ export function createPresidioAnalyzer(
         for (const at of next) entities[at] = await ask(texts[at] ?? '', stopped);
       };
       try {
-        await Promise.all(Array.from({ length: limits.analyzer_requests_at_once }, work));
+        await Promise.all(Array.from({ length: ANALYZER_REQUESTS_AT_ONCE }, work));
       } catch (error) {
         stopping.abort();
         if (error instanceof ServiceFailed) throw new AnalyzerFailed(error.message, { cause: error });

@@ -14,6 +14,13 @@ import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Meter } from './meter.ts';
 import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 
+/** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
+const HOLD_SLICE_TOKENS = 1_024;
+const HOLD_SLICE_TOKENS_MIN = 32;
+/** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
+const OVERRUN_TOKENS_MAX = 256;
+const OVERRUN_FACTOR_MAX = 2;
+
 /** How spend limits are enforced: the `ledger` section of the configuration. */
 export interface SpendingRules {
   budgets: BudgetMode;
@@ -171,7 +178,7 @@ export function createAdmission({
     const output_tokens = boundOf(prepared);
     // A whole answer cannot be cut, so it is held in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
-    const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
+    const full_tokens = is_sliced ? Math.min(output_tokens, HOLD_SLICE_TOKENS) : output_tokens;
     const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, measured.least_tokens));
     const terms: Terms = { mode, is_sliced, output_tokens, full_tokens, least_tokens };
     if (prepared.is_default_bound && !is_sliced) terms.share = limits.default_hold_share;
@@ -250,7 +257,7 @@ export function createAdmission({
 
   /** Holds the next slice, or as large a part of it as the budgets have. */
   async function tryExtend(hold: Hold, grant: Grant, tokens: number): Promise<boolean> {
-    for (let slice = limits.hold_slice_tokens; slice >= limits.hold_slice_tokens_min; slice /= 2) {
+    for (let slice = HOLD_SLICE_TOKENS; slice >= HOLD_SLICE_TOKENS_MIN; slice /= 2) {
       const next = Math.min(grant.output_tokens, Math.max(grant.paid_tokens, tokens) + slice);
       if (await recorder.extend(hold, costOf(grant.exposure, next))) {
         grant.paid_tokens = next;
@@ -322,11 +329,11 @@ export function createAdmission({
       const { output_tokens, paid_tokens, choices } = grant;
       // The mean of all choices: they share one hold.
       const tokens = Math.ceil(meter.outputTokens() / choices);
-      if (tokens > output_tokens * limits.overrun_factor_max + limits.overrun_tokens_max) {
+      if (tokens > output_tokens * OVERRUN_FACTOR_MAX + OVERRUN_TOKENS_MAX) {
         return `the provider exceeded the output bound of ${output_tokens} tokens`;
       }
       // Extends half a slice early, so that the stream does not wait.
-      if (paid_tokens >= output_tokens || tokens < paid_tokens - limits.hold_slice_tokens / 2) return undefined;
+      if (paid_tokens >= output_tokens || tokens < paid_tokens - HOLD_SLICE_TOKENS / 2) return undefined;
       return extend(hold, grant, tokens);
     },
   };

@@ -14,6 +14,14 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { jsonPieces } from '../../schemas/json-pieces.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 
+/** Characters of an answer that wait to be counted; and of arguments of its calls, of which it is told whether they are JSON. */
+const UNCOUNTED_CHARS_MAX = 256 * 1024;
+const JUDGED_ARGUMENTS_CHARS_MAX = 1024 * 1024;
+/** Definitions of tools of a long request are estimated by their beginning. */
+export const TOOLS_SAMPLE_CHARS = 256 * 1024;
+/** Of so much of a prompt the tokens are counted where a rough count will do. */
+const PROMPT_SAMPLE_CHARS = 128;
+
 /** Meters one attempt's answer: its output, its end, and the usage that the upstream reports. */
 export interface Meter {
   chunk(chunk: ChatChunk): void;
@@ -98,11 +106,11 @@ type CountText = (text: string, chars?: number) => number;
 /** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
 function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['ext'], count: CountText): number {
   const { is_long, tools_chars = 0 } = ext ?? {};
-  if (is_long !== true || tools_chars < limits.tools_sample_chars) return count(JSON.stringify(tools));
+  if (is_long !== true || tools_chars < TOOLS_SAMPLE_CHARS) return count(JSON.stringify(tools));
   let text = '';
   for (const piece of jsonPieces(tools as unknown as JsonValue)) {
     text += piece.toString();
-    if (text.length >= limits.tools_sample_chars) break;
+    if (text.length >= TOOLS_SAMPLE_CHARS) break;
   }
   return count(text, tools_chars);
 }
@@ -132,7 +140,7 @@ export function roughPrompt(request: ChatRequest): number {
     if (text.length > longest.length) longest = text;
     return 0;
   });
-  const sample = longest.slice(0, limits.prompt_sample_chars);
+  const sample = longest.slice(0, PROMPT_SAMPLE_CHARS);
   return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
@@ -229,7 +237,7 @@ class AnswerMeter implements Meter {
       this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
     }
     // What comes without end is counted as it comes, not all of it at the end.
-    if (this.#text.length + this.#reasoning.length > limits.uncounted_chars_max) this.#count();
+    if (this.#text.length + this.#reasoning.length > UNCOUNTED_CHARS_MAX) this.#count();
   }
 
   /** Counts what has come since it was counted last. */
@@ -283,7 +291,7 @@ class AnswerMeter implements Meter {
     for (const text of this.#arguments.values()) {
       chars += text.length;
       // Of very long ones those before them stand for all.
-      if (chars > limits.judged_arguments_chars_max) break;
+      if (chars > JUDGED_ARGUMENTS_CHARS_MAX) break;
       count += 1;
       if (isJson(text)) valid += 1;
     }

@@ -9,6 +9,10 @@ import type { Prepared, SpendingRules } from './admission.ts';
 import { priceAttempt } from './generation.ts';
 import { roughPrompt } from './meter.ts';
 
+/** Over so many answers the usual length is found, and of so many endpoints it is known. */
+const USUAL_OUTPUT_ANSWERS = 64;
+const USUAL_OUTPUT_ENDPOINTS_MAX = 10_000;
+
 /** The usual length of each endpoint's answers: a running mean in the memory of this process. */
 export class UsualOutput {
   readonly #means = new Map<string, { mean: number; answers: number }>();
@@ -18,9 +22,9 @@ export class UsualOutput {
     const tokens = outputTokens(usage);
     const entry = this.#means.get(endpoint_id);
     if (entry !== undefined) {
-      entry.answers = Math.min(entry.answers + 1, limits.usual_output_answers);
+      entry.answers = Math.min(entry.answers + 1, USUAL_OUTPUT_ANSWERS);
       entry.mean += (tokens - entry.mean) / entry.answers;
-    } else if (this.#means.size < limits.usual_output_endpoints_max) {
+    } else if (this.#means.size < USUAL_OUTPUT_ENDPOINTS_MAX) {
       this.#means.set(endpoint_id, { mean: tokens, answers: 1 });
     }
   }

@@ -6,6 +6,9 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isWalked, pieceEnd } from '../../schemas/json-pieces.ts';
 import type { SlicedWork } from './payload-search.ts';
 
+/** Longer data of a request are hashed once where they are asked for several times. */
+const HASHED_ONCE_CHARS_MIN = 256 * 1024;
+
 /** The cost of visiting a value, in hashed characters. */
 const VALUE_CHARS = 64;
 
@@ -55,7 +58,7 @@ class Marks {
 
   *of(text: string): SlicedWork<string> {
     if (this.#work.isDone(text.length)) yield;
-    if (text.length <= limits.hashed_once_chars_min) return hash('sha256', text, 'base64');
+    if (text.length <= HASHED_ONCE_CHARS_MIN) return hash('sha256', text, 'base64');
     // The same data is looked up several times in a row, and a comparison costs far less.
     if (text === this.#lastText) return this.#lastMark;
     const digest = createHash('sha256');
@@ -78,7 +81,7 @@ function bareData(text: string): string {
 
 /** The least length of data in JSON, where MIME line ends (RFC 2045) are escaped. Very long data is not serialized to measure it. */
 export function writtenChars(data: string): number {
-  if (data.length > limits.hashed_once_chars_min) return data.length;
+  if (data.length > HASHED_ONCE_CHARS_MIN) return data.length;
   return JSON.stringify(data).length - 2;
 }
 

@@ -2,6 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 
+/** A count that takes longer, the loading of the vocabulary included, is not waited for. */
+const TOKENIZER_MS_MAX = 2_000;
+
 /** Counts tokens with a model's own tokenizer, if that is public. */
 export interface Tokenizer {
   /** Undefined if the model's tokenizer is not known, or counting takes too long. Never rejects. */
@@ -53,7 +56,7 @@ export function createTokenizer(): Tokenizer {
       const id = ++lastId;
       const { promise, resolve } = Promise.withResolvers<number | undefined>();
       waiting.set(id, resolve);
-      const late = setTimeout(answer, limits.tokenizer_ms_max, id, undefined);
+      const late = setTimeout(answer, TOKENIZER_MS_MAX, id, undefined);
       worker ??= start();
       worker.postMessage({ id, encoding, text });
       const tokens = await promise;

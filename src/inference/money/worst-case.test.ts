@@ -18,7 +18,9 @@ import {
   type Media,
   mediaOf,
   outputFor,
+  PROMPT_TOKENS_UNKNOWN,
   promptTokens,
+  TEMPLATE_SCHEMA_TOKENS_MAX,
   textBytes,
   textSteps,
 } from './worst-case.ts';
@@ -180,7 +182,7 @@ describe('the prompt', () => {
     [
       'a schema',
       { response_format: { type: 'json_schema', json_schema: { name: 's', schema: {} } } },
-      limits.template_schema_tokens_max,
+      TEMPLATE_SCHEMA_TOKENS_MAX,
     ],
   ] as [string, Partial<ChatRequest>, number][])('%s have a template of their own', (_name, more, allowance) => {
     expect(promptOf(prepared(more)).text - promptOf(prepared({})).text).toBeGreaterThan(allowance);
@@ -242,7 +244,7 @@ describe('the prompt', () => {
     ['a server of tools', { mcp_servers: [{ url: 'https://a.example' }] }],
   ] as [string, Partial<ChatRequest>][])('%s may fill the whole context', (_name, request) => {
     expect(promptOf(prepared(request, { context_length: 123_456 })).text).toBe(123_456);
-    expect(promptOf(prepared(request)).text).toBe(limits.prompt_tokens_unknown);
+    expect(promptOf(prepared(request)).text).toBe(PROMPT_TOKENS_UNKNOWN);
   });
 
   test('the sound of a video is priced as sound', () => {

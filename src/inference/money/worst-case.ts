@@ -13,6 +13,11 @@ import type { PreparedAttempt } from '../attempt/attempt.ts';
 import { cacheMarks, matches, type SlicedWork } from './payload-search.ts';
 import { dataOf, jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
+/** Tokens that a template can add for the schema of an answer. */
+export const TEMPLATE_SCHEMA_TOKENS_MAX = 512;
+/** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
+export const PROMPT_TOKENS_UNKNOWN = 1_048_576;
+
 /** The most tokens of a prompt, by price class. */
 export interface PromptTokens {
   text: number;
@@ -164,7 +169,7 @@ function contextOf({ context_length = Infinity, max_prompt_tokens = Infinity }: 
 /** The same, with the assumed length if it is not known. */
 function assumedContextOf(endpoint: Endpoint): number {
   const context = contextOf(endpoint);
-  return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
+  return Number.isFinite(context) ? context : PROMPT_TOKENS_UNKNOWN;
 }
 
 /** The media of an attempt that its body contains. Yields when other requests may be served. */
@@ -233,7 +238,7 @@ function templateTokens({ request }: PreparedAttempt): number {
   return (
     limits.template_tokens_max +
     (request.tools?.length ? limits.template_tools_tokens_max : 0) +
-    (request.response_format?.type === 'json_schema' ? limits.template_schema_tokens_max : 0)
+    (request.response_format?.type === 'json_schema' ? TEMPLATE_SCHEMA_TOKENS_MAX : 0)
   );
 }
 
@@ -254,7 +259,7 @@ export function promptTokens(prepared: PreparedAttempt, text_tokens: number, med
   const text = text_tokens + templateTokens(prepared);
   // Results of the provider's own tools count as prompt.
   if (media.is_open || toolUses(prepared).length > 0) {
-    const open = Number.isFinite(most) ? most : Math.max(text, limits.prompt_tokens_unknown);
+    const open = Number.isFinite(most) ? most : Math.max(text, PROMPT_TOKENS_UNKNOWN);
     return { text: open, image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
   }
   // The provider refuses a prompt above the context length.

@@ -10,6 +10,17 @@ import type { Call, Clock } from '../call.ts';
 import { bareSpan, generationSpans } from './generation-spans.ts';
 import { type Broadcast, type EndedCall, isSampled } from './request-log.ts';
 
+/** Calls in one request to a destination. */
+const BROADCAST_BATCH_ENTRIES_MAX = 200;
+/** Characters in one request to a destination. A collector takes 20 MiB (OTLP specification, OTLP/HTTP Request). */
+const BROADCAST_BATCH_CHARS_MAX = 4 * 1024 * 1024;
+const BROADCAST_TIMEOUT_MS = 10_000;
+export const BROADCAST_ANSWER_BYTES_MAX = 64 * 1024;
+/** A batch is dropped after so many tries. */
+const BROADCAST_TRIES_MAX = 8;
+/** The longest wait between two tries. */
+const BROADCAST_RETRY_MS_MAX = 30_000;
+
 export interface BroadcastOptions {
   destinations: readonly Destination[];
   services: Pick<Services, 'ask'>;
@@ -65,7 +76,7 @@ function isRetryable({ type }: Destination, status: number): boolean {
 
 function retryAfterMs({ headers }: ServiceAnswer): number {
   const seconds = Number(headers['retry-after']);
-  return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, limits.broadcast_retry_ms_max) : 0;
+  return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, BROADCAST_RETRY_MS_MAX) : 0;
 }
 
 /** The part of a batch that a collector rejected (OTLP specification, "Partial Success"). */
@@ -146,9 +157,9 @@ function createSender(
     const batch: string[] = [];
     let chars = 0;
     for (const spans of queue) {
-      if (batch.length >= limits.broadcast_batch_entries_max) break;
+      if (batch.length >= BROADCAST_BATCH_ENTRIES_MAX) break;
       chars += spans.length;
-      if (batch.length > 0 && chars > limits.broadcast_batch_chars_max) break;
+      if (batch.length > 0 && chars > BROADCAST_BATCH_CHARS_MAX) break;
       batch.push(spans);
     }
     queue.splice(0, batch.length);
@@ -177,8 +188,8 @@ function createSender(
         url,
         headers: headersFor(body),
         body,
-        bytes_max: limits.broadcast_answer_bytes_max,
-        timeout_ms: limits.broadcast_timeout_ms,
+        bytes_max: BROADCAST_ANSWER_BYTES_MAX,
+        timeout_ms: BROADCAST_TIMEOUT_MS,
       });
       const { status } = answer;
       if (status >= 200 && status < 300) {
@@ -206,8 +217,8 @@ function createSender(
         if (result.reason !== undefined) warn({ reason: result.reason }, 'a broadcast destination refuses calls');
         return;
       }
-      if (tries >= limits.broadcast_tries_max || stopping.signal.aborted) return lose(batch.length, result.reason);
-      const backoff_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), limits.broadcast_retry_ms_max);
+      if (tries >= BROADCAST_TRIES_MAX || stopping.signal.aborted) return lose(batch.length, result.reason);
+      const backoff_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), BROADCAST_RETRY_MS_MAX);
       // With jitter: nodes that lost the same collector do not all retry at once.
       const wait_ms = Math.max(result.after_ms, backoff_ms * (0.5 + chance() / 2));
       await sleep(wait_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -215,8 +226,7 @@ function createSender(
   }
 
   async function sendAll(): Promise<void> {
-    const isFull = () =>
-      queue.length >= limits.broadcast_batch_entries_max || queueChars >= limits.broadcast_batch_chars_max;
+    const isFull = () => queue.length >= BROADCAST_BATCH_ENTRIES_MAX || queueChars >= BROADCAST_BATCH_CHARS_MAX;
     if (!isFull())
       await sleep(limits.broadcast_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     while (queue.length > 0) {

@@ -4,6 +4,13 @@ import { readDataUrl } from '../../providers/shared/data-url.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 
+/** Levels of a kept JSON value. */
+const LOGGED_DEPTH_MAX = 64;
+/** Of longer media no hash is kept. */
+export const LOGGED_MEDIA_HASHED_CHARS_MAX = 4 * 1024 * 1024;
+/** Of longer addresses of media the length alone is kept. */
+export const LOGGED_ADDRESS_CHARS_MAX = 64 * 1024;
+
 /** The end of a text that was cut. */
 const CUT = '… [cut]';
 
@@ -46,7 +53,7 @@ const ENCODED = /^[A-Za-z0-9+/_\-\s]+={0,2}$/;
 function mediaStub(base64: string, media_type: string): string {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   const bytes = Math.max(0, Math.floor((base64.length * 3) / 4) - padding);
-  const isHashed = base64.length <= limits.logged_media_hashed_chars_max;
+  const isHashed = base64.length <= LOGGED_MEDIA_HASHED_CHARS_MAX;
   const digest = isHashed ? `, sha256 ${hash('sha256', Buffer.from(base64, 'base64'))}` : '';
   return `[${media_type}, ${bytes} bytes${digest}]`;
 }
@@ -54,7 +61,7 @@ function mediaStub(base64: string, media_type: string): string {
 /** An address without the parts that may be secret. */
 function bareAddress(url: string): string {
   // Parsing a long address takes too long.
-  if (url.length > limits.logged_address_chars_max) return `[address, ${url.length} characters]`;
+  if (url.length > LOGGED_ADDRESS_CHARS_MAX) return `[address, ${url.length} characters]`;
   if (!URL.canParse(url)) return url;
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
@@ -68,13 +75,13 @@ const IS_BASE64 = /;\s*base64\s*(?:;|$)/i;
 /** The logged form of a media field: text files as text, other media as a stub, addresses without secrets. */
 export function mediaText(text: string): string {
   const [head] = DATA_HEAD.exec(text) ?? [];
-  if (head !== undefined && !IS_BASE64.test(head) && text.length > limits.logged_media_hashed_chars_max) {
+  if (head !== undefined && !IS_BASE64.test(head) && text.length > LOGGED_MEDIA_HASHED_CHARS_MAX) {
     return `[media, ${text.length} characters]`;
   }
   const data = readDataUrl(text);
   if (data !== undefined) {
     // A model reads a text file like the rest of the request.
-    const isText = TEXT_TYPE.test(data.media_type) && text.length <= limits.logged_media_hashed_chars_max;
+    const isText = TEXT_TYPE.test(data.media_type) && text.length <= LOGGED_MEDIA_HASHED_CHARS_MAX;
     return isText ? decodeText(Buffer.from(data.base64, 'base64')) : mediaStub(data.base64, data.media_type);
   }
   if (/^https?:\/\//i.test(text)) return bareAddress(text);
@@ -140,7 +147,7 @@ export class Copier {
     }
     if (value === null || typeof value === 'boolean' || typeof value === 'number') return value;
     if (typeof value !== 'object') return undefined;
-    if (depth > limits.logged_depth_max) {
+    if (depth > LOGGED_DEPTH_MAX) {
       this.is_cut = true;
       return CUT;
     }

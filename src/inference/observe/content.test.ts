@@ -4,7 +4,8 @@ import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatCompletion, ChatRequest, Message } from '../../schemas/inner.ts';
-import { contentOf, OutputText } from './content.ts';
+import { contentOf, LOGGED_OUTPUT_CHARS_MAX, OutputText } from './content.ts';
+import { LOGGED_ADDRESS_CHARS_MAX, LOGGED_MEDIA_HASHED_CHARS_MAX } from './content-copy.ts';
 
 const requestOf = (...messages: Message[]): ChatRequest => ({
   messages,
@@ -48,8 +49,8 @@ test('plain text documents are logged as text', () => {
 });
 
 test('of very long addresses and percent-encoded data only the length is logged', () => {
-  const address = `https://store.example/${'é'.repeat(limits.logged_address_chars_max)}`;
-  const words = `data:text/plain,${'%41'.repeat(limits.logged_media_hashed_chars_max / 3)}`;
+  const address = `https://store.example/${'é'.repeat(LOGGED_ADDRESS_CHARS_MAX)}`;
+  const words = `data:text/plain,${'%41'.repeat(LOGGED_MEDIA_HASHED_CHARS_MAX / 3)}`;
   const sent = [address, words].map((url) => ({ type: 'image_url' as const, image_url: { url } }));
   const { request } = kept(requestOf(user(sent)));
   expect(request.messages[0]?.content).toEqual([
@@ -174,11 +175,11 @@ test('an answer is logged the same whole and streamed', () => {
 test('an answer is logged up to its bound, whole or streamed', () => {
   const output = new OutputText();
   const piece = 'y'.repeat(1_000);
-  for (let sent = 0; sent < limits.logged_output_chars_max * 2; sent += piece.length) {
+  for (let sent = 0; sent < LOGGED_OUTPUT_CHARS_MAX * 2; sent += piece.length) {
     output.chunks([{ delta: { content: piece } }]);
   }
   output.chunks([{ delta: {}, finish_reason: 'stop' }]);
-  expect(output.result().completion?.length).toBeLessThan(limits.logged_output_chars_max + 100);
+  expect(output.result().completion?.length).toBeLessThan(LOGGED_OUTPUT_CHARS_MAX + 100);
   expect(output.result().finish_reason).toBe('stop');
   expect(contentOf(requestOf(user('hi')), output, undefined).truncated).toBe(true);
 });

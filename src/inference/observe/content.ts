@@ -6,6 +6,13 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { LoggedContent, LoggedError, LoggedOutput } from '../../schemas/logged-content.ts';
 import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
 
+/** The kept answer of a call. Longer content is cut, and marked as cut. */
+export const LOGGED_OUTPUT_CHARS_MAX = 256 * 1024;
+/** The kept error of a call. Longer content is cut, and marked as cut. */
+const LOGGED_ERROR_CHARS_MAX = 32 * 1024;
+/** A tool call that is numbered so far beyond those before it is not kept. */
+const LOGGED_CALL_GAP_MAX = 128;
+
 /** Fields that are logged separately, or that select the model: no model reads them. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set([
   'messages',
@@ -98,7 +105,7 @@ export class OutputText {
   /** An error that the upstream reported inside its answer. */
   error: LoggedError | undefined;
 
-  constructor(copier = new Copier(limits.logged_output_chars_max)) {
+  constructor(copier = new Copier(LOGGED_OUTPUT_CHARS_MAX)) {
     this.#copier = copier;
   }
 
@@ -196,8 +203,7 @@ export class OutputText {
   }
 
   #callAt(index: number) {
-    if (!Number.isInteger(index) || index < 0 || index >= this.#calls.length + limits.logged_call_gap_max)
-      return undefined;
+    if (!Number.isInteger(index) || index < 0 || index >= this.#calls.length + LOGGED_CALL_GAP_MAX) return undefined;
     this.#calls[index] ??= { id: '', type: 'function', function: { name: '', arguments: '' } };
     return this.#calls[index];
   }
@@ -230,7 +236,7 @@ export function contentOf(
 ): LoggedContent {
   const copier = new Copier(limits.logged_input_chars_max);
   const loggedRequest = requestOf(copier, request, taskFields);
-  const errorCopier = new Copier(limits.logged_error_chars_max);
+  const errorCopier = new Copier(LOGGED_ERROR_CHARS_MAX);
   const loggedError = error === undefined ? (output.error ?? null) : errorOf(errorCopier, error);
   return {
     request: loggedRequest,

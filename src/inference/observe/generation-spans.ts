@@ -11,6 +11,11 @@ import type { Call } from '../call.ts';
 import { Copier } from './content-copy.ts';
 import type { EndedCall } from './request-log.ts';
 
+/** Of one call's messages, and of its answer, in a broadcast. */
+const BROADCAST_CONTENT_CHARS_MAX = 64 * 1024;
+/** Fields of `trace` and `metadata` in a span. */
+const BROADCAST_FIELDS_MAX = 32;
+
 /**
  * A call as spans by OpenTelemetry's semantic conventions for generative AI (docs/gen-ai/gen-ai-spans.md; in development), with
  * `gateway.*` for other attributes. Only the call's span has tokens and money, so that they are not counted twice.
@@ -92,7 +97,7 @@ function boundedText(value: JsonValue): string {
 /** The client's own fields, one attribute each. */
 function fieldsOf(prefix: string, fields: Readonly<Record<string, JsonValue | undefined>>): Attributes {
   const attributes: Attributes = {};
-  for (const name of Object.keys(fields).slice(0, limits.broadcast_fields_max)) {
+  for (const name of Object.keys(fields).slice(0, BROADCAST_FIELDS_MAX)) {
     const value = fields[name];
     if (value === undefined || value === null) continue;
     const key = `${prefix}.${name.slice(0, limits.broadcast_field_chars_max)}`;
@@ -137,7 +142,7 @@ function partsOf(message: LoggedContent['request']['messages'][number]): JsonObj
 
 /** The last messages that fit, as JSON. The conventions have a separate attribute for instructions. */
 function contentAttributes({ request, output, truncated }: LoggedContent): Attributes {
-  let left = limits.broadcast_content_chars_max;
+  let left = BROADCAST_CONTENT_CHARS_MAX;
   let isCut = truncated === true;
   const inputs: string[] = [];
   const instructions: JsonObject[] = [];
@@ -160,9 +165,9 @@ function contentAttributes({ request, output, truncated }: LoggedContent): Attri
   const outputJson = JSON.stringify([
     { role: 'assistant', parts: partsOf(answer), finish_reason: finish_reason ?? null },
   ]);
-  const hasOutput = outputJson.length <= limits.broadcast_content_chars_max;
+  const hasOutput = outputJson.length <= BROADCAST_CONTENT_CHARS_MAX;
   const instructionsJson = JSON.stringify(instructions);
-  const hasInstructions = instructions.length > 0 && instructionsJson.length <= limits.broadcast_content_chars_max;
+  const hasInstructions = instructions.length > 0 && instructionsJson.length <= BROADCAST_CONTENT_CHARS_MAX;
   return {
     'gen_ai.input.messages': `[${inputs.reverse().join(',')}]`,
     ...(hasInstructions ? { 'gen_ai.system_instructions': instructionsJson } : {}),

@@ -11,6 +11,11 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import { clientRequestId } from '../attempt/exchange.ts';
 
+/** A provider's report of one lost attempt. */
+const LOOKUP_ANSWER_BYTES_MAX = 64 * 1024;
+/** The wait before a running attempt is looked up again. */
+const LOOKUP_AGAIN_MS = 100;
+
 /** A provider's report on one attempt, in the sandbox's form (`src/sandbox/memory.ts`). */
 interface ReportedAttempt {
   id: string;
@@ -58,7 +63,7 @@ function sumOf(usages: TokenClasses[]): TokenClasses {
 async function ask(services: Services, attempts_url: string, name: string): Promise<Answer> {
   const { status, body } = await services.ask({
     url: `${attempts_url}/${encodeURIComponent(name)}/close`,
-    bytes_max: limits.lookup_answer_bytes_max,
+    bytes_max: LOOKUP_ANSWER_BYTES_MAX,
     timeout_ms: limits.lookups_ms_max,
   });
   if (status < 200 || status > 299) throw new Error(`The provider answered with ${status}`);
@@ -113,7 +118,7 @@ export function createLookup({
       if (others.length > 0 && record.api_type !== 'embeddings') return undefined;
       if (performance.now() > deadline) return undefined;
       if (data.every(({ outcome }) => outcome !== 'open')) return priced(attempt, data);
-      await sleep(limits.lookup_again_ms);
+      await sleep(LOOKUP_AGAIN_MS);
     }
   };
 }

@@ -13,6 +13,11 @@ import { CallCancelled } from '../attempt/exchange.ts';
 import { type Call, type Clock, createCancellation } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 
+/** Endpoints that are probed in one round. */
+const PROBES_PER_ROUND_MAX = 20;
+/** Probes without an answer, above which none is sent. */
+const PROBES_UNDER_WAY_MAX = 20;
+
 export interface ProberOptions {
   catalog(): ModelSource;
   inference: Pick<Inference, 'stream'>;
@@ -152,8 +157,8 @@ export function createProber(options: ProberOptions): Prober {
     let principal: Principal | null | undefined;
     let count = 0;
     for (const target of targetsIn(options.catalog(), options.models)) {
-      if (stopping.cancelled || count >= limits.probes_per_round_max) return;
-      if (inFlight.size >= limits.probes_under_way_max) return;
+      if (stopping.cancelled || count >= PROBES_PER_ROUND_MAX) return;
+      if (inFlight.size >= PROBES_UNDER_WAY_MAX) return;
       if (!isDue(target.endpoint_id, started_ms)) continue;
       principal ??= await options.principal();
       if (principal === null) return;

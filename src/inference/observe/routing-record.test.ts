@@ -2,11 +2,10 @@ import { expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import type { Hold } from '../../ledger/leases/hold.ts';
 import { LeaseBook } from '../../ledger/leases/lease-book.ts';
-import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import type { Candidate, Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
-import { routingRecord } from './routing-record.ts';
+import { ROUTING_RECORDED_MAX, routingRecord } from './routing-record.ts';
 
 const MANY = model(
   'a/many',
@@ -69,8 +68,8 @@ test('the lists are bounded, and so is the record', () => {
   const left_out = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
   const told = routingRecord({ call, plan: planOf(attempts, left_out), hold: nothing }, 'a/many', USAGE);
   expect(told.total).toBe(30);
-  expect(told.plan).toHaveLength(limits.routing_recorded_max);
-  expect(Object.values(told.excluded ?? {}).flat()).toHaveLength(limits.routing_recorded_max);
+  expect(told.plan).toHaveLength(ROUTING_RECORDED_MAX);
+  expect(Object.values(told.excluded ?? {}).flat()).toHaveLength(ROUTING_RECORDED_MAX);
   expect(JSON.stringify(told).length).toBeLessThan(1_000);
 });
 

@@ -1,10 +1,12 @@
 import type { Hold } from '../../ledger/leases/hold.ts';
 import type { RecordedEndpoint, RoutingRecord } from '../../ledger/records.ts';
-import { limits } from '../../limits.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { expectedCost, expectedTokens } from '../plan/expected-cost.ts';
+
+/** Of a plan, and of what was left out of it, so many endpoints are kept in a generation's record. */
+export const ROUTING_RECORDED_MAX = 8;
 
 /** How a call was routed, in the short form of its generation's record. Endpoints of `model` are named by their tag alone. */
 export function routingRecord(
@@ -15,7 +17,7 @@ export function routingRecord(
   const expected = expectedTokens(call, usage);
   const planned: RecordedEndpoint[] = [];
   for (const candidate of plan.attempts) {
-    if (planned.length === limits.routing_recorded_max) break;
+    if (planned.length === ROUTING_RECORDED_MAX) break;
     if (candidate.excluded !== undefined) continue;
     const { endpoint, weight, because, own, tier } = candidate;
     const entry: RecordedEndpoint = { id: endpoint.model === model ? endpoint.tag : endpoint.id };
@@ -32,7 +34,7 @@ export function routingRecord(
   let excludedCount = 0;
   for (const { excluded, endpoint } of plan.candidates) {
     if (excluded === undefined) continue;
-    if (excludedCount === limits.routing_recorded_max) break;
+    if (excludedCount === ROUTING_RECORDED_MAX) break;
     excludedCount += 1;
     record.excluded ??= {};
     record.excluded[excluded.step] ??= [];

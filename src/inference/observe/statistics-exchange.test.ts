@@ -1,9 +1,13 @@
 import { expect, test, vi } from 'vitest';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
-import { limits } from '../../limits.ts';
 import { createEndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import { endpointStatisticsStore } from '../../storage/endpoint-statistics.ts';
-import { createStatisticsExchange, type StatisticsStore } from './statistics-exchange.ts';
+import {
+  createStatisticsExchange,
+  STATISTICS_BATCH_ROWS,
+  STATISTICS_OVERLAP_MS,
+  type StatisticsStore,
+} from './statistics-exchange.ts';
 
 const NOW = Date.now();
 
@@ -45,7 +49,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
   test('writes several batches', async () => {
     const store = await opened();
     const one = processOn(store, 'one');
-    const count = limits.statistics_batch_rows + 50;
+    const count = STATISTICS_BATCH_ROWS + 50;
     for (let n = 0; n < count; n += 1) one.statistics.observe(`e${n}`, { result: 'success' }, NOW);
     await one.exchange.exchange();
     const two = processOn(store, 'two');
@@ -113,7 +117,7 @@ test('new rows are found by the store’s clock, also after it was set back', as
   const one = processOn(store, 'one');
   await one.exchange.exchange();
   await one.exchange.exchange();
-  expect(since).toEqual([0, NOW - 3_600_000 - limits.statistics_overlap_ms]);
+  expect(since).toEqual([0, NOW - 3_600_000 - STATISTICS_OVERLAP_MS]);
 });
 
 test('a store that hangs does not delay a stop', async () => {

@@ -3,6 +3,16 @@ import { limits } from '../../limits.ts';
 import type { BucketRow, SketchName } from '../../routing/endpoint-bucket.ts';
 import type { EndpointStatistics } from '../../routing/endpoint-statistics.ts';
 
+/** Rows in one write, batches in one exchange, and rows in one read. */
+export const STATISTICS_BATCH_ROWS = 200;
+const STATISTICS_BATCHES_MAX = 20;
+const STATISTICS_PAGE_ROWS = 2_000;
+/** Rows that were written up to this long before the last read are read again: a slow transaction shows late. */
+export const STATISTICS_OVERLAP_MS = 15_000;
+const STATISTICS_SWEEP_MS = 60_000;
+/** How long a stopping process tries to write its last. */
+const STATISTICS_STOP_MS_MAX = 2_000;
+
 /** A row as the store keeps it. */
 interface StoredRow extends Omit<BucketRow, 'version' | 'sketches'> {
   sketches: string;
@@ -85,32 +95,32 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
   let isFailing = false;
 
   function expire(): void {
-    if (now_ms() - expired_ms < limits.statistics_sweep_ms) return;
+    if (now_ms() - expired_ms < STATISTICS_SWEEP_MS) return;
     expired_ms = now_ms();
     statistics.sweep(expired_ms);
   }
 
   async function write(): Promise<void> {
-    for (let batch = 0; batch < limits.statistics_batches_max; batch += 1) {
-      const rows = statistics.unwritten(limits.statistics_batch_rows);
+    for (let batch = 0; batch < STATISTICS_BATCHES_MAX; batch += 1) {
+      const rows = statistics.unwritten(STATISTICS_BATCH_ROWS);
       if (rows.length === 0) return;
       await store.save(run, rows.map(stored), now_ms());
       statistics.written(rows);
       // Rows that change all the time would be written repeatedly.
-      if (rows.length < limits.statistics_batch_rows) return;
+      if (rows.length < STATISTICS_BATCH_ROWS) return;
     }
   }
 
   async function readOthers(): Promise<void> {
     const at = await store.now(now_ms());
     // If the clock was set back, new rows have times that were read before.
-    const since = readAt === undefined ? 0 : Math.min(readAt, at) - limits.statistics_overlap_ms;
+    const since = readAt === undefined ? 0 : Math.min(readAt, at) - STATISTICS_OVERLAP_MS;
     let after: RowKey | undefined;
     for (let count = 0; count < limits.statistics_rows_max; ) {
-      const page = await store.findOthers(run, since, after, limits.statistics_page_rows);
+      const page = await store.findOthers(run, since, after, STATISTICS_PAGE_ROWS);
       statistics.merge(page.map(read));
       const last = page.at(-1);
-      if (last === undefined || page.length < limits.statistics_page_rows) break;
+      if (last === undefined || page.length < STATISTICS_PAGE_ROWS) break;
       count += page.length;
       after = [last.endpoint_id, last.span, last.start, last.run];
     }
@@ -122,7 +132,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       expire();
       await write();
       await readOthers();
-      if (now_ms() - swept_ms >= limits.statistics_sweep_ms) {
+      if (now_ms() - swept_ms >= STATISTICS_SWEEP_MS) {
         swept_ms = now_ms();
         await store.sweep(swept_ms, STORED_ROWS_MAX);
       }
@@ -156,7 +166,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
         await running;
         await write();
       })().catch(() => undefined);
-      await Promise.race([last, sleep(limits.statistics_stop_ms_max, undefined, { ref: false })]);
+      await Promise.race([last, sleep(STATISTICS_STOP_MS_MAX, undefined, { ref: false })]);
     },
   };
 }

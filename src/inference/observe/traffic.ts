@@ -1,4 +1,3 @@
-import { limits } from '../../limits.ts';
 import type { UpstreamError } from '../../providers/dialect.ts';
 import { type Candidate, servedId } from '../../routing/candidate.ts';
 import type { Sample } from '../../routing/endpoint-bucket.ts';
@@ -6,6 +5,9 @@ import type { EndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 import type { ToolCallCount } from '../money/meter.ts';
+
+/** An answer that came in less time after its first token came in one piece. */
+const THROUGHPUT_MS_MIN = 20;
 
 /** One answer, times in monotonic milliseconds. */
 export interface AnswerFacts {
@@ -41,7 +43,7 @@ export function sampleOf(facts: AnswerFacts): Sample {
   if (isGood && tokens >= 2) {
     // From the first token to the end; over the whole time if the answer arrived in one piece.
     const flow_ms = end_ms - (first_token_ms ?? end_ms);
-    if (is_streamed && flow_ms >= limits.throughput_ms_min) tokens_per_second = ((tokens - 1) / flow_ms) * 1000;
+    if (is_streamed && flow_ms >= THROUGHPUT_MS_MIN) tokens_per_second = ((tokens - 1) / flow_ms) * 1000;
     else if (end_ms > sent_ms) tokens_per_second = (tokens / (end_ms - sent_ms)) * 1000;
   }
   return {

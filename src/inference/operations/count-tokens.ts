@@ -1,5 +1,4 @@
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import { type TokenCounter, UpstreamError } from '../../providers/dialect.ts';
 import { templated } from '../../providers/tool-template/dialect.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
@@ -17,6 +16,9 @@ import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
 import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
+
+/** How long a provider can take to count the tokens of a prompt. */
+const TOKEN_COUNT_MS_MAX = 5_000;
 
 /** The tokens of a prompt. */
 export interface CountedTokens {
@@ -51,7 +53,7 @@ export function createTokenCount(
     if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
-    const limit_ms = limits.token_count_ms_max;
+    const limit_ms = TOKEN_COUNT_MS_MAX;
     const context = { upstream, call, attempt: 1, first_token_ms_max: limit_ms, total_ms_max: limit_ms };
     const exchange = start({ ...outgoing, payload: await writeBody(body) }, context);
     try {

@@ -30,6 +30,13 @@ import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
+/** JSON values in an answer, for each input of an embedding. */
+export const EMBEDDING_ANSWER_VALUES_MAX = 16_384;
+/** What a provider may add to each input of its own: a prompt for queries or documents, marks of the vocabulary. */
+const EMBEDDING_TEMPLATE_TOKENS_MAX = 64;
+/** Requests that one attempt at embeddings has under way at a time, where its inputs are too many for one. */
+export const EMBEDDING_REQUESTS_AT_ONCE_MAX = 8;
+
 /** The inputs of one upstream request. */
 interface Batch {
   inputs: EmbeddingInput[];
@@ -213,7 +220,7 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
     return { exposure, floor: () => exposure, least_tokens, count: async () => undefined };
   }
   const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
-  const added = inputs * limits.embedding_template_tokens_max;
+  const added = inputs * EMBEDDING_TEMPLATE_TOKENS_MAX;
   const exposureOf = (text: number) => exposureFor(prepared, text + added, images, image);
   return {
     exposure: exposureOf(bytes),
@@ -233,7 +240,7 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
 
 async function sendBatch({ dialect }: PreparedEmbeddings, batch: Batch, upstream: TaskUpstream): Promise<Vector[]> {
   const { path, headers, payload, inputs } = batch;
-  const values_max = limits.answer_values_max + inputs.length * limits.embedding_answer_values_max;
+  const values_max = limits.answer_values_max + inputs.length * EMBEDDING_ANSWER_VALUES_MAX;
   const answer = await upstream.send({ path, headers, payload, values_max });
   const { vectors, usage, upstream_id } = readable(() => dialect.decodeResponse(answer.body, answer.headers));
   if (usage === undefined || !upstream.bill(usage, upstream_id)) upstream.bill(estimateInputs(inputs), upstream_id);
@@ -278,7 +285,7 @@ async function send(prepared: PreparedEmbeddings, upstream: TaskUpstream): Promi
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(limits.embedding_requests_at_once_max, batches.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(EMBEDDING_REQUESTS_AT_ONCE_MAX, batches.length) }, work));
   if (failures.length > 0) throw worstOf(failures);
   return answers.flat();
 }

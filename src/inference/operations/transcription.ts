@@ -27,6 +27,11 @@ import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
+/** JSON values of a transcript, which has some for each word. */
+export const TRANSCRIPT_VALUES_MAX = 2_000_000;
+/** So many questions in a row may fail before it is given up. */
+const TRANSCRIPTION_POLL_FAILURES_MAX = 5;
+
 interface PreparedTranscription extends Prepared {
   dialect: TranscriptionDialect;
   facts: DialectEndpoint;
@@ -169,7 +174,7 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
   for (let failures = 0; ; ) {
     if (ask.wait_ms !== undefined) await sleep(ask.wait_ms);
     const { path, headers, payload, method } = ask;
-    const values_max = limits.transcript_values_max;
+    const values_max = TRANSCRIPT_VALUES_MAX;
     try {
       const reply = await upstream.send({
         path,
@@ -196,7 +201,7 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
     } catch (error) {
       failures += 1;
       if (!isStarted || isReportedFailure(error)) throw error;
-      if (mayPollAgain(error) && failures < limits.transcription_poll_failures_max && performance.now() < deadline_ms) {
+      if (mayPollAgain(error) && failures < TRANSCRIPTION_POLL_FAILURES_MAX && performance.now() < deadline_ms) {
         ask = { ...ask, wait_ms: limits.transcription_poll_ms_max };
         continue;
       }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { defaultBound } from './default-bound.ts';
+import { defaultBound, OUTPUT_TOKENS_UNKNOWN } from './default-bound.ts';
 
 const ask = (chars: number, more: Partial<ChatRequest> = {}): ChatRequest => ({
   messages: [{ role: 'user', content: 'x'.repeat(chars) }],
@@ -34,5 +34,5 @@ test.each<[string, ChatRequest, number | undefined, number | undefined, number, 
 });
 
 test('an unknown maximum or context length does not lower the bound to the smallest default', () => {
-  expect(limits.output_tokens_unknown).toBeGreaterThan(limits.output_tokens_default);
+  expect(OUTPUT_TOKENS_UNKNOWN).toBeGreaterThan(limits.output_tokens_default);
 });

@@ -3,6 +3,9 @@ import { limits } from '../../limits.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
+/** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */
+export const OUTPUT_TOKENS_UNKNOWN = 16_384;
+
 /** The output bound of a request that sets none; `source` is its origin as reports name it. */
 export interface DefaultBound {
   tokens: number;
@@ -28,7 +31,7 @@ export function defaultBound(
 ): DefaultBound {
   const most =
     max_completion_tokens === undefined
-      ? { tokens: limits.output_tokens_unknown, source: "the default, because the model's maximum is not known" }
+      ? { tokens: OUTPUT_TOKENS_UNKNOWN, source: "the default, because the model's maximum is not known" }
       : { tokens: max_completion_tokens, source: "the model's maximum" };
   if (context_length === undefined) return most;
   const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));

@@ -1,7 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import type { Preview } from '../../ledger/leases/hold.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { limits } from '../../limits.ts';
 import type { Media, MediaNeed, Report } from '../../providers/dialect.ts';
 import { servedId } from '../../routing/candidate.ts';
 import type { Health, Performance } from '../../routing/health.ts';
@@ -16,6 +15,9 @@ import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
+
+/** A request is not encoded for more endpoints of its plan once so much was, where it is only explained. */
+const EXPLAINED_CHARS_MAX = 8_000_000;
 
 /** The money that would be held for an attempt. */
 export interface ExplainedHold {
@@ -191,8 +193,7 @@ export function createExplain(
     let is_reached = true;
     let encodedChars = 0;
     for (const candidate of plan.attempts) {
-      const { chars, ...attempt } =
-        encodedChars > limits.explained_chars_max ? UNTRIED : await runTrial(call, candidate);
+      const { chars, ...attempt } = encodedChars > EXPLAINED_CHARS_MAX ? UNTRIED : await runTrial(call, candidate);
       encodedChars += chars;
       const expected_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
       attempts.push({ candidate, ...attempt, expected_nano, health: healthOf(candidate), is_reached });

@@ -1,7 +1,11 @@
 import type { Moment, RateCounter } from '../../ledger/leases/rate-counter.ts';
-import { limits } from '../../limits.ts';
 import type { RateAnswer, RateAsk } from '../../schemas/rate-limit.ts';
 import type { Clock } from '../call.ts';
+
+/** How long a request waits for the store to count it. Afterwards no request waits for this time. */
+const RATE_ASK_MS_MAX = 1_000;
+/** Counters in one query to the store. */
+const RATE_ASKS_MAX = 128;
 
 /** The counters that all nodes share. */
 export interface RateStore {
@@ -74,7 +78,7 @@ export class RateAsker {
     while (this.#queued.length > 0) {
       // There are prepared statements for powers of two.
       const size = 2 ** Math.floor(Math.log2(this.#queued.length));
-      await this.#sendBatch(this.#queued.splice(0, Math.min(size, limits.rate_asks_max)));
+      await this.#sendBatch(this.#queued.splice(0, Math.min(size, RATE_ASKS_MAX)));
     }
     this.#is_sending = false;
   }
@@ -83,8 +87,8 @@ export class RateAsker {
     const sent = this.now();
     const asks = batch.map(({ ask }) => ask(sent));
     const { promise: late, resolve: isLate } = Promise.withResolvers<Error>();
-    const message = `the store did not answer within ${limits.rate_ask_ms_max} ms`;
-    const timer = setTimeout(() => isLate(new Error(message)), limits.rate_ask_ms_max);
+    const message = `the store did not answer within ${RATE_ASK_MS_MAX} ms`;
+    const timer = setTimeout(() => isLate(new Error(message)), RATE_ASK_MS_MAX);
     const done = this.#store
       .ask(asks, sent.wall_ms)
       .then((answers) => this.#take(batch, asks, answers, sent))
@@ -96,7 +100,7 @@ export class RateAsker {
     const err = await Promise.race([done, late]);
     clearTimeout(timer);
     if (err !== undefined) {
-      this.#down_until_ms = this.#clock.monotonic_ms() + limits.rate_ask_ms_max;
+      this.#down_until_ms = this.#clock.monotonic_ms() + RATE_ASK_MS_MAX;
       this.#log.warn({ err, counters: batch.length }, 'rate limits could not be counted');
     }
     for (const { resolve } of batch) resolve(err === undefined);

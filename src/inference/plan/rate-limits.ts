@@ -15,6 +15,13 @@ import {
   type RateLimitReservation,
 } from './rate-limit-reservation.ts';
 
+/** The time between two looks for unused amounts. */
+const RATE_SWEEP_MS = 500;
+/** How often one request asks: more than that, and others are always faster, or the store's clock makes no sense. */
+const RATE_ASKS_PER_REQUEST_MAX = 50;
+/** The time between two sweeps of the store. */
+const RATE_STORE_SWEEP_MS = 600_000;
+
 /** Counts requests and tokens against rate limits: the only place that does. */
 export interface RateLimits {
   /** Counts the call against the limits of its key. Throws `GatewayError` 429, or 503 if nobody can count. */
@@ -119,7 +126,7 @@ class NodeCounters implements RateCounting {
     this.#waiting += 1;
     entry.waiting += units;
     try {
-      for (let attempts = 0; attempts < limits.rate_asks_per_request_max; attempts += 1) {
+      for (let attempts = 0; attempts < RATE_ASKS_PER_REQUEST_MAX; attempts += 1) {
         const now = this.#asker.now();
         if (counter.take(units, now)) return this.#permit(entry, units);
         if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
@@ -183,7 +190,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   async function sweep(): Promise<void> {
     await counters.report(false);
     const now_ms = clock.now_ms();
-    if (now_ms - swept_ms < limits.rate_store_sweep_ms) return;
+    if (now_ms - swept_ms < RATE_STORE_SWEEP_MS) return;
     swept_ms = now_ms;
     try {
       await store.sweep(now_ms);
@@ -191,7 +198,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
       log.warn({ err }, 'old counters of rate limits could not be deleted');
     }
   }
-  const timer = setInterval(() => void sweep(), limits.rate_sweep_ms).unref();
+  const timer = setInterval(() => void sweep(), RATE_SWEEP_MS).unref();
 
   return {
     open(call, asksFree) {

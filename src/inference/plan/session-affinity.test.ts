@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
-import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/candidate.ts';
-import { createStickiness } from '../../routing/stickiness.ts';
+import { createStickiness, STICKY_MS } from '../../routing/stickiness.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
@@ -58,13 +57,13 @@ test.each<[string, Candidate]>([
 test('continues with each answer of the endpoint, cached or not', () => {
   const { clock, next } = conversation();
   next().keep(CHEAP, 5);
-  clock.at_ms = limits.sticky_ms - 1;
+  clock.at_ms = STICKY_MS - 1;
   const second = next();
   expect(second.isAt(CHEAP)).toBe(true);
   second.keep(CHEAP, 0);
-  clock.at_ms = limits.sticky_ms + 1;
+  clock.at_ms = STICKY_MS + 1;
   expect(next().isAt(CHEAP)).toBe(true);
-  clock.at_ms = 3 * limits.sticky_ms;
+  clock.at_ms = 3 * STICKY_MS;
   expect(next().isAt(CHEAP)).toBe(false);
 });
 

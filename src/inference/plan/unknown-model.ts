@@ -1,6 +1,10 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
+
+/** A name that is no model's is compared with so many ids, if it is not longer than that, and up to so many letters apart. */
+const NEAR_MODELS_MAX = 5_000;
+const NEAR_NAME_CHARS_MAX = 100;
+const NEAR_DISTANCE_MAX = 3;
 
 /** The models that names are looked up in. */
 export interface KnownModels {
@@ -33,12 +37,12 @@ const slugOf = (id: string) => id.slice(id.indexOf('/') + 1);
 
 /** The id that a name probably means: the same slug of another author or of none, or a small distance. */
 function near(name: string, models: readonly Model[], allows: (model: Model) => boolean): string | undefined {
-  if (name.length > limits.near_name_chars_max) return undefined;
+  if (name.length > NEAR_NAME_CHARS_MAX) return undefined;
   const lowercase = name.toLowerCase();
   const slug = slugOf(lowercase);
-  const most = Math.min(limits.near_distance_max, Math.floor(lowercase.length / 5));
+  const most = Math.min(NEAR_DISTANCE_MAX, Math.floor(lowercase.length / 5));
   let best: { id: string; distance: number } | undefined;
-  for (const model of models.slice(0, limits.near_models_max)) {
+  for (const model of models.slice(0, NEAR_MODELS_MAX)) {
     const id = model.id.toLowerCase();
     const letters = slugOf(id) === slug ? 0 : distance(lowercase, id, best === undefined ? most : best.distance - 1);
     if (letters === undefined || (best !== undefined && letters >= best.distance) || !allows(model)) continue;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../limits.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
-import { createEnvelopes } from './envelope.ts';
+import { createEnvelopes, ENVELOPE_CHARS_MAX } from './envelope.ts';
 import { createSealer } from './seal.ts';
 
 const envelope = createEnvelopes('secret')('org');
@@ -50,9 +49,9 @@ describe('an envelope', () => {
   });
 
   test('has a bound', () => {
-    const data = 'a'.repeat(limits.envelope_chars_max);
+    const data = 'a'.repeat(ENVELOPE_CHARS_MAX);
     expect(envelope.wrap([{ type: 'reasoning.encrypted', data }])).toBeUndefined();
-    const most = { type: 'reasoning.encrypted' as const, data: data.slice(0, limits.envelope_chars_max * 0.74) };
+    const most = { type: 'reasoning.encrypted' as const, data: data.slice(0, ENVELOPE_CHARS_MAX * 0.74) };
     expect(envelope.unwrap(envelope.wrap([most])!)).toEqual([most]);
   });
 });

@@ -1,6 +1,8 @@
-import { limits } from '../../limits.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
+
+/** Reasoning of one wire on its way through a client of another, packed; above, it is left out. */
+export const ENVELOPE_CHARS_MAX = 1024 * 1024;
 
 /**
  * Carries reasoning of one wire through clients of another API, in a field that they send back unchanged, such as a thinking block's
@@ -24,11 +26,11 @@ export type Envelopes = (organization_id: string) => Envelope;
 
 /** Envelopes are not compressed, so their size is bounded without unpacking. */
 export function createEnvelopes(secret: string): Envelopes {
-  const texts = createSignedTexts(secret, 'reasoning envelope', limits.envelope_chars_max);
+  const texts = createSignedTexts(secret, 'reasoning envelope', ENVELOPE_CHARS_MAX);
   return (organization_id) => ({
     wrap(details) {
       const packed = Buffer.from(JSON.stringify(details)).toString('base64url');
-      return packed.length > limits.envelope_chars_max ? undefined : texts.sign(packed, organization_id);
+      return packed.length > ENVELOPE_CHARS_MAX ? undefined : texts.sign(packed, organization_id);
     },
     unwrap(text) {
       if (!isMarked(text)) return undefined;

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../limits.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
-import { createSealer } from './seal.ts';
+import { createSealer, SEAL_CHARS_MAX, SEAL_UNPACKED_BYTES_MAX } from './seal.ts';
 import type { SealedTurn } from './turn-state.ts';
 
 const sealer = createSealer('secret');
@@ -38,7 +37,7 @@ describe('a seal', () => {
   });
 
   test('has at most the bytes that may be unpacked, whatever its compression', () => {
-    const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max) };
+    const block = { type: 'x', text: 'a'.repeat(SEAL_UNPACKED_BYTES_MAX) };
     const bomb: SealedTurn = {
       ...turn,
       n: [{ wire: 'anthropic-messages', block }] as unknown as SealedTurn['n'] & object,
@@ -46,7 +45,7 @@ describe('a seal', () => {
     const seal = sealer.seal(bomb, OWNER);
     expect(seal?.is_whole).toBe(false);
     expect(sealer.unseal(dataOf(seal), 'org')).toEqual({ ...turn, g: 'gen-1' });
-    const random = randomBytes(limits.seal_chars_max).toString('hex');
+    const random = randomBytes(SEAL_CHARS_MAX).toString('hex');
     const noise: SealedTurn = { ...turn, t: [random] };
     expect(sealer.seal(noise, OWNER)).toBeUndefined();
   });

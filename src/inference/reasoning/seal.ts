@@ -1,8 +1,12 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { limits } from '../../limits.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 import { type SealedTurn, shorterTurns } from './turn-state.ts';
+
+/** What rebuilds a turn in the last reasoning detail of an answer, packed; above, less of it. */
+export const SEAL_CHARS_MAX = 16 * 1024;
+/** The same unpacked: a request may hold thousands of seals. */
+export const SEAL_UNPACKED_BYTES_MAX = 128 * 1024;
 
 /** Makes seals: details from which a turn can be rebuilt when a client sends it back. */
 export interface Sealer {
@@ -38,13 +42,13 @@ function isMarkedDetail(detail: ReasoningDetail): detail is Sealed {
 }
 
 export function createSealer(secret: string): Sealer {
-  const texts = createSignedTexts(secret, 'reasoning seal', limits.seal_chars_max);
+  const texts = createSignedTexts(secret, 'reasoning seal', SEAL_CHARS_MAX);
   /** Undefined for a turn that is too large unpacked: a request may have many seals. */
   const pack = (turn: SealedTurn): string | undefined => {
     const text = Buffer.from(JSON.stringify(turn));
-    return text.length > limits.seal_unpacked_bytes_max ? undefined : deflateRawSync(text).toString('base64url');
+    return text.length > SEAL_UNPACKED_BYTES_MAX ? undefined : deflateRawSync(text).toString('base64url');
   };
-  const fits = (packed: string | undefined) => packed !== undefined && packed.length <= limits.seal_chars_max;
+  const fits = (packed: string | undefined) => packed !== undefined && packed.length <= SEAL_CHARS_MAX;
   return {
     seal(turn, { organization_id, generation_id }) {
       const whole = pack(turn);
@@ -59,7 +63,7 @@ export function createSealer(secret: string): Sealer {
       const packed = texts.verify(data, organization_id);
       if (packed === undefined) return undefined;
       const text = inflateRawSync(Buffer.from(packed, 'base64url'), {
-        maxOutputLength: limits.seal_unpacked_bytes_max,
+        maxOutputLength: SEAL_UNPACKED_BYTES_MAX,
       });
       if (room !== undefined) room.bytes -= text.length;
       return JSON.parse(text.toString()) as SealedTurn;

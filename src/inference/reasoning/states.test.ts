@@ -4,12 +4,11 @@ import { chatClient } from '../../api/chat/client.ts';
 import { completionsClient } from '../../api/completions/client.ts';
 import { messagesClient } from '../../api/messages/client.ts';
 import { responsesClient } from '../../api/responses/client.ts';
-import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
 import { type Call, createCancellation } from '../call.ts';
-import { createSealer } from './seal.ts';
-import { createTurnStates, issuerOf } from './states.ts';
+import { createSealer, SEAL_UNPACKED_BYTES_MAX } from './seal.ts';
+import { createTurnStates, issuerOf, SEALS_UNPACKED_BYTES_MAX } from './states.ts';
 import { createTurnVault } from './vault.ts';
 
 const SECRET = 'a secret of thirty-two characters';
@@ -192,7 +191,7 @@ describe('the seal', () => {
 
   test('unpacks a bounded number of bytes a request, the newest seals first', async () => {
     const states = statesOf();
-    const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max - 1_000) };
+    const block = { type: 'x', text: 'a'.repeat(SEAL_UNPACKED_BYTES_MAX - 1_000) };
     const turn = { w: 'anthropic-messages' as const, i: 'anthropic', t: [], c: [4], d: [] };
     const { detail } = createSealer(SECRET).seal(
       { ...turn, n: [{ type: 'native', wire: 'anthropic-messages', block }], o: [{ kind: 'native', at: 0 }] },
@@ -205,7 +204,7 @@ describe('the seal', () => {
     ]).flat();
     const { call } = await states.recall(callOf({ messages }), () => true);
     const whole = call.request.messages.filter(({ ext }) => ext?.natives !== undefined);
-    expect(whole.length).toBeLessThanOrEqual(limits.seals_unpacked_bytes_max / limits.seal_unpacked_bytes_max + 3);
+    expect(whole.length).toBeLessThanOrEqual(SEALS_UNPACKED_BYTES_MAX / SEAL_UNPACKED_BYTES_MAX + 3);
     expect(whole.length).toBeGreaterThan(200);
     expect(call.request.messages.at(-1)?.ext?.natives).toBeDefined();
     expect(JSON.stringify(call.request)).not.toContain('gw1.');

@@ -1,4 +1,3 @@
-import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -29,6 +28,11 @@ import {
   withoutBoundState,
 } from './turn-state.ts';
 import type { TurnVault } from './vault.ts';
+
+/** What the seals of one request unpack to together: they pack so well that a small request of them could be very large. */
+export const SEALS_UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
+/** Of the turns of one request, so many of the last are looked up. */
+const TURN_LOOKUPS_MAX = 128;
 
 /** A call with the reasoning state of its earlier turns restored, as far as it is known. */
 export interface Recalled {
@@ -132,7 +136,7 @@ export function createTurnStates({
   /** The messages with a seal, by index. The newest ones go first, in case not all can be unpacked. */
   function unsealAll(messages: readonly Message[], principal: Call['principal']): Map<number, Unsealed> {
     const unsealed = new Map<number, Unsealed>();
-    const room = { bytes: limits.seals_unpacked_bytes_max };
+    const room = { bytes: SEALS_UNPACKED_BYTES_MAX };
     for (let at = messages.length - 1; at >= 0; at -= 1) {
       const message = messages[at]!;
       if (message.role !== 'assistant' || !message.reasoning_details?.some(isReturnedSeal)) continue;
@@ -247,7 +251,7 @@ export function createTurnStates({
         }
         return finish(call, messages, report);
       };
-      const turns = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max), call.store_wait);
+      const turns = vault.recall([...lost.keys()].slice(-TURN_LOOKUPS_MAX), call.store_wait);
       return turns instanceof Promise ? turns.then(restore) : restore(turns);
     },
 

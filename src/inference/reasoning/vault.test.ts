@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { Message } from '../../schemas/inner.ts';
-import { createTurnVault, type TurnStore, turnOwner, type VaultOptions } from './vault.ts';
+import {
+  createTurnVault,
+  TURN_ABSENCE_MS,
+  TURNS_UNWRITTEN_CHARS_MAX,
+  type TurnStore,
+  turnOwner,
+  type VaultOptions,
+} from './vault.ts';
 
 const KEEP_MS = 3_600_000;
 
@@ -144,7 +151,7 @@ describe('a kept turn', () => {
     expect(vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
     expect(store.asked.reads).toEqual([2]);
     // That there is nothing is not believed for long: another process may just have been writing it.
-    clock.ms += limits.turn_absence_ms;
+    clock.ms += TURN_ABSENCE_MS;
     await vault.recall(['p', 'q']);
     expect(store.asked.reads).toEqual([2, 1]);
   });
@@ -176,7 +183,7 @@ describe('a kept turn', () => {
     const { vault, warnings } = vaultOf(store);
     store.failing = true;
     const text = 'x'.repeat(limits.turn_state_chars_max);
-    const most = Math.floor(limits.turns_unwritten_chars_max / text.length);
+    const most = Math.floor(TURNS_UNWRITTEN_CHARS_MAX / text.length);
     for (let nth = 0; nth < most + 5; nth += 1) vault.keep(`p${nth}`, text);
     vault.keep('p0', text);
     await expect.poll(() => warnings.length).toBeGreaterThan(0);

@@ -4,6 +4,19 @@ import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
 
+/** Of longer arguments and of a longer message, only the ends identify a turn. */
+const TURN_IDENTITY_CHARS_MAX = 256 * 1024;
+/** Remembered turns are written so many at once; so many more may wait for a store that fails. */
+const TURN_BATCH_MAX = 100;
+const TURNS_UNWRITTEN_MAX = 5_000;
+export const TURNS_UNWRITTEN_CHARS_MAX = 64 * 1024 * 1024;
+const TURN_WRITE_RETRY_MS = 1_000;
+/** That the store has nothing of a turn is believed so long: another process may just be writing it. */
+export const TURN_ABSENCE_MS = 10_000;
+/** How long a request waits for the store to return former turns. */
+const TURN_READ_MS_MAX = 500;
+const TURN_SWEEP_MS = 60_000;
+
 /** The store of kept turns, shared by all processes. */
 export interface TurnStore {
   insert(rows: readonly { id: string; owner: string; sealed: string; expires_at: string }[]): Promise<void>;
@@ -61,14 +74,14 @@ const UNIQUE = /(?=[A-Za-z]*\d)[A-Za-z0-9]{12,}/;
 
 /** A very long text as its length and its ends. */
 function ends(text: string): string {
-  const chars = limits.turn_identity_chars_max / 2;
+  const chars = TURN_IDENTITY_CHARS_MAX / 2;
   if (text.length <= 2 * chars) return text;
   return `${text.length} ${text.slice(0, chars)} ${text.slice(-chars)}`;
 }
 
 /** The same text for equal JSON values. */
 function canonical(json: string): string {
-  if (json.length > limits.turn_identity_chars_max) return ends(json);
+  if (json.length > TURN_IDENTITY_CHARS_MAX) return ends(json);
   const sorted = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(sorted);
     if (typeof value !== 'object' || value === null) return value;
@@ -184,7 +197,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   }
 
   async function writeBatch(into: TurnStore): Promise<void> {
-    const batch = [...unwritten].slice(0, limits.turn_batch_max);
+    const batch = [...unwritten].slice(0, TURN_BATCH_MAX);
     const expires_at = new Date(now_ms() + keep_ms).toISOString();
     const rows = batch.map(([id, text]) => ({ id, owner: ownerOf(id), sealed: crypt.seal(text, id), expires_at }));
     deletedOwners.clear();
@@ -192,7 +205,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     for (const owner of deletedOwners) await into.deleteBy(owner);
     // A turn that changed meanwhile is written again.
     for (const [id, text] of batch) if (unwritten.get(id) === text) removeUnwritten(id);
-    if (now_ms() - swept_ms < limits.turn_sweep_ms) return;
+    if (now_ms() - swept_ms < TURN_SWEEP_MS) return;
     swept_ms = now_ms();
     const most = { rows: limits.turn_states_max, chars: limits.turn_states_stored_chars_max };
     await into.sweep(new Date(swept_ms).toISOString(), most);
@@ -207,7 +220,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       } catch (err) {
         if (stopping.signal.aborted) throw err;
         log.warn({ err, waiting: unwritten.size }, 'reasoning state could not be stored; this process remembers it');
-        await sleep(limits.turn_write_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+        await sleep(TURN_WRITE_RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
     }
   }
@@ -225,8 +238,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   /** Bounds the wait for a store that hangs. */
   async function inTime<T>(work: Promise<T>, store_wait: StoreWait | undefined): Promise<T> {
     const waiting = new AbortController();
-    const late = sleep(limits.turn_read_ms_max, undefined, { signal: waiting.signal }).then(() => {
-      throw new Error(`the store did not answer within ${limits.turn_read_ms_max} ms`);
+    const late = sleep(TURN_READ_MS_MAX, undefined, { signal: waiting.signal }).then(() => {
+      throw new Error(`the store did not answer within ${TURN_READ_MS_MAX} ms`);
     });
     try {
       return await Promise.race([store_wait === undefined ? work : store_wait.within(work), late]);
@@ -254,7 +267,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     }
     for (const place of places) {
       const text = turns.get(place);
-      memory.set(place, text, now + (text === undefined ? limits.turn_absence_ms : keep_ms));
+      memory.set(place, text, now + (text === undefined ? TURN_ABSENCE_MS : keep_ms));
     }
     return [...turns];
   }
@@ -273,8 +286,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       memory.set(place, bounded, now_ms() + keep_ms);
       if (bounded === undefined || store === undefined) return;
       removeUnwritten(place);
-      const isFull = unwrittenChars + bounded.length > limits.turns_unwritten_chars_max;
-      if (isFull || unwritten.size >= limits.turns_unwritten_max) return;
+      const isFull = unwrittenChars + bounded.length > TURNS_UNWRITTEN_CHARS_MAX;
+      if (isFull || unwritten.size >= TURNS_UNWRITTEN_MAX) return;
       unwrittenChars += bounded.length;
       unwritten.set(place, bounded);
       writeSoon();

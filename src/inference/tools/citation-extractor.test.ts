@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../limits.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
-import { createCiter } from './citation-extractor.ts';
+import { CITATIONS_MAX, createCiter } from './citation-extractor.ts';
 import type { Source } from './server-tools.ts';
 
 const source = (url: string): Source => ({ url, title: `Title of ${url}`, content: `Content of ${url}` });
@@ -116,5 +115,5 @@ test('what a provider cites is enough: its sources are not told once more', () =
 
 test('a text of nothing but links takes no longer than its length, and has a bound of citations', () => {
   const { found } = cited(streamed([`[a](${ONE.url}) `.repeat(5_000), '['.repeat(50_000) + ONE.url], 4096));
-  expect(found).toHaveLength(limits.citations_max);
+  expect(found).toHaveLength(CITATIONS_MAX);
 });

@@ -1,8 +1,12 @@
-import { limits } from '../../limits.ts';
 import { countCodePoints } from '../../providers/shared/slot.ts';
 import { ByChoice, followed } from '../../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
 import type { Source } from './server-tools.ts';
+
+/** Citations that are placed in one answer, the label of one's link, and what is told of its source. */
+export const CITATIONS_MAX = 200;
+const CITATION_LABEL_CHARS_MAX = 500;
+const CITATION_CONTENT_CHARS_MAX = 1_000;
 
 /** What a text names of its sources: offsets in UTF-16 units. */
 interface Mention {
@@ -40,7 +44,7 @@ function linkStart(text: string, at: number): number | undefined {
   const before = text[at - 1] === '<' ? at - 1 : at;
   if (text[before - 1] !== '(' || text[before - 2] !== ']') return undefined;
   let depth = 1;
-  const least = Math.max(0, before - 3 - limits.citation_label_chars_max);
+  const least = Math.max(0, before - 3 - CITATION_LABEL_CHARS_MAX);
   for (let i = before - 3; i >= least; i -= 1) {
     if (text[i] === ']') depth += 1;
     else if (text[i] === '[') depth -= 1;
@@ -66,13 +70,13 @@ function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[]
         ? { source, start: index, end: after }
         : { source, start: link, end: after + tail[0].length },
     );
-    if (found.length >= limits.citations_max) break;
+    if (found.length >= CITATIONS_MAX) break;
   }
   return found;
 }
 
 function citationOf({ url, title, content }: Source, start_index: number, end_index: number): UrlCitation {
-  const told = content.slice(0, limits.citation_content_chars_max).toWellFormed();
+  const told = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
   return { type: 'url_citation', url_citation: { url, title, content: told, start_index, end_index } };
 }
 
@@ -108,7 +112,7 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
     before += countCodePoints(text);
     block = '';
     block_n = undefined;
-    if (text === '' || sources.length === 0 || cited >= limits.citations_max) return [];
+    if (text === '' || sources.length === 0 || cited >= CITATIONS_MAX) return [];
     for (const source of sources.slice(known.size))
       if (!known.has(keyOf(source.url))) known.set(keyOf(source.url), source);
     const found = mentionsIn(text, known);
@@ -154,7 +158,7 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
       flush(out);
       if (!has_cited && sources.length > 0 && chunk.finish_reason !== 'error') {
         const all = [...new Map(sources.map((source) => [keyOf(source.url), source])).values()];
-        const annotations = all.slice(0, limits.citations_max).map((source) => citationOf(source, 0, 0));
+        const annotations = all.slice(0, CITATIONS_MAX).map((source) => citationOf(source, 0, 0));
         out.push({ delta: { annotations } });
         has_cited = true;
       }

@@ -10,6 +10,11 @@ import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
 
+/** Calls of the gateway's own tools that run at the same time. */
+const SERVER_TOOLS_AT_ONCE_MAX = 8;
+/** The result of one run. */
+const SERVER_TOOL_RESULT_CHARS_MAX = 400_000;
+
 /** The result of one call. */
 export interface ToolRun {
   call: ServerCall['call'];
@@ -92,7 +97,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     } catch (error) {
       return failed(error instanceof GatewayError ? error.message : 'The tool failed.');
     }
-    const content = outcome.content.slice(0, limits.server_tool_result_chars_max).toWellFormed();
+    const content = outcome.content.slice(0, SERVER_TOOL_RESULT_CHARS_MAX).toWellFormed();
     if (call.screening === undefined) return { ...outcome, content };
     try {
       // As a tool's result, so that what its strings say is looked at, however it is escaped.
@@ -117,7 +122,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
         outcomes[at] = { value: outcome, cost_nano: outcome.cost_nano, counts: outcome.counts };
       }
     };
-    await Promise.all(Array.from({ length: Math.min(runs.length, limits.server_tools_at_once_max) }, work));
+    await Promise.all(Array.from({ length: Math.min(runs.length, SERVER_TOOLS_AT_ONCE_MAX) }, work));
     return outcomes;
   }
 

@@ -8,6 +8,9 @@ import { journalProblem } from './journal-problem.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 
+/** On a full disk the segment being written is left for a new one, so that it can go, where it is as large as this. */
+const JOURNAL_LEAVE_BYTES_MIN = 64 * 1024;
+
 /** `group`: an attempt is synced before it is sent, and survives a power loss. `os`: it survives the end of the process. */
 export type JournalSync = 'group' | 'os';
 
@@ -249,7 +252,7 @@ export class Journal {
   /** Ends the failure after a successful write, unless the disk is still almost full. */
   #recover(): void {
     if (this.#failure === undefined) return;
-    const isFull = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < limits.journal_leave_bytes_min;
+    const isFull = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < JOURNAL_LEAVE_BYTES_MIN;
     if (isFull) this.#tryLater();
     else this.#failure = undefined;
   }
@@ -274,7 +277,7 @@ export class Journal {
 
   /** No settled segment is left to delete: closes the current one, which can be deleted once it is settled. */
   #leaveFull(): void {
-    if (this.#segment.bytes < limits.journal_leave_bytes_min) return;
+    if (this.#segment.bytes < JOURNAL_LEAVE_BYTES_MIN) return;
     try {
       this.#rotate();
     } catch {

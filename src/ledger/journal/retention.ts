@@ -2,6 +2,9 @@ import { limits } from '../../limits.ts';
 import { type Disk, isDiskFull } from './disk.ts';
 import type { Segment } from './segment.ts';
 
+/** A small disk has room for so many segments. */
+const JOURNAL_SEGMENTS_PER_DISK = 16;
+
 /** How long settled segments are kept for a store that is set back, and the largest size of the journal because of them. */
 export interface JournalKeep {
   ms: number;
@@ -47,7 +50,7 @@ export class Retention {
   /** The size at which a segment is full: small enough that a small disk holds several. */
   get segment_bytes_max(): number {
     const { total_bytes } = this.#space();
-    return Math.min(limits.journal_segment_bytes_max, total_bytes / limits.journal_segments_per_disk);
+    return Math.min(limits.journal_segment_bytes_max, total_bytes / JOURNAL_SEGMENTS_PER_DISK);
   }
 
   /** The free function `lackingBytes`, for this directory. */

@@ -1,8 +1,14 @@
 import { brokenRule } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import type { Charged } from '../records.ts';
 import type { LeaseRow, Settle, WindowState } from '../settle.ts';
 import type { Hold, HoldLine, Lease } from './hold.ts';
+
+/** A lease that nobody used for so long goes back. */
+export const LEASE_IDLE_MS = 5_000;
+/** A lease holds what its node spends in about so long, where the limit is far. */
+const LEASE_SPAN_MS = 2_000;
+/** Above so many, windows that this node has nothing of are forgotten. */
+export const LEASES_REMEMBERED = 1_000;
 
 /** The public part of a lease. */
 export type Holding = Readonly<
@@ -221,8 +227,8 @@ export class LeaseBook {
   /** Notes that `amount` more was reserved at `now`, by the monotonic clock. */
   recordUse(lease: Lease, amount: number, now: number): void {
     lease.used_at = now;
-    if (now - lease.span_began >= limits.lease_span_ms) {
-      lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
+    if (now - lease.span_began >= LEASE_SPAN_MS) {
+      lease.span_before = now - lease.span_began >= 2 * LEASE_SPAN_MS ? 0 : lease.span;
       lease.span = 0;
       lease.span_began = now;
     }
@@ -232,18 +238,18 @@ export class LeaseBook {
   /** How much a lease should have beyond current requests: the most that was reserved in a recent span. */
   slackOf(lease: Lease): number {
     const now = this.#monotonic();
-    if (now - lease.span_began >= 2 * limits.lease_span_ms) return 0;
+    if (now - lease.span_began >= 2 * LEASE_SPAN_MS) return 0;
     return Math.max(lease.span, lease.span_before);
   }
 
   /** Whether nobody has used it for `lease_idle_ms`. */
   isIdle(lease: Lease): boolean {
-    return this.#monotonic() - lease.used_at >= limits.lease_idle_ms;
+    return this.#monotonic() - lease.used_at >= LEASE_IDLE_MS;
   }
 
   /** Drops empty idle leases if there are many. `needed`: those that requests wait for. */
   forget(needed: () => ReadonlySet<Lease>): void {
-    if (this.#leases.size < limits.leases_remembered) return;
+    if (this.#leases.size < LEASES_REMEMBERED) return;
     const kept = needed();
     for (const lease of this.#leases) {
       const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0 && !lease.claims;

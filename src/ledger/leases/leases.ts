@@ -6,6 +6,9 @@ import type { LeaseRow, Settle, Watched, WindowRequest, WindowState, WindowSums 
 import type { Ask, Hold, HoldLine, Lease, Preview } from './hold.ts';
 import { freeOf, LeaseBook } from './lease-book.ts';
 
+/** A node that gave back what another wished for asks for none of it for so long. */
+const CLAIM_YIELD_MS = 40;
+
 /** A request that this node lacks the money for. */
 interface Waiter {
   request: Ask;
@@ -471,7 +474,7 @@ export class Leases {
       if (idle <= 0 || !(lease.wanted || this.#draining || this.book.isIdle(lease))) continue;
       // If a request here waits for more of it, it is not idle.
       if (awaited.has(lease) && !(lease.wanted || this.#draining)) continue;
-      if (lease.wanted) lease.yields_until = now + limits.claim_yield_ms;
+      if (lease.wanted) lease.yields_until = now + CLAIM_YIELD_MS;
       lease.wanted = false;
       lease.returning = idle;
       requestOf(lease).returned = idle;

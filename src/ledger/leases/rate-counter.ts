@@ -1,6 +1,13 @@
 import { limits } from '../../limits.ts';
 import type { RateAnswer, RateAsk, RateLimit } from '../../schemas/rate-limit.ts';
 
+/** A node takes at most what it uses in about this time. */
+const RATE_BLOCK_MS = 1_000;
+/** A node returns what it does not use for this time. */
+const RATE_IDLE_MS = 1_000;
+/** After a refusal, as much is refused without asking for so long. */
+const RATE_REFUSAL_MS = 250;
+
 /** A moment by both clocks of the machine: the wall clock may be set, the monotonic clock stops while the machine sleeps. */
 export interface Moment {
   wall_ms: number;
@@ -76,7 +83,7 @@ export class RateCounter {
   ask(need: number, waiting: number, now: Moment): RateAsk {
     const has = this.#isOpen(now) ? this.#left : 0;
     const elapsedMs = Math.max(1, now.monotonic_ms - this.#sent.monotonic_ms);
-    const soon = Math.ceil((this.#taken * limits.rate_block_ms) / elapsedMs);
+    const soon = Math.ceil((this.#taken * RATE_BLOCK_MS) / elapsedMs);
     // At most doubled: the rate of the first moments is not reliable.
     this.#want = Math.min(Math.max(soon, need), 2 * Math.max(this.#want, need, 1));
     this.#taken = 0;
@@ -108,7 +115,7 @@ export class RateCounter {
     if (request.want > 0) this.#block = granted;
     const isRefused = request.need > 0 && granted === 0;
     this.#refusedUnits = isRefused ? this.#left + request.need : Number.POSITIVE_INFINITY;
-    this.#refusedUntilMs = received.monotonic_ms + limits.rate_refusal_ms;
+    this.#refusedUntilMs = received.monotonic_ms + RATE_REFUSAL_MS;
   }
 
   /** No answer arrived: the owed units are reported again, since the store may not have counted them. */
@@ -133,8 +140,8 @@ export class RateCounter {
     if (this.#left === 0 || !this.#isOpen(now)) return 0;
     if (all) return this.#left;
     const elapsedMs = now.monotonic_ms - this.#sent.monotonic_ms;
-    if (elapsedMs < limits.rate_idle_ms) return 0;
-    return Math.max(0, this.#left - Math.floor((this.#taken * limits.rate_block_ms) / elapsedMs));
+    if (elapsedMs < RATE_IDLE_MS) return 0;
+    return Math.max(0, this.#left - Math.floor((this.#taken * RATE_BLOCK_MS) / elapsedMs));
   }
 
   /** Whether the store must be contacted although no request waits: units are owed, or idle. */

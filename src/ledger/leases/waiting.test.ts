@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { Budget } from '../../schemas/budget.ts';
+import { LEASE_IDLE_MS, LEASES_REMEMBERED } from './lease-book.ts';
 import { Leases } from './leases.ts';
 
 const budget = (id: string): Budget => ({
@@ -55,9 +56,9 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
 
 test('what a request waits for is not forgotten', async () => {
   const { leases, time } = make();
-  for (let i = 0; i < limits.leases_remembered; i++)
+  for (let i = 0; i < LEASES_REMEMBERED; i++)
     leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
-  time.ms += limits.lease_idle_ms + 1;
+  time.ms += LEASE_IDLE_MS + 1;
   const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
   waiting.catch(() => {});
   leases.applied([], 1, []);
@@ -134,9 +135,9 @@ test('a hold of nothing whose lease was forgotten meanwhile takes from the one t
   const [b, other] = [budget('b'), budget('other')];
   const hold = leases.reserve(ask('1', [b], 0), undefined);
   if (hold instanceof Promise) throw new Error('waits');
-  for (let i = 0; i < limits.leases_remembered; i++)
+  for (let i = 0; i < LEASES_REMEMBERED; i++)
     leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
-  time.ms += limits.lease_idle_ms + 1;
+  time.ms += LEASE_IDLE_MS + 1;
   leases.applied([], 1, []);
   expect(leases.book.find('b', '')).toBeUndefined();
   leases.registered([

@@ -2,6 +2,9 @@ import { limits } from '../../limits.ts';
 import type { Annotation, Message } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 
+/** What earlier answers say that their files hold: so many are looked at. */
+const FILE_ANNOTATIONS_MAX = 256;
+
 /** The text of a file in an answer. A client that sends it back saves reading the file again. */
 export interface FileAnnotation {
   /** SHA-256 of the bytes, in hex. */
@@ -41,7 +44,7 @@ export function annotatedFiles(messages: readonly Message[]): ReadonlyMap<string
   for (const { role, annotations } of messages) {
     if (role !== 'assistant' || !Array.isArray(annotations)) continue;
     for (const annotation of annotations as unknown[]) {
-      if (checked >= limits.file_annotations_max) return textsByHash;
+      if (checked >= FILE_ANNOTATIONS_MAX) return textsByHash;
       if (!isObject(annotation) || annotation['type'] !== 'file') continue;
       checked += 1;
       const { file } = annotation;

@@ -22,6 +22,9 @@ import { annotatedFiles, type FileAnnotation } from './file-annotations.ts';
 import type { OcrReader } from './ocr.ts';
 import { type PdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
+/** A file's name in the text. */
+const FILE_NAME_CHARS_MAX = 200;
+
 /** Reads files for endpoints without file input: the text of PDFs, and text files. */
 export interface FileParser {
   /** Reads files that no endpoint of the call's models accepts, before planning, so that the length of the prompt is known. */
@@ -80,7 +83,7 @@ function takesFiles(endpoint: Endpoint): boolean {
 
 function nameOf({ file: { file_data, filename } }: FilePart, otherwise: string): string {
   const name = filename || (WEB_URL.test(file_data ?? '') ? lastSegment(file_data!) : undefined) || otherwise;
-  return name.slice(0, limits.file_name_chars_max).toWellFormed();
+  return name.slice(0, FILE_NAME_CHARS_MAX).toWellFormed();
 }
 
 function lastSegment(url: string): string | undefined {

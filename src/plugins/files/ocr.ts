@@ -6,6 +6,10 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { OcrSettings } from '../../schemas/ocr.ts';
 import type { PdfText } from './pdf-reader.ts';
 
+/** An engine that reads pictures of pages: its time, and its answer. */
+const OCR_MS_MAX = 120_000;
+const OCR_ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+
 /** Reads scanned pages with the operator's OCR engine. */
 export interface OcrReader {
   /** Whether an engine is configured. */
@@ -74,8 +78,8 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
         ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
       },
       body: JSON.stringify({ model, document, pages, include_image_base64: false }),
-      bytes_max: limits.ocr_answer_bytes_max,
-      timeout_ms: limits.ocr_ms_max,
+      bytes_max: OCR_ANSWER_BYTES_MAX,
+      timeout_ms: OCR_MS_MAX,
       signal,
     });
     const { status, body } = await pending.catch((error: unknown) => {

@@ -1,6 +1,13 @@
 import { limits } from '../../limits.ts';
 import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
 
+/** One buffer of a reader, and all: an unpacked stream is one. */
+const PDF_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
+const PDF_BUFFERS_BYTES_MAX = 256 * 1024 * 1024;
+const PDF_PAGE_ITEMS_MAX = 500_000;
+/** How long a file waits for a reader. */
+const PDF_WAIT_MS_MAX = 30_000;
+
 /** The text of a PDF. */
 export interface PdfText {
   text: string;
@@ -46,10 +53,10 @@ export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
     processes_max: limits.pdf_readers_max,
     waiting_max: limits.pdf_waiting_max,
     waiting_per_owner_max: limits.pdf_waiting_per_owner_max,
-    wait_ms_max: limits.pdf_wait_ms_max,
+    wait_ms_max: PDF_WAIT_MS_MAX,
     ms_max: bounds.ms_max ?? limits.pdf_ms_max,
     heap_mb_max: limits.pdf_heap_mb_max,
-    buffers_bytes_max: limits.pdf_buffers_bytes_max,
+    buffers_bytes_max: PDF_BUFFERS_BYTES_MAX,
   });
   return {
     async read(file, { owner, signal }) {
@@ -60,8 +67,8 @@ export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
         bytes: new Uint8Array(file.buffer, file.byteOffset, file.length),
         pages_max: limits.pdf_pages_max,
         chars_max: limits.pdf_chars_max,
-        items_max: limits.pdf_page_items_max,
-        buffer_bytes_max: limits.pdf_buffer_bytes_max,
+        items_max: PDF_PAGE_ITEMS_MAX,
+        buffer_bytes_max: PDF_BUFFER_BYTES_MAX,
       };
       try {
         const answer = (await pool.run(task, { owner, signal })) as PdfText | { refused: string };

@@ -6,6 +6,11 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { asksFor } from '../plugin-options.ts';
 import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
 
+/** The schema of an answer that is repaired. */
+const HEALING_SCHEMA_CHARS_MAX = 256 * 1024;
+const HEALING_MS_MAX = 2_000;
+const HEALING_HEAP_MB_MAX = 128;
+
 /** Repairs answers that should be JSON but are not. */
 export interface Healing {
   /** Whether answers to this call are checked. */
@@ -75,18 +80,16 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
     processes_max: 1,
     waiting_max: limits.healing_waiting_max,
     waiting_per_owner_max: limits.healing_waiting_per_owner_max,
-    wait_ms_max: limits.healing_ms_max,
-    ms_max: bounds.ms_max ?? limits.healing_ms_max,
-    heap_mb_max: limits.healing_heap_mb_max,
+    wait_ms_max: HEALING_MS_MAX,
+    ms_max: bounds.ms_max ?? HEALING_MS_MAX,
+    heap_mb_max: HEALING_HEAP_MB_MAX,
   });
 
   async function tryToHeal(call: Call, text: string): Promise<Outcome> {
     const { request, principal } = call;
     const schema = jsonOf(schemaOf(request));
     const isLarge =
-      text.length > limits.healed_chars_max ||
-      schema === null ||
-      (schema?.length ?? 0) > limits.healing_schema_chars_max;
+      text.length > limits.healed_chars_max || schema === null || (schema?.length ?? 0) > HEALING_SCHEMA_CHARS_MAX;
     if (isLarge) return { outcome: 'unchecked' };
     const controller = new AbortController();
     const unsubscribe = call.cancellation.onCancel(() => controller.abort(new CallCancelled({ may_be_billed: false })));

@@ -1,5 +1,10 @@
 import { limits } from '../../limits.ts';
 
+/** Nested elements of a page. */
+const PAGE_DEPTH_MAX = 1_000;
+/** The processor time for one page. */
+const PAGE_PARSE_MS_MAX = 1_000;
+
 /** The visible text of a page. */
 export interface PageText {
   title: string;
@@ -210,7 +215,7 @@ export async function htmlText(
     { decodeEntities: true },
   );
   let spentMs = 0;
-  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spentMs < limits.page_parse_ms_max;
+  const goesOn = () => !lines.isFull() && depth <= PAGE_DEPTH_MAX && spentMs < PAGE_PARSE_MS_MAX;
   for (let at = 0; at < html.length && goesOn(); at += limits.page_slice_chars) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
     const begunMs = performance.now();

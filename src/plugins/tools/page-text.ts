@@ -4,6 +4,9 @@ import { type FetchedPage, MediaRefused } from '../../providers/transport/fetch-
 import { type PdfReader, PdfRefused } from '../files/pdf-reader.ts';
 import { htmlText, type PageText } from './html-text.ts';
 
+/** The beginning of a page, in which its encoding is declared. */
+const PAGE_HEAD_BYTES = 2_048;
+
 const TEXTS =
   /^(?:text\/|application\/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|rtf|toml|sql)$)/;
 
@@ -26,7 +29,7 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
  * character encoding"), else UTF-8. Yields to the event loop between pieces.
  */
 export async function decodedText(bytes: Buffer, contentType: string | undefined): Promise<string> {
-  const head = bytes.subarray(0, limits.page_head_bytes).toString('latin1');
+  const head = bytes.subarray(0, PAGE_HEAD_BYTES).toString('latin1');
   const markCharset = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
   const serverCharset = /charset\s*=\s*"?([^\s";,]+)/i.exec(contentType ?? '')?.[1];
   const pageCharset =
@@ -59,9 +62,7 @@ export async function pageText(
   }
   const hasNoType = type === '' || type === 'application/octet-stream';
   if (
-    hasNoType
-      ? bytes.subarray(0, limits.page_head_bytes).includes(0)
-      : !TEXTS.test(type) && type !== 'application/xhtml+xml'
+    hasNoType ? bytes.subarray(0, PAGE_HEAD_BYTES).includes(0) : !TEXTS.test(type) && type !== 'application/xhtml+xml'
   ) {
     throw new MediaRefused(
       hasNoType ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,

@@ -11,6 +11,11 @@ import { AS_DATA } from '../web/results.ts';
 import { plainText } from '../web/search.ts';
 import { pageText } from './page-text.ts';
 
+/** The part of its text that a model gets if it does not say. */
+const PAGE_TOKENS_DEFAULT = 25_000;
+/** Bytes that count as one token of a page. */
+const PAGE_BYTES_PER_TOKEN = 4;
+
 /** The readers of pages. */
 export interface PageReaders {
   pages: PageFetcher;
@@ -24,9 +29,9 @@ function urlOf({ url }: JsonObject): string {
 /** Cuts a text to about so many tokens, at four bytes each. */
 function cutToTokens(text: string, tokens: number): string {
   const bytes = Buffer.from(text);
-  if (bytes.length <= tokens * limits.page_bytes_per_token) return text;
+  if (bytes.length <= tokens * PAGE_BYTES_PER_TOKEN) return text;
   // A split character is left out.
-  return new TextDecoder().decode(bytes.subarray(0, tokens * limits.page_bytes_per_token), { stream: true });
+  return new TextDecoder().decode(bytes.subarray(0, tokens * PAGE_BYTES_PER_TOKEN), { stream: true });
 }
 
 /** The visible characters of a text, up to about `charsMax`. Yields to the event loop between pieces. */
@@ -46,7 +51,7 @@ async function visibleText(text: string, charsMax: number): Promise<string> {
 /** The tool that reads a page of the public web. */
 export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReaders): ServerTool {
   const webOptions = readFetchOptions(parameters, 'parameters');
-  const tokensMax = webOptions.max_content_tokens ?? limits.page_tokens_default;
+  const tokensMax = webOptions.max_content_tokens ?? PAGE_TOKENS_DEFAULT;
   return {
     type: WEB_FETCH,
     declaration: {
@@ -76,7 +81,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReaders):
           room: call.room,
           allows: (at) => isAllowed(webOptions.domains, at),
         });
-        const charsMax = tokensMax * limits.page_bytes_per_token;
+        const charsMax = tokensMax * PAGE_BYTES_PER_TOKEN;
         const { title, text } = await pageText(page, { pdfs, chars_max: charsMax, owner, signal });
         const content = cutToTokens(await visibleText(text, charsMax), tokensMax);
         const shown = plainText(title, limits.web_title_chars_max);

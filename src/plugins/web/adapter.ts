@@ -18,6 +18,9 @@ import { searchMessage } from './results.ts';
 import { searchCost, type WebSearch } from './search.ts';
 import { isXSearch, requireXSearch } from './search-wire.ts';
 
+/** The content of one result by `search_context_size`, as the public service has it for Exa. */
+const WEB_RESULT_CHARS_BY_SIZE = { low: 5_000, medium: 15_000, high: 30_000 } as const;
+
 /** The engine name of a search that cannot run. */
 export const NO_ENGINE = 'none';
 
@@ -56,7 +59,7 @@ export function engineOptions(
   options: WebSearchOptions,
   maxResults = options.max_results ?? limits.web_results_default,
 ) {
-  const bySize = options.context_size && limits.web_result_chars_by_size[options.context_size];
+  const bySize = options.context_size && WEB_RESULT_CHARS_BY_SIZE[options.context_size];
   const maxCharacters = options.max_characters ?? bySize ?? limits.web_result_chars_default;
   return {
     max_results: maxResults,

@@ -4,6 +4,15 @@ import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';
 import type { DomainRule, DomainRules } from './domains.ts';
 import type { EngineRequest, EngineWire, UserLocation } from './engine.ts';
 
+/** The part of a query that single engines accept. */
+const FIRECRAWL_QUERY_CHARS_MAX = 500;
+const PARALLEL_QUERY_CHARS_MAX = 200;
+const SEARXNG_QUERY_CHARS_MAX = 1_000;
+/** Domains that an engine gets. */
+const WEB_DOMAINS_SENT_MAX = 100;
+/** Operators for domains in one query. */
+const WEB_OPERATORS_MAX = 10;
+
 function post(url: string, headers: Record<string, string>, body: JsonObject): EngineRequest {
   const all = { 'content-type': 'application/json', accept: 'application/json', ...headers };
   return { method: 'POST', url, headers: all, body: JSON.stringify(body) };
@@ -27,7 +36,7 @@ function cut(text: string, chars: number): string {
 }
 
 function texts(rules: readonly DomainRule[]): string[] {
-  return rules.slice(0, limits.web_domains_sent_max).map(({ text }) => text);
+  return rules.slice(0, WEB_DOMAINS_SENT_MAX).map(({ text }) => text);
 }
 
 /**
@@ -35,14 +44,14 @@ function texts(rules: readonly DomainRule[]): string[] {
  * again, so a rule that operators cannot express may be left out, but none may be narrowed.
  */
 function withOperators(query: string, { allowed, excluded }: DomainRules, charsMax: number): string {
-  const sites = allowed.slice(0, limits.web_operators_max).map(({ host, path }) => `site:${host}${path}`);
+  const sites = allowed.slice(0, WEB_OPERATORS_MAX).map(({ host, path }) => `site:${host}${path}`);
   const without = excluded
     .filter(({ below_alone }) => !below_alone)
-    .slice(0, limits.web_operators_max)
+    .slice(0, WEB_OPERATORS_MAX)
     .map(({ host, path }) => `-site:${host}${path}`);
   const operators = [sites.join(' OR '), ...without];
   // A part of the allowed hosts would exclude the others.
-  if (allowed.length > limits.web_operators_max) operators.shift();
+  if (allowed.length > WEB_OPERATORS_MAX) operators.shift();
   let extendedQuery = query;
   for (const operator of operators) {
     if (operator === '' || extendedQuery.length + operator.length + 1 > charsMax) continue;
@@ -87,7 +96,7 @@ const firecrawl: EngineWire = {
     const place = placeOf(location);
     const headers: Record<string, string> = api_key === undefined ? {} : { authorization: `Bearer ${api_key}` };
     return post(`${base_url}/v2/search`, headers, {
-      query: withOperators(cut(query, limits.web_query_chars_max), domains, limits.firecrawl_query_chars_max),
+      query: withOperators(cut(query, limits.web_query_chars_max), domains, FIRECRAWL_QUERY_CHARS_MAX),
       limit: max_results,
       sources: ['web'],
       scrapeOptions: { formats: ['markdown'], onlyMainContent: true },
@@ -114,7 +123,7 @@ const parallel: EngineWire = {
     const policy = sourcePolicy(domains);
     return post(`${settings.base_url}/v1/search`, keyHeader(settings), {
       objective: cut(query, limits.web_query_chars_max),
-      search_queries: [cut(query, limits.parallel_query_chars_max)],
+      search_queries: [cut(query, PARALLEL_QUERY_CHARS_MAX)],
       mode: 'basic',
       advanced_settings: {
         max_results,
@@ -135,20 +144,16 @@ const parallel: EngineWire = {
 
 function sourcePolicy({ allowed, excluded }: DomainRules): JsonObject | undefined {
   const hosts = (rules: readonly DomainRule[]) => [...new Set(rules.map(({ host }) => host))];
-  if (allowed.length > 0) return { include_domains: hosts(allowed).slice(0, limits.web_domains_sent_max) };
+  if (allowed.length > 0) return { include_domains: hosts(allowed).slice(0, WEB_DOMAINS_SENT_MAX) };
   // Only rules for whole domains: a host would exclude more than a path.
   const whole = excluded.filter(({ below_alone, path }) => !below_alone && path === '');
-  return whole.length === 0 ? undefined : { exclude_domains: hosts(whole).slice(0, limits.web_domains_sent_max) };
+  return whole.length === 0 ? undefined : { exclude_domains: hosts(whole).slice(0, WEB_DOMAINS_SENT_MAX) };
 }
 
 /** https://docs.searxng.org/dev/search_api.html: a format that is not allowed in its settings is answered with 403. */
 const searxng: EngineWire = {
   request(query, { domains }, { base_url, api_key }) {
-    const extendedQuery = withOperators(
-      cut(query, limits.web_query_chars_max),
-      domains,
-      limits.searxng_query_chars_max,
-    );
+    const extendedQuery = withOperators(cut(query, limits.web_query_chars_max), domains, SEARXNG_QUERY_CHARS_MAX);
     const parameters = new URLSearchParams({ q: extendedQuery, format: 'json' });
     const headers: Record<string, string> = { accept: 'application/json' };
     if (api_key !== undefined) headers['authorization'] = `Bearer ${api_key}`;

@@ -10,6 +10,9 @@ import type { DomainRule } from './domains.ts';
 import type { UserLocation } from './engine.ts';
 import { isSearch } from './requested-search.ts';
 
+/** Entries of a provider's own filter (their documentation: see `src/plugins/web/native.ts`). */
+const NATIVE_DOMAINS_MAX = { openai: 100, xai: 5, perplexity: 20 } as const;
+
 /** A search in the wire format of an endpoint that searches itself. */
 export interface NativeSearch {
   /** Replaces the tool. Not set if the endpoint searches without a tool. */
@@ -64,8 +67,7 @@ function openAi({ domains, location, context_size }: WebSearchOptions): NativeSe
   const { allowed, excluded } = domains;
   if (excluded.length > 0) return 'it cannot exclude domains';
   if (!arePlain(allowed)) return 'its domain filter supports neither wildcards nor paths';
-  if (allowed.length > limits.native_domains_max.openai)
-    return 'its domain filter does not accept this number of domains';
+  if (allowed.length > NATIVE_DOMAINS_MAX.openai) return 'its domain filter does not accept this number of domains';
   const block: JsonObject = {
     type: 'web_search',
     ...(allowed.length === 0 ? {} : { filters: { allowed_domains: hosts(allowed) } }),
@@ -79,7 +81,7 @@ function openAi({ domains, location, context_size }: WebSearchOptions): NativeSe
 function xAi({ domains: { allowed, excluded } }: WebSearchOptions): NativeSearch | string {
   if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
-  if (allowed.length + excluded.length > limits.native_domains_max.xai)
+  if (allowed.length + excluded.length > NATIVE_DOMAINS_MAX.xai)
     return 'its domain filter does not accept this number of domains';
   const filters: JsonObject = {
     ...(allowed.length === 0 ? {} : { allowed_domains: hosts(allowed) }),
@@ -146,8 +148,7 @@ function perplexity(options: WebSearchOptions): NativeSearch | string {
   if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
   const filter = [...hosts(allowed), ...hosts(excluded).map((host) => `-${host}`)];
-  if (filter.length > limits.native_domains_max.perplexity)
-    return 'its domain filter does not accept this number of domains';
+  if (filter.length > NATIVE_DOMAINS_MAX.perplexity) return 'its domain filter does not accept this number of domains';
   const searchFields = optionsOf(options);
   return {
     fields: {

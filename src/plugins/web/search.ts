@@ -7,6 +7,11 @@ import { isAllowed } from './domains.ts';
 import type { EngineWire, SearchOptions, SearchResult } from './engine.ts';
 import { engineWires } from './engines.ts';
 
+/** Tries of one web search. */
+const WEB_SEARCH_TRIES_MAX = 2;
+/** A search engine's answer. */
+const WEB_SEARCH_BYTES_MAX = 8 * 1024 * 1024;
+
 /** The result of a search. */
 export interface SearchOutcome {
   results: SearchResult[];
@@ -35,11 +40,11 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
     const request = wire.request(query, options, engineSettings);
     const until = AbortSignal.timeout(limits.web_search_ms_max);
     for (let tries = 1; ; tries += 1) {
-      const isLast = tries === limits.web_search_tries_max;
+      const isLast = tries === WEB_SEARCH_TRIES_MAX;
       const answer = await services
         .ask({
           ...request,
-          bytes_max: limits.web_search_bytes_max,
+          bytes_max: WEB_SEARCH_BYTES_MAX,
           timeout_ms: limits.web_search_ms_max,
           signal: AbortSignal.any([signal, until]),
         })

@@ -1,4 +1,3 @@
-import { limits } from '../../limits.ts';
 import type { EndpointParameter } from '../../schemas/endpoint.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { WireFacts, WorstCase } from '../dialect.ts';
@@ -6,6 +5,9 @@ import { aboveBudget, aboveThinking, commonWorstCase } from '../shared/worst-cas
 import { anthropicModelQuirks } from './model-quirks.ts';
 import { spendBounds } from './spend-bounds.ts';
 import { WIRE } from './wire.ts';
+
+/** Messages of a prompt that is shortened, at upstreams of the Messages API (the same page). */
+const COMPRESSED_MESSAGES_MAX = 1_000;
 
 /** Parameters without a field on this wire, whatever the provider accepts on another wire. */
 const LACKING: readonly EndpointParameter[] = [
@@ -28,7 +30,7 @@ export const facts: WireFacts = {
   takesZeroOutput: true,
   takesAddresses: true,
   takesSearchOptions: false,
-  messagesMax: limits.compressed_messages_max,
+  messagesMax: COMPRESSED_MESSAGES_MAX,
   isSearchTool: ({ type }) => String(type).startsWith('web_search'),
   carriesState: () => true,
   // A client of this wire wrote the budget itself, whatever its request has in the inner language.

@@ -1,8 +1,10 @@
-import { limits } from '../../limits.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
 import { asArray, asObject, remainder } from '../shared/json-shape.ts';
+
+/** Steps of other models that the usage of one answer counts. */
+const USAGE_ITERATIONS_MAX = 200;
 
 const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
 
@@ -79,11 +81,8 @@ function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
 function readExtra(usage: JsonObject, model: string): NonNullable<TokenClasses['extra']> {
   const extra: NonNullable<TokenClasses['extra']> = [];
   const iterations = asArray(usage['iterations']);
-  if (iterations.length > limits.usage_iterations_max) {
-    throw new UpstreamError(
-      'invalid_response',
-      `The provider counts more than ${limits.usage_iterations_max} iterations.`,
-    );
+  if (iterations.length > USAGE_ITERATIONS_MAX) {
+    throw new UpstreamError('invalid_response', `The provider counts more than ${USAGE_ITERATIONS_MAX} iterations.`);
   }
   for (const value of iterations) {
     const iteration = asObject(value);

@@ -1,11 +1,13 @@
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import type { AudioPart, ChatRequest, FilePart, ImagePart, InnerPart, VideoPart } from '../../schemas/inner.ts';
 import type { MediaNeed } from '../dialect.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
 import { isNova } from './family.ts';
 import { restOf, type WireBlock, type WireSource } from './wire.ts';
+
+/** The name of a document (Amazon Bedrock, `DocumentBlock`). */
+const DOCUMENT_NAME_CHARS_MAX = 200;
 
 const WEB_URL = /^https?:\/\//i;
 const S3_URI = /^s3:\/\/[^/]+\/./i;
@@ -147,7 +149,7 @@ function nameDocument(filename: string, used: Set<string>): string {
   const name =
     fits
       .trim()
-      .slice(0, limits.document_name_chars_max - 8)
+      .slice(0, DOCUMENT_NAME_CHARS_MAX - 8)
       .trim() || 'Document 1';
   const bare = name.replace(/ 1$/, '');
   let unique = name;

@@ -2,6 +2,9 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asObject } from '../shared/json-shape.ts';
 
+/** What is put into one schema in place of its references. */
+const SCHEMA_EXPANDED_CHARS_MAX = 256 * 1024;
+
 /**
  * The keywords at the top of a schema that Nova accepts. Its documentation names only the first three
  * (https://docs.aws.amazon.com/nova/latest/userguide/prompting-tool-troubleshooting.html); the other two were accepted in recorded
@@ -16,7 +19,7 @@ const DEFINITION = /^#\/(?:\$defs|definitions)\/([^/]+)$/;
  */
 export function novaSchema(schema: JsonObject): { schema: JsonObject; left_out: string[] } {
   const definitions = { ...asObject(schema['definitions']), ...asObject(schema['$defs']) };
-  let charsLeft = limits.schema_expanded_chars_max;
+  let charsLeft = SCHEMA_EXPANDED_CHARS_MAX;
 
   function expand(value: JsonValue, within: readonly string[]): JsonValue {
     if (Array.isArray(value)) return value.map((item) => expand(item, within));

@@ -1,5 +1,4 @@
 import { GatewayError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
@@ -17,6 +16,11 @@ import { planReasoning, type ReasoningPlan } from './reasoning.ts';
 import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
 import type { WireRequest, WireTextFormat } from './wire.ts';
+
+/** Pairs of request metadata (Amazon Bedrock, `Converse`). */
+const REQUEST_METADATA_MAX = 16;
+/** One side of a pair of request metadata (Amazon Bedrock, `Converse`). */
+const REQUEST_METADATA_CHARS_MAX = 256;
 
 /** The fields of a request that this dialect reads. The wire has no field for the others. */
 const READ: ReadonlySet<string> = new Set([
@@ -201,14 +205,14 @@ function requestMetadata(request: ChatRequest, encoding: Encoding): Pick<WireReq
   const metadata: Record<string, string> = {};
   let isChanged = false;
   const toAllowedText = (text: string): string => {
-    const fitted = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, limits.request_metadata_chars_max);
+    const fitted = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, REQUEST_METADATA_CHARS_MAX);
     isChanged ||= fitted !== text;
     return fitted;
   };
   const user = request.user || request['safety_identifier'];
   if (typeof user === 'string' && user !== '') metadata['user'] = hashUser(user);
   for (const [name, value] of Object.entries(request.metadata ?? {})) {
-    if (Object.keys(metadata).length === limits.request_metadata_max) isChanged = true;
+    if (Object.keys(metadata).length === REQUEST_METADATA_MAX) isChanged = true;
     else if (name !== '') metadata[toAllowedText(name)] = toAllowedText(String(value));
   }
   if (isChanged) encoding.addReport('changed', 'metadata', 'this upstream accepts fewer pairs or characters');

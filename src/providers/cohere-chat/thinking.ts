@@ -1,8 +1,10 @@
-import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { shareOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig } from './wire.ts';
+
+/** What a thinking budget leaves for the answer (Cohere, documentation page "Reasoning"), where the output bound is five times that. */
+const ANSWER_TOKENS_MIN = 1_000;
 
 /** The setting of thinking in a request: off, on or not set. */
 export function thinkingSetting({
@@ -38,8 +40,7 @@ export function planThinking(
     return { thinking: { type: 'enabled' } };
   }
   // The budget is part of the output bound; the rest is for the answer.
-  const budgetMax =
-    bound === undefined ? tokenBudget : bound - Math.min(limits.answer_tokens_min, Math.ceil(bound / 5));
+  const budgetMax = bound === undefined ? tokenBudget : bound - Math.min(ANSWER_TOKENS_MIN, Math.ceil(bound / 5));
   const budget = Math.max(1, Math.min(Math.floor(tokenBudget), budgetMax));
   if (requestedBudget !== undefined && budget !== requestedBudget) {
     encoding.addReport('clamped', 'reasoning.max_tokens', `${budget}: the rest of the output bound is for the answer`);

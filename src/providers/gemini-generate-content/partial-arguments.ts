@@ -2,6 +2,9 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
 
+/** Array items that are filled in if the arguments of a call name a later item first. */
+const ARGUMENT_PADDING_MAX = 100_000;
+
 /** The arguments of a call that are streamed value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
 export interface PartialArguments {
   /** False if a piece is invalid. */
@@ -21,7 +24,7 @@ export function createPartialArguments(): PartialArguments {
     }
     if (typeof step !== 'number') return false;
     padded += Math.max(0, step - at.length);
-    if (padded > limits.argument_padding_max) return false;
+    if (padded > ARGUMENT_PADDING_MAX) return false;
     while (at.length < step) at.push(null);
     at[step] = value;
     return true;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../limits.ts';
 import type { ToolTemplate } from './markup.ts';
-import { type Run, ToolCallParser } from './parser.ts';
+import { type Run, TOOL_TEMPLATE_CALL_CHARS_MAX, TOOL_TEMPLATE_GAP_CHARS_MAX, ToolCallParser } from './parser.ts';
 
 const AUTO: ToolTemplate = { names: ['look', 'write'], is_forced: false, is_single: false };
 
@@ -130,7 +129,7 @@ describe('the calls of a text are recognised, wherever it is split', () => {
 
 describe('nothing grows with what a model says', () => {
   test('a call over the length limit is text, and the text after it is parsed', () => {
-    const long = `<tool_call>{"name":"look","arguments":{"a":"${'x'.repeat(limits.tool_template_call_chars_max)}"}}</tool_call>`;
+    const long = `<tool_call>{"name":"look","arguments":{"a":"${'x'.repeat(TOOL_TEMPLATE_CALL_CHARS_MAX)}"}}</tool_call>`;
     for (const pieces of [[long], long.match(/.{1,1000}/gs)!]) {
       const parser = new ToolCallParser(AUTO);
       let said = 0;
@@ -143,7 +142,7 @@ describe('nothing grows with what a model says', () => {
       }
       for (const run of parser.end()) said += 'text' in run ? run.text.length : Number.NaN;
       expect(said).toBe(long.length);
-      expect(held).toBeLessThanOrEqual(limits.tool_template_call_chars_max + 1100);
+      expect(held).toBeLessThanOrEqual(TOOL_TEMPLATE_CALL_CHARS_MAX + 1100);
     }
     expect(read([long, call('look', {})]).at(-1)).toEqual(looked());
   });
@@ -158,6 +157,6 @@ describe('nothing grows with what a model says', () => {
     expect(read([...`a${space}${call('look', {})}`])).toEqual(read([`a${space}${call('look', {})}`]));
     const parser = new ToolCallParser(AUTO);
     const [run] = parser.push(space);
-    expect((run as { text: string }).text).toHaveLength(10_000 - limits.tool_template_gap_chars_max);
+    expect((run as { text: string }).text).toHaveLength(10_000 - TOOL_TEMPLATE_GAP_CHARS_MAX);
   });
 });

@@ -1,7 +1,11 @@
-import { limits } from '../../limits.ts';
 import { parseArguments } from '../shared/arguments.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, type ToolTemplate } from './markup.ts';
+
+/** One call in the text of an answer. */
+export const TOOL_TEMPLATE_CALL_CHARS_MAX = 262_144;
+/** White space next to a call. */
+export const TOOL_TEMPLATE_GAP_CHARS_MAX = 64;
 
 /** A piece of an answer: text, or a call with its arguments as JSON text. */
 export type Run = { text: string } | { name: string; arguments: string };
@@ -136,7 +140,7 @@ export class ToolCallParser {
     // Held text is joined with a short piece only, so that a long text is copied once, however many calls it contains.
     const piece = before === 0 ? text.slice(at) : text.slice(at, at + WINDOW_CHARS);
     const whole = this.#held + piece;
-    const gapMax = limits.tool_template_gap_chars_max;
+    const gapMax = TOOL_TEMPLATE_GAP_CHARS_MAX;
     const open = whole.indexOf(CALL_OPEN);
     if (open === -1) {
       const tagStart = whole.length - tagBeginning(whole, CALL_OPEN);
@@ -173,7 +177,7 @@ export class ToolCallParser {
       return at;
     }
     const lead = this.#lead + char;
-    if (lead.length > limits.tool_template_gap_chars_max || !LEAD.test(lead)) {
+    if (lead.length > TOOL_TEMPLATE_GAP_CHARS_MAX || !LEAD.test(lead)) {
       this.#abandonCall(runs);
       return at;
     }
@@ -190,7 +194,7 @@ export class ToolCallParser {
   }
 
   #readJson(text: string, at: number, runs: Run[]): number {
-    const room = limits.tool_template_call_chars_max - this.#chars;
+    const room = TOOL_TEMPLATE_CALL_CHARS_MAX - this.#chars;
     const until = Math.min(text.length, at + room);
     let to = at;
     let isComplete = false;
@@ -217,7 +221,7 @@ export class ToolCallParser {
     this.#pieces.push(text.slice(at, to));
     this.#chars += to - at;
     if (isComplete) this.#complete(runs);
-    else if (isBroken || this.#chars >= limits.tool_template_call_chars_max) this.#abandonCall(runs);
+    else if (isBroken || this.#chars >= TOOL_TEMPLATE_CALL_CHARS_MAX) this.#abandonCall(runs);
     return to;
   }
 

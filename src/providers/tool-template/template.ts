@@ -1,5 +1,4 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, InnerPart, InnerTool, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
@@ -7,6 +6,9 @@ import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { parseArguments } from '../shared/arguments.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, insideMarkup, RESULT_CLOSE, RESULT_OPEN, type ToolTemplate } from './markup.ts';
+
+/** All descriptions of tools in a prompt, for endpoints without native tools. */
+const TOOL_TEMPLATE_CHARS_MAX = 400_000;
 
 /** A request whose tools are described as text. */
 export interface TemplatedRequest {
@@ -70,13 +72,13 @@ function toolLines(tools: readonly FunctionTool[]): string {
     ),
   );
   const text = lines.join('\n');
-  if (text.length <= limits.tool_template_chars_max) return text;
+  if (text.length <= TOOL_TEMPLATE_CHARS_MAX) return text;
   throw new GatewayError(
     400,
-    `tools: this model's provider has no native tools, and the descriptions of these are too long for its prompt (${text.length} characters, at most ${limits.tool_template_chars_max}): send fewer or shorter ones, or name a model with native tools`,
+    `tools: this model's provider has no native tools, and the descriptions of these are too long for its prompt (${text.length} characters, at most ${TOOL_TEMPLATE_CHARS_MAX}): send fewer or shorter ones, or name a model with native tools`,
     {
       metadata: {
-        violations: [{ path: 'tools', rule: `must be at most ${limits.tool_template_chars_max} characters` }],
+        violations: [{ path: 'tools', rule: `must be at most ${TOOL_TEMPLATE_CHARS_MAX} characters` }],
       },
     },
   );

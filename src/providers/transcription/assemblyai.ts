@@ -11,6 +11,9 @@ import { asText } from '../shared/json-shape.ts';
 import { amount, dropped, requireFormat, textOf, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionAsk, TranscriptionDialect } from './dialect.ts';
 
+/** The first wait between two questions to a provider that transcribes in the background. */
+const TRANSCRIPTION_POLL_MS_MIN = 500;
+
 const FORMATS: readonly SoundFormat[] = soundFormats;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -64,7 +67,7 @@ function order(fields: JsonObject, audioUrl: string): TranscriptionAsk {
       // A lone surrogate cannot be part of an address.
       if (id === '' || !id.isWellFormed())
         throw new UpstreamError('invalid_response', "The provider's answer has no transcript id");
-      return poll(id, limits.transcription_poll_ms_min);
+      return poll(id, TRANSCRIPTION_POLL_MS_MIN);
     },
   };
 }

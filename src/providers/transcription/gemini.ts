@@ -8,6 +8,9 @@ import { geminiGenerateContent } from '../gemini-generate-content/index.ts';
 import { dropped, requireFormat } from './answer.ts';
 import type { TranscriptionDialect, TranscriptionRequest } from './dialect.ts';
 
+/** The least output bound of a transcription, for models that reason before they write. */
+const TRANSCRIPT_TOKENS_MIN = 8_192;
+
 const ENCODE_OPTIONS = { media: new Map(), strip_state: true };
 
 const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'aac', 'ogg', 'flac'];
@@ -17,7 +20,7 @@ export function transcriptTokens(
   durationMs: number,
   { max_completion_tokens: maxCompletionTokens }: DialectEndpoint,
 ): number {
-  const bound = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
+  const bound = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + TRANSCRIPT_TOKENS_MIN;
   return Math.min(bound, maxCompletionTokens ?? bound);
 }
 

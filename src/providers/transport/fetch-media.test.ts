@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { MediaNeed } from '../dialect.ts';
-import { createMediaFetcher, type MediaRules, type Resolve } from './fetch-media.ts';
+import { createMediaFetcher, MEDIA_COPIES, type MediaRules, type Resolve } from './fetch-media.ts';
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -138,7 +138,7 @@ test('what finds no memory is not read', async () => {
   };
   const fetching = fetcher().fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one', room });
   await expect(fetching).rejects.toMatchObject({ status: 503 });
-  expect(taken).toEqual([large.length * limits.media_copies]);
+  expect(taken).toEqual([large.length * MEDIA_COPIES]);
 });
 
 describe('addresses', () => {

@@ -14,6 +14,11 @@ import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { Room } from './room.ts';
 import { Client } from './undici.ts';
 
+/** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
+export const MEDIA_COPIES = 5;
+/** The connection for one fetch. */
+const MEDIA_CONNECT_MS_MAX = 5_000;
+
 /** Addresses that the operator allows in addition to the public internet at the usual ports. */
 export interface MediaRules {
   ports: readonly number[];
@@ -83,7 +88,7 @@ export type Resolve = (host: string, isPrivate: boolean) => Promise<readonly str
  * journal. Hosts that the operator listed are resolved by the system, since they may be known to this machine only.
  */
 function systemResolve(): Resolve {
-  const resolver = new Resolver({ timeout: limits.media_connect_ms_max / 2, tries: 2 });
+  const resolver = new Resolver({ timeout: MEDIA_CONNECT_MS_MAX / 2, tries: 2 });
   return async (host, isPrivate) => {
     if (isPrivate) {
       const { lookup } = await import('node:dns/promises');
@@ -374,7 +379,7 @@ type Bounds = Omit<FetchOptions, 'owner'> & { takes_compressed?: boolean };
 /** The connection to a checked address, and the origin to request there. */
 function connectionTo({ url, addresses, proxy }: Target): { connection: Dispatcher; origin: string } {
   const options = {
-    connect: { timeout: limits.media_connect_ms_max },
+    connect: { timeout: MEDIA_CONNECT_MS_MAX },
     headersTimeout: limits.media_ms_max,
     bodyTimeout: limits.media_ms_max,
     maxHeaderSize: limits.header_bytes_max,
@@ -443,7 +448,7 @@ async function readBytes(
 ): Promise<Buffer> {
   const tooLarge = () => new MediaRefused(`it is larger than ${bytesMax} bytes`);
   if (contentLength > bytesMax) throw tooLarge();
-  if (contentLength > 0) await room?.take(contentLength * limits.media_copies);
+  if (contentLength > 0) await room?.take(contentLength * MEDIA_COPIES);
   const whole = contentLength > 0 ? Buffer.allocUnsafeSlow(contentLength) : undefined;
   const parts: Buffer[] = [];
   let length = 0;
@@ -451,7 +456,7 @@ async function readBytes(
     if (length + part.length > (whole?.length ?? bytesMax)) throw tooLarge();
     if (whole) part.copy(whole, length);
     else {
-      await room?.take(part.length * limits.media_copies);
+      await room?.take(part.length * MEDIA_COPIES);
       parts.push(part);
     }
     length += part.length;

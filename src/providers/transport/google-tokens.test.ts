@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { limits } from '../../limits.ts';
-import { createGoogleTokens } from './google-tokens.ts';
+import { createGoogleTokens, GOOGLE_FAILURE_MS, GOOGLE_REFUSAL_MS } from './google-tokens.ts';
 
 const pem = { type: 'pkcs8', format: 'pem' } as const;
 const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength }).privateKey.export(pem).toString();
@@ -25,14 +24,14 @@ test('a refused account is not tried again for a while; others are, and so is a 
   const ask = (credential: string, nowMs: number) =>
     Promise.resolve(own.show(credential, undefined, nowMs)).catch((error: { failure: string }) => error.failure);
   expect(await Promise.all([ask(bad, 0), ask(bad, 1)])).toEqual(['credential', 'credential']);
-  expect([await ask(bad, limits.google_refusal_ms - 1), requestCount]).toEqual(['credential', 1]);
-  expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), requestCount]).toEqual([
+  expect([await ask(bad, GOOGLE_REFUSAL_MS - 1), requestCount]).toEqual(['credential', 1]);
+  expect([await ask(good, 0), await ask(good, GOOGLE_FAILURE_MS - 1), requestCount]).toEqual([
     'unavailable',
     'unavailable',
     2,
   ]);
-  expect([await ask(good, limits.google_failure_ms), requestCount]).toEqual(['Bearer t', 3]);
-  expect([await ask(good, limits.google_failure_ms), requestCount]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, GOOGLE_FAILURE_MS), requestCount]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, GOOGLE_FAILURE_MS), requestCount]).toEqual(['Bearer t', 3]);
 });
 
 test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {

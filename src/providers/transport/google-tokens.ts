@@ -6,6 +6,18 @@ import { UpstreamError } from '../dialect.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 
+/** Accounts of Google whose tokens are remembered; how long before its end a token is no longer used, and how long one is waited for. */
+const GOOGLE_ACCOUNTS_MAX = 1_000;
+const GOOGLE_TOKEN_MARGIN_MS = 300_000;
+const GOOGLE_TOKEN_MS_MAX = 10_000;
+/** An account that Google refused is not shown again for so long, and one that it could not be asked about for so long. */
+export const GOOGLE_REFUSAL_MS = 30_000;
+export const GOOGLE_FAILURE_MS = 1_000;
+/** How long the statement is good that a token is got for: the most that Google takes. */
+const GOOGLE_ASSERTION_S = 3_600;
+/** Google makes keys of 2048 bits, and takes longer ones that were uploaded (https://cloud.google.com/iam/docs/keys-upload). */
+const GOOGLE_KEY_BITS_MAX = 4_096;
+
 /** The issuer of tokens. The address in an account's text is not used: the text may be anybody's. */
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
@@ -49,15 +61,15 @@ export function createGoogleTokens(send: SendRequest): GoogleTokens {
     map.delete(key);
     map.set(key, value);
     for (const oldest of map.keys()) {
-      if (map.size <= limits.google_accounts_max) return;
+      if (map.size <= GOOGLE_ACCOUNTS_MAX) return;
       map.delete(oldest);
     }
   }
 
   function handleFailure(key: string, error: unknown, nowMs: number): string {
     if (!(error instanceof UpstreamError)) throw error;
-    const waitMs = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
-    const retryAfterMs = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
+    const waitMs = error.failure === 'credential' ? GOOGLE_REFUSAL_MS : GOOGLE_FAILURE_MS;
+    const retryAfterMs = Math.min(error.retry_after_ms ?? 0, GOOGLE_REFUSAL_MS);
     store(refused, key, { error, until_ms: nowMs + Math.max(waitMs, retryAfterMs) });
     return cachedOr(key, error, nowMs);
   }
@@ -65,7 +77,7 @@ export function createGoogleTokens(send: SendRequest): GoogleTokens {
   /** A cached token that has not expired yet, if no other can be obtained and the account itself is not refused. Throws the error otherwise. */
   function cachedOr(key: string, error: UpstreamError, nowMs: number): string {
     const token = cached.get(key);
-    const isUsable = token !== undefined && nowMs < token.until_ms + limits.google_token_margin_ms;
+    const isUsable = token !== undefined && nowMs < token.until_ms + GOOGLE_TOKEN_MARGIN_MS;
     if (!isUsable || error.failure === 'credential') throw error;
     return token.credential;
   }
@@ -74,7 +86,7 @@ export function createGoogleTokens(send: SendRequest): GoogleTokens {
     const { token, lifetime_ms: lifetimeMs } = await exchange(send, account, tokenUrl, nowMs).catch(beforeSend);
     const bearerToken = bearer(token);
     refused.delete(key);
-    store(cached, key, { credential: bearerToken, until_ms: nowMs + lifetimeMs - limits.google_token_margin_ms });
+    store(cached, key, { credential: bearerToken, until_ms: nowMs + lifetimeMs - GOOGLE_TOKEN_MARGIN_MS });
     return bearerToken;
   }
 
@@ -124,7 +136,7 @@ async function exchange(
 ): Promise<{ token: string; lifetime_ms: number }> {
   const payload = new URLSearchParams(grantOf(account, tokenUrl, nowMs)).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
-  const { status, text } = await send({ url: tokenUrl, payload, headers }, limits.google_token_ms_max);
+  const { status, text } = await send({ url: tokenUrl, payload, headers }, GOOGLE_TOKEN_MS_MAX);
   return readAnswer(status, text);
 }
 
@@ -148,13 +160,13 @@ function grantOf(account: GoogleAccount, tokenUrl: string, nowMs: number): Recor
 function assertionOf(account: GoogleAccount & { kind: 'service' }, aud: string, now: number): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const head = { alg: 'RS256', typ: 'JWT', ...(account.private_key_id === '' ? {} : { kid: account.private_key_id }) };
-  const claims = { iss: account.email, scope: SCOPE, aud, iat: now, exp: now + limits.google_assertion_s };
+  const claims = { iss: account.email, scope: SCOPE, aud, iat: now, exp: now + GOOGLE_ASSERTION_S };
   const text = `${part(head)}.${part(claims)}`;
   try {
     const key = createPrivateKey(account.private_key);
     // The cost of signing grows with the cube of the length, which the owner of the credential chooses.
     const bits = key.asymmetricKeyType === 'rsa' ? (key.asymmetricKeyDetails?.modulusLength ?? 0) : 0;
-    if (bits === 0 || bits > limits.google_key_bits_max) throw new Error(`a key of ${bits} bits`);
+    if (bits === 0 || bits > GOOGLE_KEY_BITS_MAX) throw new Error(`a key of ${bits} bits`);
     return `${text}.${sign('RSA-SHA256', Buffer.from(text), key).toString('base64url')}`;
   } catch {
     // The cause could quote the key.

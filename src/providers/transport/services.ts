@@ -3,6 +3,10 @@ import { boundInterim } from './interim-answers.ts';
 import { boundedReads, yieldingReads } from './pieces.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
+/** To search engines, analyzers, collectors: each. */
+const SERVICE_CONNECTIONS_PER_ORIGIN_MAX = 64;
+const SERVICE_CONNECT_MS_MAX = 5_000;
+
 /** One request to a service that the operator configured: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
 export interface ServiceRequest {
   url: string;
@@ -45,9 +49,9 @@ export interface Services {
 /** Opens the pools; they are empty until the first request. */
 export function createServices(proxies?: ProxyRules): Services {
   const pools = {
-    connections: limits.service_connections_per_origin_max,
+    connections: SERVICE_CONNECTIONS_PER_ORIGIN_MAX,
     pipelining: 1,
-    connect: { timeout: limits.service_connect_ms_max },
+    connect: { timeout: SERVICE_CONNECT_MS_MAX },
     keepAliveTimeout: limits.unused_connection_ms_max,
   };
   const connections = openConnections(pools, proxies);

@@ -7,6 +7,9 @@ import { createGoogleTokens, type GoogleTokens, type SendRequest } from './googl
 import { openConnections, type ProxyRules } from './proxy.ts';
 import type { Room } from './room.ts';
 
+/** An answer of an upstream: received, read, written for the client, and sent. */
+const ANSWER_COPIES = 4;
+
 export interface UpstreamTimeouts {
   upstream_connect_ms_max: number;
   upstream_headers_ms_max: number;
@@ -314,7 +317,7 @@ export function countAnswer(room: Room | undefined, expected = 0): (bytes: numbe
     if (room === undefined || received <= taken) return undefined;
     const more = Math.max(limits.counted_bytes_step, received - taken, expected - taken);
     taken += more;
-    return room.take(more * limits.answer_copies, limits.memory_answer_wait_ms_max);
+    return room.take(more * ANSWER_COPIES, limits.memory_answer_wait_ms_max);
   };
 }
 
