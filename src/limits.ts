@@ -508,6 +508,12 @@ export const limits = {
 
   /** One segment of the journal. */
   journal_segment_bytes_max: 16 * 1024 * 1024,
+  /** How often segments are put away, refused outcomes tried again, and the journal's file looked after. */
+  journal_sweep_ms: 60_000,
+  /** An entry that is open for this time is written again to the newest segment, so that the old one can go. */
+  journal_carry_ms: 3_600_000,
+  /** Above so many, windows that this node has nothing of are forgotten. */
+  leases_remembered: 1_000,
   /** How long settled entries are kept; setting `ledger.journal_keep_hours`. */
   journal_keep_ms: 3_600_000,
   /** Above it, settled segments are deleted before `journal_keep_ms` is over. Settings `ledger.journal_keep_bytes`, `…_hours`. */

@@ -15,8 +15,7 @@ const production = globSync(['src/**/*.ts', 'sandbox/*.ts'], { cwd: root, exclud
 /** Circles of modules that need each other when they run. */
 const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 /** Circles of modules of which at least one needs only a type of the next. */
-const TYPE_CIRCLES: readonly (readonly string[])[] = [
-];
+const TYPE_CIRCLES: readonly (readonly string[])[] = [];
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 

@@ -180,8 +180,8 @@ export class LaterChunks implements Source<StreamEvent> {
   }
 
   /**
-   * The client gets no more. Chunks that have arrived are billed. If closing the connection does not end the bill, reads on for a
-   * bounded time to learn the usage.
+   * The client gets no more. If closing the connection ends the bill, closes it: chunks of a withheld answer that have arrived are
+   * billed, those of a cut one are not, since its limit is reached. Otherwise reads on for a bounded time to learn the usage.
    */
   async #drain(): Promise<void> {
     const attempt = this.#attempt;
@@ -195,7 +195,7 @@ export class LaterChunks implements Source<StreamEvent> {
       while (!later.ended) {
         const { isBuffered } = later;
         const coming = later.coming();
-        if (isClosed && coming !== undefined && !isBuffered) break;
+        if (isClosed && (this.#isCut || (coming !== undefined && !isBuffered))) break;
         if (coming !== undefined) await coming;
         for (const { finish_reason: _theirs, ...chunk } of later.take() ?? []) meter.chunk(chunk);
         if (meter.outputTokens() > limits.drain_tokens_max && !later.isBuffered) return;

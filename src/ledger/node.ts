@@ -21,8 +21,6 @@ import { StoreTime } from './store-time.ts';
 
 /** How often the free space is looked at. */
 const JOURNAL_SPACE_MS = 1_000;
-/** How often segments are put away, refused outcomes tried again, and the journal's file looked after. */
-export const JOURNAL_SWEEP_MS = 60_000;
 /** A node with leases looks so often whether they are wanted. */
 const LEASE_WATCH_MS = 250;
 /** A reservation that is only looked at looks so often at most, so long apart, for a moment at which no batch is on its way. */
@@ -127,7 +125,7 @@ export class Node implements Recorder {
     this.#checkTimer = clock.setInterval(() => {
       this.#pipe.retryAside();
       this.#upkeep.check();
-    }, JOURNAL_SWEEP_MS);
+    }, limits.journal_sweep_ms);
     this.#watchTimer = clock.setInterval(() => void this.#watch(), LEASE_WATCH_MS);
     this.#spaceTimer = clock.setInterval(() => this.#upkeep.makeRoom(), JOURNAL_SPACE_MS);
   }

@@ -4,7 +4,7 @@ import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, Window
 
 /** The time between two batches for the store. */
 const FLUSH_INTERVAL_MS = 100;
-/** So many outcomes are flushed without waiting for `flush_interval_ms`. */
+/** So many outcomes are flushed without waiting for `FLUSH_INTERVAL_MS`. */
 const FLUSH_EAGER_RECORDS = 500;
 /** After a failed flush: doubled from the first to the last. */
 const FLUSH_RETRY_MS = 100;
@@ -88,7 +88,7 @@ export class Pipe {
     this.#epoch = options.epoch;
   }
 
-  /** Queues one settle; it is sent within `flush_interval_ms`. */
+  /** Queues one settle; it is sent within `FLUSH_INTERVAL_MS`. */
   push(settle: Settle): void {
     this.#queue.push({ settle, queued_at: this.#options.clock.now() });
     this.#pushed++;

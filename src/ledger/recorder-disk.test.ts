@@ -7,7 +7,6 @@ import { limits } from '../limits.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { type Disk, nodeDisk } from './journal/disk.ts';
 import { realClock } from './ledger-clock.ts';
-import { JOURNAL_SWEEP_MS } from './node.ts';
 
 /** The machine's disk, of which a test may break some. */
 function breakable(): Disk {
@@ -115,7 +114,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     await recorder.outcome(generation({ id: 'lost', cost_nano: 5 }), noHold());
     disk.write = nodeDisk.write;
     await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
-    await vi.advanceTimersByTimeAsync(JOURNAL_SWEEP_MS);
+    await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
     await new Promise((resolve) => setTimeout(resolve, 200));
     const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
     await next.flush();

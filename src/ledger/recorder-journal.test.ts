@@ -8,9 +8,7 @@ import { limits } from '../limits.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { JOURNAL_FORMAT, LineBuffer } from './journal/journal-format.ts';
-import { JOURNAL_CARRY_MS } from './journal/upkeep.ts';
 import { realClock } from './ledger-clock.ts';
-import { JOURNAL_SWEEP_MS } from './node.ts';
 import type { OpenRecord } from './records.ts';
 import { SLOTS_LOOK_MS } from './start-recorder.ts';
 
@@ -27,7 +25,7 @@ describeStores('the files of the recorder', ({ open }) => {
     try {
       const recorder = await start(store, data_dir);
       for (const name of files(data_dir)) rmSync(join(data_dir, 'slots', '0', name));
-      vi.advanceTimersByTime(JOURNAL_SWEEP_MS);
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
       await expect.poll(() => files(data_dir)).toHaveLength(1);
       await recorder.attempt(attempt('g1'));
       await (await start(store, asKilled(data_dir))).flush();
@@ -56,9 +54,9 @@ describeStores('the files of the recorder', ({ open }) => {
       const damaged = bytes.indexOf(10) + 30;
       bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
       writeFileSync(file, bytes);
-      skew_ms = JOURNAL_CARRY_MS + 60_000;
+      skew_ms = limits.journal_carry_ms + 60_000;
       for (let look = 0; look < 3; look++) {
-        await vi.advanceTimersByTimeAsync(JOURNAL_SWEEP_MS);
+        await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
       expect(logged).toEqual(['the journal cannot be written']);

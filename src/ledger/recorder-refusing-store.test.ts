@@ -4,7 +4,6 @@ import { attempt, down, faulty, recorders, stored } from '../../test/ledger/reco
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { JOURNAL_SWEEP_MS } from './node.ts';
 import type { SettleBatch } from './settle.ts';
 
 describeStores('a store that refuses', ({ open }) => {
@@ -46,7 +45,7 @@ describeStores('a store that refuses', ({ open }) => {
       await recorder.flush();
       expect(recorder.state()).toMatchObject({ refused: 1 });
       store.settle = real;
-      vi.advanceTimersByTime(JOURNAL_SWEEP_MS);
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
       await recorder.flush();
       expect(await stored(database)).toHaveLength(1);
       expect(recorder.state()).toMatchObject({ refused: 0, unflushed: 0 });

@@ -9,9 +9,7 @@ import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { JOURNAL_CARRY_MS } from './journal/upkeep.ts';
 import { realClock } from './ledger-clock.ts';
-import { JOURNAL_SWEEP_MS } from './node.ts';
 import type { Recorder } from './recorder.ts';
 import { SLOTS_LOOK_MS } from './start-recorder.ts';
 
@@ -201,8 +199,8 @@ describeStores('the recorder', ({ open }) => {
       };
       await record(recorder, fillFile);
       await recorder.flush();
-      passed_ms = JOURNAL_CARRY_MS + 60_000;
-      vi.advanceTimersByTime(JOURNAL_SWEEP_MS);
+      passed_ms = limits.journal_carry_ms + 60_000;
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
       await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal']);
     } finally {
       vi.useRealTimers();

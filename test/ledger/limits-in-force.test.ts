@@ -122,7 +122,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     const { one, manage, both, served, refused, lowered, run, verified } = await setUp();
     expect(await run('credits', 'show')).toMatchObject({
       code: 0,
-      stdout: 'No credits were granted: spending is not bounded by credits. Spent: $0.00\n',
+      stdout: 'No credits were granted: spending is not limited by credits. Spent: $0.00\n',
     });
     expect(await both()).toMatchObject(served);
     expect(await run('credits', 'grant', '0.0000028', '--reason', 'to begin with')).toMatchObject({ code: 0 });

@@ -42,6 +42,7 @@ const SILENT = `const silent = at - 3000;
 export const FAULTS: Fault[] = [
   {
     name: 'replay forgotten',
+    seed: 6,
     paper: '100 %',
     edits: [
       {
@@ -53,6 +54,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'unknown outcome charged nothing',
+    seed: 6,
     paper: '100 %',
     edits: [{ file: REPLAY, text: 'report?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' }],
   },
@@ -63,6 +65,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'batch of a lost answer under a new number, no generation key',
+    seed: 40,
     paper: '100 %',
     edits: [
       {
@@ -79,11 +82,13 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'second attempt reuses the hold of a billed first one',
+    seed: 11,
     paper: '100 %',
     edits: [{ file: BOOK, text: 'line.share += costNano;', replacement: 'line.share += 0;' }],
   },
   {
     name: 'admission one unit over the lease',
+    seed: 39,
     paper: '100 %',
     edits: [
       {
@@ -95,6 +100,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'whole lease returned, holds included',
+    seed: 6,
     paper: '100 %',
     edits: [
       {
@@ -106,6 +112,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'grant from a value read earlier',
+    seed: 36,
     paper: '100 %',
     edits: [
       {
@@ -117,6 +124,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'lowered limit ignores leases',
+    seed: 17,
     paper: '82 %',
     edits: [
       {
@@ -155,6 +163,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'lease of a silent node freed by time',
+    seed: 20,
     paper: '98 %',
     edits: [
       {
@@ -166,6 +175,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'pending dropped at the send',
+    seed: 6,
     paper: '98 %',
     edits: [
       {
@@ -193,7 +203,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'charge in the window of the end of the request',
-    seed: 2,
+    seed: 23,
     paper: '83 %',
     edits: [
       {
@@ -211,6 +221,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'no sync, and leases handed back after a power loss',
+    seed: 6,
     paper: '82 %',
     edits: [
       {
@@ -222,7 +233,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'return before the outcome that freed the money is in a batch',
-    seed: 7,
+    seed: 31,
     paper: '71 %',
     options: {
       journal_sync: 'group',
@@ -236,6 +247,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'extension not journaled',
+    seed: 3,
     paper: '65 %',
     options: { mode: 'sliced' },
     edits: [
@@ -260,24 +272,26 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'batch of a lost answer forgotten',
+    seed: 4,
     paper: '11 %',
     edits: [
       {
         file: PIPE,
-        text: '        if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;',
+        text: '        if (refusals % FLUSH_REFUSALS_MAX === 0 && (await this.#divide(error))) return;',
         replacement: '        this.#queue.unshift(...this.#flying);\n        this.#flying = [];\n        return;',
       },
     ],
   },
   {
     name: 'segment put away before what settled it is durable',
+    seed: 36,
     paper: 'not in it',
     options: { small: true, aim: 'segment put away' },
     edits: [{ file: SEGMENTS, text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
   },
   {
     name: 'doubt after a power loss forgotten',
-    seed: 5,
+    seed: 24,
     paper: 'not in it',
     options: { journal_sync: 'os' },
     edits: [
@@ -290,7 +304,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'what a store gets again is not pending',
-    seed: 6,
+    seed: 24,
     paper: 'not in it',
     options: { set_backs: true },
     edits: [
@@ -310,6 +324,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: '402 although the store has not answered',
+    seed: 40,
     paper: 'not in it',
     edits: [{ file: LEASES, text: 'waiter.isAnswered ? this', replacement: 'waiter.requestedIn > 0 ? this' }],
   },
@@ -355,7 +370,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'windows by the clock of the machine',
-    seed: 2,
+    seed: 41,
     paper: 'not in it',
     options: { clock_steps: true },
     edits: [
@@ -382,7 +397,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'checksum not looked at',
-    seed: 2,
+    seed: 17,
     paper: 'not in it',
     edits: [
       {
@@ -394,7 +409,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'an older attempt is carried on behind a newer one',
-    seed: 11,
+    seed: 40,
     paper: 'not in it',
     options: { small: true, retries: true },
     edits: [
@@ -407,7 +422,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'another file is synced than the attempt is in',
-    seed: 12,
+    seed: 50,
     paper: 'not in it',
     options: { journal_sync: 'group', small: true, aim: UNSAFE_STEP },
     edits: [
@@ -420,7 +435,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'segments put away out of order',
-    seed: 5,
+    seed: 9,
     paper: 'not in it',
     options: { small: true, retries: true, requests: 1_500 },
     edits: [
@@ -441,13 +456,14 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a file is read that goes on from what a power loss took',
-    seed: 2,
+    seed: 44,
     paper: 'not in it',
     options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
   },
   {
     name: 'what a lost node had set aside is free, not spent',
+    seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
     edits: [
@@ -460,12 +476,14 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a node that comes back is charged beside what was booked for it',
+    seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
     edits: [{ file: STORE, text: 'await restoreLeases(tx, node);', replacement: '' }],
   },
   {
     name: 'what was booked is freed when the node comes back',
+    seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
     edits: [
@@ -478,6 +496,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'what was booked is given back each time the node comes',
+    seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
     edits: [
@@ -491,13 +510,14 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a full disk takes a segment that is not settled',
-    seed: 3,
+    seed: 30,
     paper: 'not in it',
     options: { full_disks: true, small: true },
     edits: [{ file: RETENTION, text: 'oldest?.settled && oldest', replacement: 'oldest && oldest' }],
   },
   {
     name: 'batches pass in the epoch of a release',
+    seed: 34,
     paper: 'not in it',
     options: { set_backs: true },
     edits: [

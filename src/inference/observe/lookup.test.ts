@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
+import { type Sandbox, startSandbox } from '../../../sandbox/server.ts';
 import { generation } from '../../../test/generation-fixture.ts';
 import { buildCatalog } from '../../catalog/catalog.ts';
 import type { LostAttempt } from '../../ledger/lookup.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { createServices } from '../../providers/transport/services.ts';
-import { type Sandbox, startSandbox } from '../../../sandbox/server.ts';
 import { clientRequestId } from '../attempt/exchange.ts';
 import { createLookup } from './lookup.ts';
 

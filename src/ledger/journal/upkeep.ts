@@ -1,11 +1,9 @@
+import { limits } from '../../limits.ts';
 import type { LedgerClock } from '../ledger-clock.ts';
 import type { LedgerLog } from '../pipe.ts';
 import { carry } from './carry.ts';
 import type { Journal } from './journal.ts';
 import type { Segments } from './segments.ts';
-
-/** An entry that is open for this time is written again to the newest segment, so that the old one can go. */
-export const JOURNAL_CARRY_MS = 3_600_000;
 
 /** Keeps the journal's files in order, in the background: archives settled segments, frees disk space, carries old open records forward. */
 export class JournalUpkeep {
@@ -52,7 +50,7 @@ export class JournalUpkeep {
     this.#running = this.#running.then(async () => {
       try {
         this.#journal.checkLinked();
-        const old = this.#segments.oldestOpen(this.#clock.now() - JOURNAL_CARRY_MS);
+        const old = this.#segments.oldestOpen(this.#clock.now() - limits.journal_carry_ms);
         if (old) await carry(this.#journal, this.#segments, old);
         this.#loggedError = undefined;
       } catch (error) {

@@ -1,4 +1,5 @@
 import { brokenRule } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import type { Charged } from '../records.ts';
 import type { LeaseRow, Settle, WindowState } from '../settle.ts';
 import type { Hold, HoldLine, Lease } from './hold.ts';
@@ -7,8 +8,6 @@ import type { Hold, HoldLine, Lease } from './hold.ts';
 export const LEASE_IDLE_MS = 5_000;
 /** A lease holds what its node spends in about so long, where the limit is far. */
 const LEASE_SPAN_MS = 2_000;
-/** Above so many, windows that this node has nothing of are forgotten. */
-export const LEASES_REMEMBERED = 1_000;
 
 /** The public part of a lease. */
 export type Holding = Readonly<
@@ -249,7 +248,7 @@ export class LeaseBook {
 
   /** Drops empty idle leases if there are many. `needed`: those that requests wait for. */
   forget(needed: () => ReadonlySet<Lease>): void {
-    if (this.#leases.size < LEASES_REMEMBERED) return;
+    if (this.#leases.size < limits.leases_remembered) return;
     const kept = needed();
     for (const lease of this.#leases) {
       const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0 && !lease.claims;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { Budget } from '../../schemas/budget.ts';
-import { LEASE_IDLE_MS, LEASES_REMEMBERED } from './lease-book.ts';
+import { LEASE_IDLE_MS } from './lease-book.ts';
 import { Leases } from './leases.ts';
 
 const budget = (id: string): Budget => ({
@@ -56,7 +56,7 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
 
 test('what a request waits for is not forgotten', async () => {
   const { leases, time } = make();
-  for (let i = 0; i < LEASES_REMEMBERED; i++)
+  for (let i = 0; i < limits.leases_remembered; i++)
     leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += LEASE_IDLE_MS + 1;
   const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
@@ -135,7 +135,7 @@ test('a hold of nothing whose lease was forgotten meanwhile takes from the one t
   const [b, other] = [budget('b'), budget('other')];
   const hold = leases.reserve(ask('1', [b], 0), undefined);
   if (hold instanceof Promise) throw new Error('waits');
-  for (let i = 0; i < LEASES_REMEMBERED; i++)
+  for (let i = 0; i < limits.leases_remembered; i++)
     leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += LEASE_IDLE_MS + 1;
   leases.applied([], 1, []);
