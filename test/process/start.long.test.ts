@@ -206,7 +206,7 @@ test('a data directory of a newer version is refused with a message, and not cha
 test('a data directory of an older version is migrated, and its contents still work', async () => {
   const tree = freshDir();
   const root = join(import.meta.dirname, '../..');
-  for (const name of ['bin', 'src', 'catalog', 'package.json', 'openapi.json']) {
+  for (const name of ['bin', 'src', 'sandbox', 'catalog', 'package.json', 'openapi.json']) {
     cpSync(join(root, name), join(tree, name), { recursive: true });
   }
   symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
