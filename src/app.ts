@@ -518,10 +518,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       const bound = setTimeout(running.stop, bound_ms);
       // Clients that are told so and do not read it are cut off.
-      const told_ms = bound_ms + limits.shutdown_settle_ms_max;
-      const last = setTimeout(() => server.server.closeAllConnections(), told_ms);
+      const closeMs = bound_ms + limits.shutdown_settle_ms_max;
+      const last = setTimeout(() => server.server.closeAllConnections(), closeMs);
       // A little later than the connections, so that what was sent on them is recorded.
-      const late = sleep(told_ms + SHUTDOWN_POLL_MS, undefined, { ref: false });
+      const late = sleep(closeMs + SHUTDOWN_POLL_MS, undefined, { ref: false });
       await closed;
       await metricsServer?.close();
       clearInterval(idle);
@@ -560,12 +560,12 @@ async function answers(database: Database): Promise<boolean> {
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), limits.readiness_ms_max);
   });
-  const asked = database.ping().then(
+  const ping = database.ping().then(
     () => true,
     () => false,
   );
   try {
-    return await Promise.race([asked, late]);
+    return await Promise.race([ping, late]);
   } finally {
     clearTimeout(timer);
   }

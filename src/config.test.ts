@@ -156,10 +156,10 @@ describe('providers of the table', () => {
     ['eusc-de-east-1', false],
     ['ap-southeast-7', false],
     ['mx-central-1', false],
-  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, is_told) => {
+  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, isReported) => {
     const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
-    const told = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
-    expect(warnings).toEqual(is_told ? [told] : []);
+    const warning = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
+    expect(warnings).toEqual(isReported ? [warning] : []);
   });
 
   test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
@@ -197,8 +197,8 @@ describe('providers of the table', () => {
     [':8000', 'http://127.0.0.1:8000/v1'],
     ['0.0.0.0:11434', 'http://127.0.0.1:11434/v1'],
     ['https://ollama.example/api/v1/', 'https://ollama.example/api/v1'],
-  ])('OLLAMA_HOST=%s is reached at %s, without a key', (given, url) => {
-    const [ollama] = loadConfig({ OLLAMA_HOST: given }).providers;
+  ])('OLLAMA_HOST=%s is reached at %s, without a key', (address, url) => {
+    const [ollama] = loadConfig({ OLLAMA_HOST: address }).providers;
     expect(ollama).toMatchObject({ slug: 'ollama', base_url: url, credential: undefined });
   });
 });
@@ -493,11 +493,11 @@ test('the bundled catalog is read from the program', () => {
 test('media come from the usual ports of the public internet, and what clients drop is kept a day, unless the file says otherwise', () => {
   expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [], buckets: [] });
   expect(load('{}').reasoning_state).toEqual({ keep: 'store', hours: 24 });
-  const told = load(
+  const config = load(
     'media: { private_hosts: ["Files.Internal:9000"], ports: [8443] }\nreasoning_state: { keep: memory, hours: 1 }',
   );
-  expect(told.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'], buckets: [] });
-  expect(told.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
+  expect(config.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'], buckets: [] });
+  expect(config.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
 });
 
 test.each([
@@ -505,8 +505,8 @@ test.each([
   ['media: { buckets: ["s3://media/folder"] }', 'a bucket such as s3://media'],
   ['media: { ports: [0] }', 'the number of a port'],
   ['reasoning_state: { keep: always }', 'one of store, memory, off'],
-])('a wrong place or time to keep things is refused: %s', (yaml, told) => {
-  expect(refusal(yaml)).toContain(told);
+])('a wrong place or time to keep things is refused: %s', (yaml, message) => {
+  expect(refusal(yaml)).toContain(message);
 });
 
 test('endpoints are probed where the file gives a budget for it, and nowhere else', () => {
@@ -528,8 +528,8 @@ test.each([
   ['probes: { usd_per_day: 0 }', 'an amount of USD above 0'],
   ['probes: { usd_per_day: 1, every_minutes: 0 }', 'a number of minutes, at most a day'],
   ['probes: { usd_per_day: 1, often: true }', 'often'],
-])('a wrong budget of probes is refused: %s', (yaml, told) => {
-  expect(refusal(yaml)).toContain(told);
+])('a wrong budget of probes is refused: %s', (yaml, message) => {
+  expect(refusal(yaml)).toContain(message);
 });
 
 describe('a file with several faults', () => {

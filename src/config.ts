@@ -132,10 +132,13 @@ export function loadConfig(
   options: {
     config_file?: string | undefined;
     /** The file, if it was opened before; null if there is none. */
-    found?: FoundFile | null;
+    config_file_content?: FoundFile | null;
   } = {},
 ): Config {
-  const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
+  const file =
+    options.config_file_content === undefined
+      ? findConfigFile(environment, options.config_file)
+      : options.config_file_content;
   const read = file ? readConfigFile(file.path, file.text, file.value) : undefined;
   try {
     return buildConfig(environment, read, file?.path);

@@ -12,8 +12,8 @@ describeStores('a change', ({ open }) => {
     const { change, changes, home } = await managementServer(database, NOW);
     const { organization_id, default_workspace_id: id } = home;
     const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
-    const heard: string[] = [];
-    changes.listen((change) => heard.push(change === 'everything' ? change : change.id));
+    const announcements: string[] = [];
+    changes.listen((change) => announcements.push(change === 'everything' ? change : change.id));
     /** Names the default workspace and says so, twice over. */
     const rename = async ({ tx, audit, announce }: Work, name: string) => {
       await tx.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
@@ -27,9 +27,9 @@ describeStores('a change', ({ open }) => {
         .where('id', '=', id)
         .executeTakeFirstOrThrow();
       const events = await database.queries.selectFrom('audit_events').select('state_after').orderBy('seq').execute();
-      return { name, audited: events.map((event) => event.state_after), heard };
+      return { name, audited: events.map((event) => event.state_after), heard: announcements };
     };
-    return { change, actor, rename, left, database, id, heard, changes };
+    return { change, actor, rename, left, database, id, heard: announcements, changes };
   }
 
   const untouched = { name: 'Default', audited: [], heard: [] };

@@ -172,10 +172,10 @@ test('the data directory is reported as a start would see it', async () => {
     [Buffer.alloc(whole.length, 'x'), 'not a database'],
   ] as const) {
     writeFileSync(store, bytes);
-    const said = await refusal();
-    expect(said).toContain(`${store} is damaged, or is not a store of this program (`);
-    expect(said).toContain(reason);
-    expect(await stateWith()).toBe(`not usable. ${said}`);
+    const message = await refusal();
+    expect(message).toContain(`${store} is damaged, or is not a store of this program (`);
+    expect(message).toContain(reason);
+    expect(await stateWith()).toBe(`not usable. ${message}`);
   }
   writeFileSync(store, whole);
   const database = new DatabaseSync(store);

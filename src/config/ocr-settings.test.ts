@@ -38,8 +38,8 @@ test("another service gets no key of Mistral's", () => {
 
 test('without its key it is off, with a warning', () => {
   const reference = ['$', 'MISTRAL_API_KEY}'].join('{');
-  for (const given of [{ engine }, { engine, api_key: reference }]) {
-    const { ocr, warnings } = loaded(given);
+  for (const settings of [{ engine }, { engine, api_key: reference }]) {
+    const { ocr, warnings } = loaded(settings);
     expect(ocr).toBeUndefined();
     expect(warnings).toContain('The engine mistral-ocr is off: MISTRAL_API_KEY is not set');
   }
@@ -51,6 +51,6 @@ test.each([
   [{ engine, base_url: 'ftp://a' }, /plugins\.file_parser\.ocr\.base_url must be a URL that starts with http/],
   [{ engine, api_key: 'two words' }, /plugins\.file_parser\.ocr\.api_key must be plain ASCII without white space/],
   [{ engine, price_per_page_usd: -1 }, /plugins\.file_parser\.ocr\.price_per_page_usd/],
-])('what is wrong is named: %j', (given, message) => {
-  expect(() => loaded(given, key)).toThrow(message);
+])('what is wrong is named: %j', (settings, message) => {
+  expect(() => loaded(settings, key)).toThrow(message);
 });

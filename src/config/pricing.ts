@@ -143,11 +143,11 @@ export function declaredPricing(read: ReadFile, path: Path, section: PricingSect
   const price_changes = changes && readChanges(file, [...path, 'changes'], changes);
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
   // Without a price of its own, what is said stands beside the bundled one.
-  const is_said = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
-  if (!is_said && price_tiers !== undefined)
+  const hasPricing = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
+  if (!hasPricing && price_tiers !== undefined)
     throw file.wrong([...path, 'tiers'], 'must be used together with a plain price');
   return {
-    ...(is_said ? { pricing } : {}),
+    ...(hasPricing ? { pricing } : {}),
     ...(price_tiers === undefined ? {} : { price_tiers }),
     ...(service_tiers === undefined ? {} : { service_tiers }),
     ...(price_changes === undefined ? {} : { price_changes }),

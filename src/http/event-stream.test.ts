@@ -10,13 +10,13 @@ import { withSources } from './sources.ts';
 let server: FastifyInstance;
 afterEach(() => server.close());
 
-interface Said {
+interface TextEvent {
   text: string;
 }
 
 /** Serves one stream of texts, and says whether its source was read to the end. */
 async function serve(
-  events: () => AsyncGenerator<Said, void, undefined>,
+  events: () => AsyncGenerator<TextEvent, void, undefined>,
   encode = (text: string) => text,
   heartbeatMs = 60_000,
 ) {
@@ -35,10 +35,10 @@ async function serve(
     });
     return reply;
   });
-  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone: departures };
+  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), departures };
 }
 
-const say = (text: string): Said => ({ text });
+const say = (text: string): TextEvent => ({ text });
 
 function refuse(word: string) {
   return (text: string) => {

@@ -37,7 +37,7 @@ async function openFeed(
 /** As a change does it. */
 async function announce(feed: ChangeFeed, { queries }: Database, changes = [CHANGE]) {
   await queries.transaction().execute((tx) => feed.note(tx, changes));
-  await feed.heard(changes);
+  await feed.deliver(changes);
 }
 
 async function settled(feed: ChangeFeed) {
@@ -140,7 +140,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         received.length = 0;
       }
     });
-    await one.feed.heard([CHANGE]);
+    await one.feed.deliver([CHANGE]);
     for (const { feed, received } of [one, other]) {
       expect(feed.current()).toBe(true);
       expect(received).not.toEqual([]);

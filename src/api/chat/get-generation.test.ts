@@ -201,7 +201,7 @@ describe('who may see which part of a generation', () => {
     const headers = { authorization: `Bearer ${who}` };
     const answer = await server.inject({ method: 'GET', url: `/generation?id=${encodeURIComponent(id)}`, headers });
     await server.close();
-    return { status: answer.statusCode, data: answer.json().data, asked: lookups };
+    return { status: answer.statusCode, data: answer.json().data, lookups };
   }
 
   test.each([

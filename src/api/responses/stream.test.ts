@@ -138,8 +138,8 @@ describe('items', () => {
   });
 
   test('of this wire are one message if their ids and phases are equal, else two', () => {
-    const part = (n: number, rest: JsonObject, said: string) => [
-      chunk(n, { content: said }, { open: { kind: 'text', ext: own(rest) } }),
+    const part = (n: number, rest: JsonObject, text: string) => [
+      chunk(n, { content: text }, { open: { kind: 'text', ext: own(rest) } }),
       chunk(n, {}, { close: { ext: own(rest) } }),
     ];
     const { output } = decoded([
@@ -149,8 +149,8 @@ describe('items', () => {
       ...part(3, { id: 'msg_2', phase: 'final_answer' }, 'D'),
       STOP,
     ]);
-    const said = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
-    expect(said).toEqual([
+    const items = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
+    expect(items).toEqual([
       ['msg_1', 'commentary', ['A', 'B']],
       ['msg_2', 'commentary', ['C']],
       [expect.stringMatching(/^msg_1700000000a+2$/), 'final_answer', ['D']],
@@ -212,8 +212,8 @@ describe('items', () => {
     const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
     const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
     const { output, response } = decoded(chunks);
-    const toldOf = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
-    expect(toldOf).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
+    const logprobs = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
+    expect(logprobs).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
     expect(whole(chunks)).toEqual(response);
   });
 
@@ -474,9 +474,9 @@ describe('calls of custom tools', () => {
     ['empty', ''],
   ])('tell their input as text: %s', (_what, input) => {
     for (const size of [1, 2, 3, 7, 100]) {
-      for (const toldAs of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
-        const escaped = toldAs.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-        for (const all of [toldAs, escaped]) {
+      for (const spelling of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
+        const escaped = spelling.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        for (const all of [spelling, escaped]) {
           const chunks = [
             ...calling(0, 0, 'shell', ...pieces(all, size)),
             { ...STOP, finish_reason: 'tool_calls' as const },
