@@ -143,8 +143,8 @@ describe('providers of the table', () => {
     ['ap-southeast-2', ['au', 'apac', 'global']],
     ['ap-south-1', ['apac', 'global']],
     ['sa-east-1', ['global']],
-  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (AWS_REGION, variants) => {
-    const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION }).providers;
+  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (region, variants) => {
+    const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: region }).providers;
     expect(bedrock?.variants).toEqual(variants);
   });
 
@@ -296,7 +296,8 @@ describe('gateway.yaml', () => {
     const policies = (text: string, slug: string) => {
       const environment = { OPENAI_API_KEY: 'k', DEEPINFRA_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
       const provider = load(text, environment).providers.find((one) => one.slug === slug)!;
-      const of = (canonical_slug: string) => dataPolicyOf(provider, { canonical_slug }, { upstream_model: 'm' });
+      const of = (canonicalSlug: string) =>
+        dataPolicyOf(provider, { canonical_slug: canonicalSlug }, { upstream_model: 'm' });
       return [of('meta-llama/llama-9'), of('google/gemini-9')].map(({ training, retention_days }) => [
         training,
         retention_days,
@@ -342,8 +343,8 @@ describe('gateway.yaml', () => {
     ['two seconds in Nomad', { NOMAD_ALLOC_ID: 'a' }, '', 2_000],
     ['two seconds in Amazon ECS', { ECS_CONTAINER_METADATA_URI_V4: 'http://x' }, '', 2_000],
     ['what the file says', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'timeouts: { shutdown_grace_ms: 0 }', 0],
-  ])('the grace period after SIGTERM is %s', (_, environment, yaml, grace_ms) => {
-    expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(grace_ms);
+  ])('the grace period after SIGTERM is %s', (_, environment, yaml, graceMs) => {
+    expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(graceMs);
   });
 
   test('timeouts, journal and logging are taken, the environment wins over the file', () => {

@@ -383,7 +383,7 @@ describe('what comes after it', () => {
 
 describe('who pays', () => {
   test('its own account: no cost, the list price told apart, to the nano', async () => {
-    const byok_id = await bring();
+    const byokId = await bring();
     const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
     const { body, id } = await ask('wire/one');
     expect(body['usage']).toMatchObject({
@@ -400,7 +400,7 @@ describe('who pays', () => {
       usage: 0,
       total_cost: 0,
       upstream_inference_cost: COST_USD,
-      provider_responses: [{ is_byok: true, byok_id, status: 200 }],
+      provider_responses: [{ is_byok: true, byok_id: byokId, status: 200 }],
     });
     const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
     expect(Number(after['usage']) - Number(before['usage'])).toBeCloseTo(0, 12);
@@ -441,7 +441,7 @@ describe('who pays', () => {
       const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
       const { body, id } = await ask('wire/one');
       const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
-      const is_byok = broken !== OURS;
+      const isByok = broken !== OURS;
       const nano = (usd: unknown) => Math.round(Number(usd) * 1e9);
       const raised = (field: string) => nano(after[field]) - nano(before[field]);
       const generation = await generationOf(id);
@@ -449,13 +449,13 @@ describe('who pays', () => {
       const sum = (own: boolean) =>
         charges.reduce((total, charge) => total + (charge.is_byok === own ? Number(charge.amount) : 0), 0);
       // The answer's is known; the other's is what the prompt alone comes to, by our count.
-      expect(nano(sum(is_byok))).toBe(8_000_000);
-      expect(nano(sum(!is_byok))).toBeGreaterThan(0);
-      expect(charges.find((charge) => charge.is_byok !== is_byok)?.attempt).toBe(1);
+      expect(nano(sum(isByok))).toBe(8_000_000);
+      expect(nano(sum(!isByok))).toBeGreaterThan(0);
+      expect(charges.find((charge) => charge.is_byok !== isByok)?.attempt).toBe(1);
       expect([raised('usage'), raised('byok_usage')]).toEqual([nano(sum(false)), nano(sum(true))]);
       expect(nano(generation['total_cost'])).toBe(nano(sum(false)));
-      expect(generation).toMatchObject({ is_byok, upstream_inference_cost: is_byok ? COST_USD : null });
-      expect(body['usage']).toMatchObject({ is_byok, cost: is_byok ? 0 : COST_USD });
+      expect(generation).toMatchObject({ is_byok: isByok, upstream_inference_cost: isByok ? COST_USD : null });
+      expect(body['usage']).toMatchObject({ is_byok: isByok, cost: isByok ? 0 : COST_USD });
     },
   );
 

@@ -44,9 +44,9 @@ const site = createServer(async (request, response) => {
     const asked = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>;
     ocr.calls.push({ authorization: request.headers.authorization, body: asked });
     const pages = [{ index: 0, markdown: '# A blue box\n', images: [], dimensions: null }];
-    const usage_info = { pages_processed: 1, doc_size_bytes: 1_178 };
+    const usageInfo = { pages_processed: 1, doc_size_bytes: 1_178 };
     response.writeHead(ocr.status, { 'content-type': 'application/json' });
-    response.end(ocr.status === 200 ? JSON.stringify({ pages, model: asked['model'], usage_info }) : '{}');
+    response.end(ocr.status === 200 ? JSON.stringify({ pages, model: asked['model'], usage_info: usageInfo }) : '{}');
     return;
   }
   const [type, body] = request.url!.startsWith('/report')
@@ -54,18 +54,18 @@ const site = createServer(async (request, response) => {
     : ['text/plain', request.url!.startsWith('/mail') ? 'Write to ann@mail.example today' : 'no'];
   response.writeHead(200, { 'content-type': type }).end(body);
 });
-let site_url: string;
+let siteUrl: string;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
   const { port } = site.address() as AddressInfo;
-  site_url = `http://127.0.0.1:${port}`;
+  siteUrl = `http://127.0.0.1:${port}`;
   const pricing = { prompt: 1, completion: 1 };
-  const row = (provider: string, upstream_model: string, input_modalities: string[]) => ({
+  const row = (provider: string, upstreamModel: string, inputModalities: string[]) => ({
     context_length: 200_000,
-    input_modalities,
-    endpoints: [{ provider, upstream_model, pricing }],
+    input_modalities: inputModalities,
+    endpoints: [{ provider, upstream_model: upstreamModel, pricing }],
   });
   const text = ['text'];
   const file = {
@@ -75,7 +75,7 @@ beforeAll(async () => {
     ledger: { journal_sync: 'os' },
     plugins: {
       file_parser: {
-        ocr: { engine: 'mistral-ocr', api_key: 'ocr-secret', base_url: `${site_url}/v1/`, price_per_page_usd: 0.003 },
+        ocr: { engine: 'mistral-ocr', api_key: 'ocr-secret', base_url: `${siteUrl}/v1/`, price_per_page_usd: 0.003 },
       },
     },
     models: {
@@ -100,7 +100,10 @@ afterAll(async () => {
 });
 
 type Part = { type: string; [field: string]: unknown };
-const filePart = (file_data: string, filename?: string): Part => ({ type: 'file', file: { file_data, filename } });
+const filePart = (fileData: string, filename?: string): Part => ({
+  type: 'file',
+  file: { file_data: fileData, filename },
+});
 const asked = (model: string, parts: Part[], more: object = {}) => ({
   model,
   messages: [{ role: 'user', content: [{ type: 'text', text: 'What does it say?' }, ...parts] }],
@@ -147,7 +150,7 @@ test('where one endpoint takes files and the next does not, the file is read whe
 });
 
 test('a file at an address is fetched, and named after it', async () => {
-  const found = await chat(asked('test/text', [filePart(`${site_url}/report%20one.pdf?x=1`)]));
+  const found = await chat(asked('test/text', [filePart(`${siteUrl}/report%20one.pdf?x=1`)]));
   expect(textOf(found)).toContain('<file name="report one.pdf">\nQuarterly report');
 });
 
@@ -412,7 +415,7 @@ describe('what a file holds is held against the filters of its caller', () => {
   });
 
   test.each(['test/text', 'test/files'])('a text that is fetched for %s is none other', async (model) => {
-    const fetched = asked(model, [filePart(`${site_url}/mail.txt`)], { debug: { echo_upstream_body: true } });
+    const fetched = asked(model, [filePart(`${siteUrl}/mail.txt`)], { debug: { echo_upstream_body: true } });
     const ask = async (action: string) => {
       const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
       return gateway.call('POST', '/chat/completions', { ...fetched, stream: true }, { authorization });
@@ -495,7 +498,7 @@ test('a client that leaves ends the reading of its file', { timeout: 12_000 }, a
 });
 
 test('explaining a route reads what is at hand, and fetches nothing', async () => {
-  const body = asked('test/text', [filePart(REPORT), filePart(`${site_url}/report.pdf`)]);
+  const body = asked('test/text', [filePart(REPORT), filePart(`${siteUrl}/report.pdf`)]);
   const response = await gateway.call('POST', '/route/explain', body);
   expect(response.status).toBe(200);
 });

@@ -26,7 +26,7 @@ import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { bytesOf, decoded, type ModelOutput } from './leak-streams.ts';
 import { inTier } from './tier.ts';
-import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
+import { contextOf, encoded, generationId, streamed } from './wires/responses-encoder.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
@@ -118,9 +118,9 @@ const expected = (placeholder: string): Reading => ({
 const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 const served = { model: 'maker/model', provider: 'Host' };
-const chatShown = { id: generation_id, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
-const messagesShown = { id: generation_id, envelope, reasoning: 'shown' } as const;
-const prompts = [{ generation_id: generation_id, echo: '' }];
+const chatShown = { id: generationId, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
+const messagesShown = { id: generationId, envelope, reasoning: 'shown' } as const;
+const prompts = [{ generation_id: generationId, echo: '' }];
 
 /** What the clients of all APIs get, streamed and whole. */
 function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
@@ -239,8 +239,8 @@ describe.each(wires)('over %s', (wire) => {
       JSON.stringify(
         accumulate(filtered(decoded(wire, [bytesOf(wire, told(text))])).flat(), 1).choices[0].message.reasoning_details,
       ).includes('signature');
-    const has_signature = wire === 'anthropic-messages' || wire === 'bedrock-converse';
-    expect([signed('the harbour'), signed('415-555-0134')]).toEqual([has_signature, false]);
+    const hasSignature = wire === 'anthropic-messages' || wire === 'bedrock-converse';
+    expect([signed('the harbour'), signed('415-555-0134')]).toEqual([hasSignature, false]);
   });
 });
 
@@ -262,11 +262,11 @@ test('any text in any pieces comes out as the whole text filtered', () => {
   fc.assert(
     fc.property(fc.constantFrom(...wires), text, text, text, cuts, (wire, reasoning, content, value, at) => {
       fc.pre(reasoning !== '' && content !== '');
-      const arguments_told = JSON.stringify({ value });
+      const argumentsTold = JSON.stringify({ value });
       const given: ModelOutput = {
         reasoning: pieces(reasoning, at),
         text: pieces(content, at),
-        args: pieces(arguments_told, at),
+        args: pieces(argumentsTold, at),
       };
       const groups = decoded(wire, [bytesOf(wire, given)]);
       const { message } = accumulate(filtered(groups).flat(), 1).choices[0];

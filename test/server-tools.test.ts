@@ -233,10 +233,10 @@ describe.each([false, true])('streamed: %s', (stream) => {
   });
 
   test("moves the provider's own citations behind the text before them", async () => {
-    const url_citation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
+    const urlCitation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
     model.follow(
       { text: '😀!', calls: [search()] },
-      { text: 'Well', annotations: [{ type: 'url_citation', url_citation }] },
+      { text: 'Well', annotations: [{ type: 'url_citation', url_citation: urlCitation }] },
     );
     const told = await ask(stream, { tools: [SEARCH] });
     expect(told.annotations).toHaveLength(1);
@@ -487,13 +487,13 @@ test('a stream that breaks in the middle of a later step ends with an error, and
 });
 
 test('runs several tools at once', async () => {
-  let under_way = 0;
+  let underWay = 0;
   let most = 0;
   engine.before = async () => {
-    under_way += 1;
-    most = Math.max(most, under_way);
+    underWay += 1;
+    most = Math.max(most, underWay);
     await sleep(100);
-    under_way -= 1;
+    underWay -= 1;
   };
   const calls = Array.from({ length: 3 }, (_, at) => search(`q${at}`));
   model.follow({ calls }, { text: 'Ok' });

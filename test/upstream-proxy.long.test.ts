@@ -89,8 +89,8 @@ describe.skipIf(address === undefined)('towards an upstream of a private authori
       const port = await freePort();
       const config = join(folder, 'proxy.conf');
       writeFileSync(config, proxy.config(port, folder));
-      const process_of_proxy: ChildProcess = spawn(proxy.program, proxy.args(config), { stdio: 'ignore' });
-      const ended = once(process_of_proxy, 'exit');
+      const processOfProxy: ChildProcess = spawn(proxy.program, proxy.args(config), { stdio: 'ignore' });
+      const ended = once(processOfProxy, 'exit');
       const log = () => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'utf8') : '');
       try {
         await until('the proxy listens', async () => {
@@ -120,7 +120,7 @@ describe.skipIf(address === undefined)('towards an upstream of a private authori
         await stop(strange);
         expect(requests).toBe(before);
       } finally {
-        process_of_proxy.kill('SIGTERM');
+        processOfProxy.kill('SIGTERM');
         await ended;
         rmSync(folder, { recursive: true, force: true });
       }

@@ -63,7 +63,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (body.messages.some(({ role, content }) => role === 'user' && content === 'slowly')) await sleep(300);
   // A model that may call tools calls each once, and then answers.
   const called = body.messages.some(({ role }) => role === 'tool');
-  const tool_calls = called || request.url === '/messages' ? [] : callsOf(body);
+  const toolCalls = called || request.url === '/messages' ? [] : callsOf(body);
   if (request.url === '/messages') {
     const usage = { input_tokens: 10, output_tokens: 10, server_tool_use: { web_search_requests: 1 } };
     const content = [{ type: 'text', text: LINK }];
@@ -82,8 +82,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
   if (body.stream !== true) {
     const message =
-      tool_calls.length > 0 ? { role: 'assistant', content: null, tool_calls } : { role: 'assistant', content: LINK };
-    const choices = [{ index: 0, message, finish_reason: tool_calls.length > 0 ? 'tool_calls' : 'stop' }];
+      toolCalls.length > 0
+        ? { role: 'assistant', content: null, tool_calls: toolCalls }
+        : { role: 'assistant', content: LINK };
+    const choices = [{ index: 0, message, finish_reason: toolCalls.length > 0 ? 'tool_calls' : 'stop' }];
     const told = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage };
     return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
   }
@@ -92,8 +94,8 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     response.write(
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`,
     );
-  if (tool_calls.length > 0) {
-    chunk({ tool_calls: tool_calls.map((one, index) => ({ index, ...one })) });
+  if (toolCalls.length > 0) {
+    chunk({ tool_calls: toolCalls.map((one, index) => ({ index, ...one })) });
     chunk({}, { finish_reason: 'tool_calls' });
   } else {
     for (const piece of LINK.match(/.{1,7}/gu)!) chunk({ content: piece });
@@ -107,7 +109,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 beforeAll(async () => {
   engines = await startSearchEngines();
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
-  const base_url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
   const pricing = { prompt: 1, completion: 1 };
   const row = (provider: string, more: object = {}) => ({
     context_length: 200_000,
@@ -118,8 +120,8 @@ beforeAll(async () => {
     bundled_catalog: false,
     ledger: { journal_sync: 'os' },
     providers: {
-      chat: { dialect: 'openai-chat', base_url },
-      claude: { dialect: 'anthropic-messages', base_url, quirks: { native_search: 'anthropic' } },
+      chat: { dialect: 'openai-chat', base_url: baseUrl },
+      claude: { dialect: 'anthropic-messages', base_url: baseUrl, quirks: { native_search: 'anthropic' } },
     },
     models: {
       'test/chat': row('chat'),
@@ -446,8 +448,11 @@ describe("a provider's own tool at another provider", () => {
     ['/responses', vendors[0][1], 'required'],
     ['/messages', vendors[1][1], { type: 'tool', name: 'web_search' }],
     ['/messages', vendors[1][1], { type: 'any' }],
-  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, tool_choice) => {
-    const { status, body: answer } = await call({ model: 'test/chat', ...body, tool_choice }, { path, to: unsearched });
+  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, toolChoice) => {
+    const { status, body: answer } = await call(
+      { model: 'test/chat', ...body, tool_choice: toolChoice },
+      { path, to: unsearched },
+    );
     expect(status).toBe(400);
     expect(answer.error.message).toMatch(/tools\[0\].* cannot be served .*EXA_API_KEY/);
     expect(sent).toHaveLength(0);

@@ -70,7 +70,7 @@ function setUp(
           listener = added;
         },
         current: () => state.current,
-        currentUntil_ms: () => state.confirmed_ms,
+        currentUntilMs: () => state.confirmed_ms,
       },
       serve_without_store_ms: serveWithoutStoreMs,
     },

@@ -52,7 +52,7 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
     takesJson: (provider) => provider === 'parts',
     memory: {
       clock: { monotonic_ms: () => state.now_ms, is_sure: true },
-      changes: { listen: changes.listen, current: () => state.is_current, currentUntil_ms: () => state.now_ms },
+      changes: { listen: changes.listen, current: () => state.is_current, currentUntilMs: () => state.now_ms },
       serve_without_store_ms: 0,
     },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },

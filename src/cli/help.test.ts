@@ -48,9 +48,9 @@ test.each(Object.entries(commands))('%s says on one screen how it is called', (n
 });
 
 test('keys create prints the key alone, with its limit in the store', async () => {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: data_dir });
+  const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: dataDir });
   try {
     expect(await run('create', '--name', 'laptop', '--limit', '5', '--limit-reset', 'daily')).toBe(0);
     expect(write.mock.calls.join('')).toMatch(/^sk-gw-v1-[0-9a-f]{64}\n$/);
@@ -67,6 +67,6 @@ test('keys create prints the key alone, with its limit in the store', async () =
     expect(JSON.parse(write.mock.calls.join(''))).toMatchObject([laptop]);
   } finally {
     write.mockRestore();
-    rmSync(data_dir, { recursive: true });
+    rmSync(dataDir, { recursive: true });
   }
 });

@@ -119,12 +119,12 @@ test('no heartbeat stands inside of an event that is written in several pieces',
   const { json_long_chars_min } = limits;
   Object.assign(limits, { json_long_chars_min: 1024 });
   const text = `data: ${'x'.repeat(20 * 1024)}\n\n`;
-  let is_over = false;
+  let isOver = false;
   // Others are served between two pieces for longer than the time of a heartbeat.
   const serveOthers = () => {
     const until = performance.now() + 3;
     while (performance.now() < until);
-    if (!is_over) setImmediate(serveOthers);
+    if (!isOver) setImmediate(serveOthers);
   };
   try {
     const { url } = await serve(
@@ -137,7 +137,7 @@ test('no heartbeat stands inside of an event that is written in several pieces',
     );
     expect(await (await fetch(url)).text()).toContain(text);
   } finally {
-    is_over = true;
+    isOver = true;
     Object.assign(limits, { json_long_chars_min });
   }
 });

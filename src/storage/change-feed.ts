@@ -29,7 +29,7 @@ export interface ChangeFeed {
    * The moment of the monotonic clock, in milliseconds, up to which this node has received every change: cached entries were
    * valid then. Does not advance while the feed is disconnected.
    */
-  currentUntil_ms(): number;
+  currentUntilMs(): number;
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export function localChangeFeed(): ChangeFeed {
     },
     listen: (listener) => void listeners.push(listener),
     current: () => true,
-    currentUntil_ms: () => performance.now(),
+    currentUntilMs: () => performance.now(),
     stop: async () => {},
   };
 }

@@ -67,7 +67,7 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
       // Without a mark this process cannot tell; the next change writes a new one.
       return seen !== undefined;
     },
-    currentUntil_ms: () => performance.now(),
+    currentUntilMs: () => performance.now(),
     stop: async () => {},
   };
 }

@@ -160,7 +160,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     return Math.abs(this.#offsetMs() - this.#currentOffsetMs) <= limits.feed_clocks_ms_max;
   }
 
-  currentUntil_ms(): number {
+  currentUntilMs(): number {
     return this.#currentUntilMs;
   }
 

@@ -19,14 +19,14 @@ describeStores('the ledger put to the test', ({ open }) => {
     const database = await open();
     const { queries } = database;
     const home = await organizationStore(queries).insertFirst({ at: AT });
-    const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
+    const { organization_id, default_workspace_id: workspaceId, owner_user_id: userId } = home;
     const { hash, label } = createSecret();
     await keyStore(queries).insert({
       hash,
       label,
       organization_id,
-      workspace_id,
-      creator_user_id: user_id,
+      workspace_id: workspaceId,
+      creator_user_id: userId,
       name: 'a key',
       is_management: false,
       disabled: false,
@@ -38,7 +38,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       updated_at: null,
     });
     const settle = await spendingNode(database);
-    const payer = { organization_id, workspace_id, user_id, key_hash: hash };
+    const payer = { organization_id, workspace_id: workspaceId, user_id: userId, key_hash: hash };
     await settle(
       { id: 'g1', ...payer, cost_nano: 3 },
       { id: 'g2', ...payer, cost_nano: 4, created_at: '2026-11-20T23:59:59.999Z' },
@@ -219,7 +219,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     await queries.insertInto('ledger_leases').values(leases).execute();
     const operations = ledgerOperations(queries, database.engine);
     const now = Date.now();
-    const seen = (seen_at: number) => queries.updateTable('ledger_nodes').set({ seen_at }).execute();
+    const seen = (seenAt: number) => queries.updateTable('ledger_nodes').set({ seen_at: seenAt }).execute();
     const nodes = async () => (await operations.listNodes(Date.now())).map(({ unseen_ms, ...node }) => node);
     expect(await nodes()).toEqual([{ id: 'spender', epoch: 1, leased_nano: 8, leases: 1 }]);
     await seen(now - limits.node_lost_ms + 10_000);

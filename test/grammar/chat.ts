@@ -105,9 +105,8 @@ class ChatChecker {
     const choices = chunk['choices'];
     if (!Array.isArray(choices)) fail('choices is no array', chunk);
     if (chunk['gateway_metadata'] !== undefined && chunk['usage'] === undefined) fail('metadata stands not at the end');
-    const is_batch = this.#form === 'completions' && this.#choices > 1 && chunk['usage'] !== undefined;
-    if (array(chunk['generations']).length !== (is_batch ? this.#choices : 0))
-      fail('the generations of prompts', chunk);
+    const isBatch = this.#form === 'completions' && this.#choices > 1 && chunk['usage'] !== undefined;
+    if (array(chunk['generations']).length !== (isBatch ? this.#choices : 0)) fail('the generations of prompts', chunk);
     if (chunk['usage'] !== undefined) {
       this.#usage(chunk);
       return;
@@ -149,8 +148,8 @@ class ChatChecker {
   }
 
   #choice(choice: JsonObject): void {
-    const is_text = this.#form !== 'chat';
-    const known = is_text ? IN_TEXT_CHOICES : IN_CHOICES;
+    const isText = this.#form !== 'chat';
+    const known = isText ? IN_TEXT_CHOICES : IN_CHOICES;
     for (const name of Object.keys(choice)) if (!known.has(name)) fail(`a choice has ${name}`, choice);
     const { index, finish_reason, native_finish_reason, logprobs } = choice;
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= this.#choices) {
@@ -161,7 +160,7 @@ class ChatChecker {
     if (this.#finished.has(index)) fail('something is told after the finish reason', choice);
     if (native_finish_reason !== null && typeof native_finish_reason !== 'string') fail('native_finish_reason', choice);
     if (logprobs !== null && typeof logprobs !== 'object') fail('logprobs are neither null nor an object', choice);
-    if (is_text) {
+    if (isText) {
       if (typeof choice['text'] !== 'string') fail('a choice without text', choice);
       if (choice['reasoning'] !== undefined && typeof choice['reasoning'] !== 'string') fail('reasoning', choice);
     } else {
@@ -176,17 +175,17 @@ class ChatChecker {
     if (!FINISHES.has(finish_reason)) fail('a finish reason that nobody knows', finish_reason);
     if (finish_reason === 'tool_calls' && this.#calls.length === 0) fail('finished by tool calls without one', choice);
     this.#finished.add(index);
-    const says_why = finish_reason === 'error' || finish_reason === 'content_filter';
-    if (choice['error'] !== undefined && !says_why) fail('an error in a choice that did not fail', choice);
+    const saysWhy = finish_reason === 'error' || finish_reason === 'content_filter';
+    if (choice['error'] !== undefined && !saysWhy) fail('an error in a choice that did not fail', choice);
     if (choice['error'] !== undefined) checkError(object(choice['error']));
   }
 
   /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
-  #role(index: number, role: JsonValue | undefined, is_failure: boolean): void {
-    const has_role = this.#have_roles.has(index);
-    if (role === undefined && (has_role || is_failure)) return;
+  #role(index: number, role: JsonValue | undefined, isFailure: boolean): void {
+    const hasRole = this.#have_roles.has(index);
+    if (role === undefined && (hasRole || isFailure)) return;
     if (role !== 'assistant') fail('the first delta is not of the assistant', role);
-    if (has_role) fail('the role is told again');
+    if (hasRole) fail('the role is told again');
     this.#have_roles.add(index);
   }
 
@@ -269,8 +268,8 @@ class ChatChecker {
 }
 
 function checkError({ code, message, metadata }: JsonObject): void {
-  const is_status = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code < 600;
-  if (!is_status) fail('the code of an error is no status', code);
+  const isStatus = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code < 600;
+  if (!isStatus) fail('the code of an error is no status', code);
   if (typeof message !== 'string' || message === '') fail('an error without message');
   if (metadata !== undefined && (typeof metadata !== 'object' || metadata === null)) fail('metadata of an error');
 }

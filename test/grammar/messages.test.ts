@@ -27,7 +27,11 @@ const message = {
 type Event = { type: string } & Record<string, unknown>;
 const start: Event = { type: 'message_start', message };
 const ping: Event = { type: 'ping' };
-const open = (content_block: object, index = 0): Event => ({ type: 'content_block_start', index, content_block });
+const open = (contentBlock: object, index = 0): Event => ({
+  type: 'content_block_start',
+  index,
+  content_block: contentBlock,
+});
 const delta = (told: object, index = 0): Event => ({ type: 'content_block_delta', index, delta: told });
 const close = (index = 0): Event => ({ type: 'content_block_stop', index });
 const end = (told: object = {}, more: object = {}): Event => ({

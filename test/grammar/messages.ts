@@ -99,10 +99,10 @@ class MessagesChecker {
     if (leaks.length > 0) fail('fields of the inner language', leaks);
     const type = String(event['type']);
     const step = this.#steps[type] ?? fail('an event of an unknown type', event);
-    const may_come_first = type === 'ping' || type === 'error' || type === 'message_start';
-    if (this.#message === undefined && !may_come_first) fail('an event before message_start', event);
-    const may_come_last = type === 'ping' || type === 'message_stop' || type === 'error';
-    if (this.#has_ended && !may_come_last) fail('an event after message_delta', event);
+    const mayComeFirst = type === 'ping' || type === 'error' || type === 'message_start';
+    if (this.#message === undefined && !mayComeFirst) fail('an event before message_start', event);
+    const mayComeLast = type === 'ping' || type === 'message_stop' || type === 'error';
+    if (this.#has_ended && !mayComeLast) fail('an event after message_delta', event);
     step(event);
   }
 
@@ -276,9 +276,9 @@ function checkUsage(value: JsonValue | undefined): JsonObject {
   const usage = object(value);
   for (const name of COUNTS) {
     const count = usage[name];
-    const is_optional = name.startsWith('cache');
-    const is_count = typeof count === 'number' && Number.isInteger(count) && count >= 0;
-    if (!is_count && !(is_optional && count === null)) fail(`${name} is no count`, usage);
+    const isOptional = name.startsWith('cache');
+    const isCount = typeof count === 'number' && Number.isInteger(count) && count >= 0;
+    if (!isCount && !(isOptional && count === null)) fail(`${name} is no count`, usage);
   }
   const { service_tier, cache_creation, output_tokens_details = {}, server_tool_use } = usage;
   if (service_tier !== null && typeof service_tier !== 'string') fail('service_tier', usage);

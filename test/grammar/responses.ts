@@ -132,11 +132,11 @@ function checkUsage(usage: JsonObject): void {
 }
 
 /** A finished item by itself. */
-function checkItem(item: JsonObject, is_completed: boolean): void {
+function checkItem(item: JsonObject, isCompleted: boolean): void {
   const { type, status } = item;
-  const has_state = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
-  if (has_state && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
-  if (has_state && is_completed && status === 'incomplete') fail('an incomplete item of a completed response', item);
+  const hasState = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
+  if (hasState && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
+  if (hasState && isCompleted && status === 'incomplete') fail('an incomplete item of a completed response', item);
   switch (type) {
     case 'message':
       if (item['role'] !== 'assistant') fail('a message of somebody else', item);
@@ -290,9 +290,9 @@ class StreamChecker {
       if (!isDeepStrictEqual(item[name], begun)) fail(`a ${type} does not begin with its ${name}`, item);
     }
     if (type === 'function_call' || type === 'custom_tool_call') {
-      const call_id = textOf(item['call_id'], 'a call without call_id');
-      if (call_id === '' || this.#ids.has(`call ${call_id}`)) fail('a call_id that is not its own', item);
-      this.#ids.add(`call ${call_id}`);
+      const callId = textOf(item['call_id'], 'a call without call_id');
+      if (callId === '' || this.#ids.has(`call ${callId}`)) fail('a call_id that is not its own', item);
+      this.#ids.add(`call ${callId}`);
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
     this.#is_over = false;
@@ -425,8 +425,8 @@ class StreamChecker {
   }
 
   #call(item: OpenItem, type: string, event: JsonObject): void {
-    const is_custom = type.startsWith('response.custom_tool_call_input.');
-    if (item.type !== (is_custom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
+    const isCustom = type.startsWith('response.custom_tool_call_input.');
+    if (item.type !== (isCustom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
     if (item.is_told) fail('something of a call that is told', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
@@ -434,8 +434,8 @@ class StreamChecker {
       item.told += delta;
       return;
     }
-    if (event[is_custom ? 'input' : 'arguments'] !== item.told) fail('the whole is not what was told', event);
-    if (!is_custom && event['name'] !== item.added['name']) fail('a call changes its name', event);
+    if (event[isCustom ? 'input' : 'arguments'] !== item.told) fail('the whole is not what was told', event);
+    if (!isCustom && event['name'] !== item.added['name']) fail('a call changes its name', event);
     item.is_told = true;
   }
 

@@ -49,9 +49,9 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 300)).toBe(0);
     await recorder.flush();
     expect(await stored(database)).toHaveLength(300);
-    const { problem, journal_discarded_bytes: journal_given_up_bytes } = recorder.state();
+    const { problem, journal_discarded_bytes: journalGivenUpBytes } = recorder.state();
     expect(problem).toBeUndefined();
-    expect(journal_given_up_bytes).toBeGreaterThan(4 * MB);
+    expect(journalGivenUpBytes).toBeGreaterThan(4 * MB);
   });
 
   test.skipIf(unmountable !== undefined)(

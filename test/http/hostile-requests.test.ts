@@ -253,8 +253,8 @@ function requestOf(random: Random): Sent {
   const queries = [...operation.queries, ...(random.chance(0.1) ? ['__proto__', 'limit', 'x'] : [])]
     .filter(() => random.chance(0.3))
     .map((name) => `${name}=${encodeURIComponent(random.pick(TEXTS).toWellFormed().slice(0, 200))}`);
-  const is_inference = /chat|completions|responses|messages|embeddings|transcriptions|\/key$/.test(operation.path);
-  const key = random.chance(0.9) === is_inference ? gateway.key : gateway.management_key;
+  const isInference = /chat|completions|responses|messages|embeddings|transcriptions|\/key$/.test(operation.path);
+  const key = random.chance(0.9) === isInference ? gateway.key : gateway.management_key;
   const body = bodyOf(random, operation);
   const headers: Record<string, string> = {};
   if (!random.chance(0.03)) headers['authorization'] = random.chance(0.02) ? 'Bearer \u00ff' : `Bearer ${key}`;
@@ -285,13 +285,13 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
       return `an error of ${type} that is no JSON`;
     }
     const { error } = told;
-    const is_whole = IN_MESSAGES.test(url)
+    const isWhole = IN_MESSAGES.test(url)
       ? 'request_id' in told && error !== undefined && 'type' in error
       : 'gateway_metadata' in told && 'user_id' in told && error?.code === status && 'metadata' in error;
-    if (!is_whole) return 'an error without the envelope';
+    if (!isWhole) return 'an error without the envelope';
     const message = error?.message;
-    const is_said = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
-    return is_said ? undefined : 'an error that says nothing, or too much';
+    const isSaid = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
+    return isSaid ? undefined : 'an error that says nothing, or too much';
   }
   if (/^text\/event-stream/.test(type))
     return (IN_MESSAGES.test(url) ? MESSAGES_END : CHAT_END).test(text) ? undefined : 'a stream without an end';
@@ -417,8 +417,8 @@ test('connections of any kind end nothing, and get HTTP or nothing', async () =>
     for (let one = talks.pop(); one !== undefined; one = talks.pop()) {
       const said = await talk(one[0] as (string | number)[], one[1] as 'leaves' | 'waits');
       const statuses = [...said.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
-      const is_http = said === '' || said.startsWith('HTTP/1.1 ');
-      if (!is_http || statuses.includes(500)) wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${said.slice(0, 300)}`);
+      const isHttp = said === '' || said.startsWith('HTTP/1.1 ');
+      if (!isHttp || statuses.includes(500)) wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${said.slice(0, 300)}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));

@@ -84,8 +84,8 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
       ...person,
       ...faults.claims,
     };
-    const id_token = jwt(claims, faults.foreign_key ? foreign : privateKey);
-    return answer(response, 200, { access_token: 'access', token_type: 'Bearer', expires_in: 300, id_token });
+    const idToken = jwt(claims, faults.foreign_key ? foreign : privateKey);
+    return answer(response, 200, { access_token: 'access', token_type: 'Bearer', expires_in: 300, id_token: idToken });
   };
 
   const server = createServer((request, response) => {

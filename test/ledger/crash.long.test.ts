@@ -87,11 +87,11 @@ async function pause(one: Running, others: readonly Running[]): Promise<void> {
 }
 
 /** The store after a restart has replayed what the dead ones left, here and in other folders with journals of them. */
-async function replayed(data_dir: string, database_url: string | undefined, older: string[] = []): Promise<Database> {
-  const database = await openDatabase({ data_dir, database_url });
+async function replayed(dataDir: string, databaseUrl: string | undefined, older: string[] = []): Promise<Database> {
+  const database = await openDatabase({ data_dir: dataDir, database_url: databaseUrl });
   const log = { info() {}, warn() {}, error() {} };
   const store = ledgerStore(database.queries, database.engine);
-  for (const dir of [data_dir, ...older]) {
+  for (const dir of [dataDir, ...older]) {
     const recorder = await startRecorder({
       data_dir: dir,
       store,
@@ -110,26 +110,26 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
   test('three that start at once on an empty directory, one of them paused: each has its slot, and nothing is lost', {
     timeout: 180_000,
   }, async () => {
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
-    const database_url = await freshUrl();
-    const more = database_url ? [database_url] : [];
-    const paused = run([data_dir, 'a', ...more]);
-    const other = run([data_dir, 'b', ...more]);
-    const third = run([data_dir, 'c', ...more]);
+    const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const databaseUrl = await freshUrl();
+    const more = databaseUrl ? [databaseUrl] : [];
+    const paused = run([dataDir, 'a', ...more]);
+    const other = run([dataDir, 'b', ...more]);
+    const third = run([dataDir, 'c', ...more]);
     const all = [paused, other, third];
     for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
     await pause(paused, [other, third]);
     // Whoever starts now finds the paused one's slot taken, and leaves its journal alone.
-    const late = run([data_dir, 'd', ...more]);
+    const late = run([dataDir, 'd', ...more]);
     await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
     const before = outcomes(paused);
     paused.child.kill('SIGCONT');
     await expect.poll(() => outcomes(paused), { timeout: 20_000 }).toBeGreaterThan(before + 10);
-    expect(readdirSync(join(data_dir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
+    expect(readdirSync(join(dataDir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
     await Promise.all([...all, late].map(({ kill }) => kill()));
 
     const lines = [...all, late].flatMap(({ said }) => said());
-    const database = await replayed(data_dir, database_url);
+    const database = await replayed(dataDir, databaseUrl);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();
       const found = new Map(rows.map((row) => [row.id, row]));
@@ -143,7 +143,7 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
       expect(lines.filter((line) => line.startsWith('failed'))).toEqual([]);
     } finally {
       await database.close();
-      rmSync(data_dir, { recursive: true });
+      rmSync(dataDir, { recursive: true });
     }
   });
 });
@@ -152,20 +152,20 @@ describeStores('kill -9', ({ freshUrl }) => {
   test(`after ${ROUNDS} kills everything acknowledged is there once, and usage is the sum of the generations`, {
     timeout: 600_000,
   }, async () => {
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
-    const database_url = await freshUrl();
+    const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const databaseUrl = await freshUrl();
     const lines: string[] = [];
-    const older = join(data_dir, 'older');
+    const older = join(dataDir, 'older');
     for (let round = 0; round < ROUNDS; round++) {
-      lines.push(...(await runAndKill([data_dir, String(round), ...(database_url ? [database_url] : [])])));
+      lines.push(...(await runAndKill([dataDir, String(round), ...(databaseUrl ? [databaseUrl] : [])])));
       // The next start sends what this kill left; the same journal says it all again at the end.
-      if (round === 0) cpSync(join(data_dir, 'slots'), join(older, 'slots'), { recursive: true });
+      if (round === 0) cpSync(join(dataDir, 'slots'), join(older, 'slots'), { recursive: true });
     }
     const words = lines.map((line) => line.split(' '));
     const said = (what: string) => words.filter(([first]) => first === what);
     expect(said('failed')).toEqual([]);
 
-    const database = await replayed(data_dir, database_url, [older]);
+    const database = await replayed(dataDir, databaseUrl, [older]);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').selectAll().execute();
       const found = new Map(rows.map((row) => [row.id, row]));
@@ -178,9 +178,9 @@ describeStores('kill -9', ({ freshUrl }) => {
       expect(wrong).toEqual([]);
 
       const days = await database.queries.selectFrom('usage_days').selectAll().execute();
-      for (const key_hash of ['key-0', 'key-1', 'key-2']) {
-        const own = rows.filter((row) => row.key_hash === key_hash);
-        const counted = days.filter((day) => day.scope_id === key_hash);
+      for (const keyHash of ['key-0', 'key-1', 'key-2']) {
+        const own = rows.filter((row) => row.key_hash === keyHash);
+        const counted = days.filter((day) => day.scope_id === keyHash);
         expect(counted.reduce((sum, day) => sum + day.requests, 0)).toBe(own.length);
         expect(counted.reduce((sum, day) => sum + day.usage_nano, 0)).toBe(own.reduce((sum, row) => sum + row.cost, 0));
       }
@@ -197,7 +197,7 @@ describeStores('kill -9', ({ freshUrl }) => {
       expect(said('key').length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
     } finally {
       await database.close();
-      rmSync(data_dir, { recursive: true });
+      rmSync(dataDir, { recursive: true });
     }
   });
 });

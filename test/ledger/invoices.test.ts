@@ -218,11 +218,11 @@ function totals(wire: Wire, recording: Recording): [number, number] | undefined 
   switch (wire) {
     case 'bedrock-converse': {
       const { json } = recording.response;
-      const is_claude = isClaude(recording);
+      const isClaudeModel = isClaude(recording);
       const { tokens } =
         json === undefined
-          ? readConverseStream(converseBytes(recording), is_claude)
-          : readConverse(object(json), is_claude);
+          ? readConverseStream(converseBytes(recording), isClaudeModel)
+          : readConverse(object(json), isClaudeModel);
       const { input, read = 0, written = 0, output = 0 } = tokens;
       return input === undefined ? undefined : [input + read + written, output];
     }
@@ -301,12 +301,12 @@ describe.each(everyFolder)('%s', (folder) => {
   const why = whySkipped(found, folder);
 
   test.skipIf(found.length === 0)(`classes add up to the totals in every recorded answer${why}`, () => {
-    let told_count = 0;
+    let toldCount = 0;
     for (const { name, recording } of found) {
       const { ext, choices } = decode(dialects.get(wire)!, recording);
       const told = totals(wire, recording);
       if (told === undefined) continue;
-      told_count += 1;
+      toldCount += 1;
       const usage: TokenClasses = ext.usage ?? {};
       expect.soft([inputTokens(usage), outputTokens(usage)], name).toEqual(told);
       const counts = Object.values({ ...usage, counts: 0, extra: 0, estimated: 0 });
@@ -318,6 +318,6 @@ describe.each(everyFolder)('%s', (folder) => {
         .toBe(true);
       expect.soft(choices, name).toHaveLength(1);
     }
-    expect(told_count).toBeGreaterThan(found.length * 0.9);
+    expect(toldCount).toBeGreaterThan(found.length * 0.9);
   });
 });

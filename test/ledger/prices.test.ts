@@ -46,11 +46,11 @@ models:
 let upstream: WireServer;
 let gateway: TestGateway;
 let script: (body: JsonObject) => Step[] = () => answer();
-let clock_shift_ms = 0;
+let clockShiftMs = 0;
 
 beforeAll(async () => {
   upstream = await startWireServer(({ body }) => script(object(JSON.parse(body))));
-  const clock = { now_ms: () => Date.now() + clock_shift_ms, monotonic_ms: () => performance.now() };
+  const clock = { now_ms: () => Date.now() + clockShiftMs, monotonic_ms: () => performance.now() };
   gateway = await startGateway({ yaml: yaml(upstream.url), clock });
 });
 
@@ -98,11 +98,11 @@ describe('prices that change', () => {
   test('a call keeps the price of its admission; the next one and the catalog have the new one', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     script = () => [{ until: released }, ...answer()];
-    clock_shift_ms = CHANGE_MS - 10_000 - Date.now();
+    clockShiftMs = CHANGE_MS - 10_000 - Date.now();
     const nth = upstream.exchanges.length;
     const running = ask('acme/dated');
     await upstream.exchange(nth);
-    clock_shift_ms = CHANGE_MS + 10_000 - Date.now();
+    clockShiftMs = CHANGE_MS + 10_000 - Date.now();
     script = () => answer();
     const next = await ask('acme/dated');
     release();
@@ -114,7 +114,7 @@ describe('prices that change', () => {
       return object(object(array(data['endpoints'])[0])['pricing'])['prompt'];
     };
     expect(await shown()).toBe('0.000003');
-    clock_shift_ms = 0;
+    clockShiftMs = 0;
     expect(await shown()).toBe('0.000001');
   });
 });

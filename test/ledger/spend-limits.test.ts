@@ -104,8 +104,8 @@ beforeEach(() => {
 const STORY = [' one', ' river', ' house', ' stone'];
 const word = (nth: number) => STORY[nth % STORY.length];
 const usageOf = (tokens: number) => ({ prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens });
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta: object, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
 const words = (count: number) => Array.from({ length: count }, (_, nth) => chunk({ content: word(nth) })).join('');
 const usageChunk = (tokens: number) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage: usageOf(tokens) })}\n\ndata: [DONE]\n\n`;

@@ -102,19 +102,19 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();
-      const unit_limit = LIMIT * UNIT_NANO;
-      const first = site.watch(unit_limit);
-      const began_ms = performance.now();
-      const told = await hammer(site, await site.makeKey(unit_limit), unit, upTo(REQUESTS));
-      const took_ms = performance.now() - began_ms;
+      const unitLimit = LIMIT * UNIT_NANO;
+      const first = site.watch(unitLimit);
+      const beganMs = performance.now();
+      const told = await hammer(site, await site.makeKey(unitLimit), unit, upTo(REQUESTS));
+      const tookMs = performance.now() - beganMs;
       await first.stop();
       expect(told.by_status).toEqual({ 200: LIMIT, 402: REQUESTS - LIMIT });
       expect(site.sandbox.requests().requests).toBe(LIMIT);
 
-      const hold_nano = OUTPUT_TOKENS * TOKEN_NANO;
-      const random_limit = LIMIT * hold_nano;
-      const second = site.watch(unit_limit + random_limit);
-      const random = await hammer(site, await site.makeKey(random_limit), randomTokens, upTo(REQUESTS / 2));
+      const holdNano = OUTPUT_TOKENS * TOKEN_NANO;
+      const randomLimit = LIMIT * holdNano;
+      const second = site.watch(unitLimit + randomLimit);
+      const random = await hammer(site, await site.makeKey(randomLimit), randomTokens, upTo(REQUESTS / 2));
       await second.stop();
       expect(Object.keys(random.by_status)).toEqual(['200', '402']);
       expect(random.served.length).toBeGreaterThan(LIMIT);
@@ -122,30 +122,30 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
 
       await site.end();
       const { spent, leased } = await site.spent();
-      const left = unit_limit + random_limit - spent;
+      const left = unitLimit + randomLimit - spent;
       process.stdout.write(
-        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(took_ms)} ms; of random costs ` +
-          `${random.served.length}, ${left / hold_nano} of a hold left; ${first.samples + second.samples} samples, ` +
+        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(tookMs)} ms; of random costs ` +
+          `${random.served.length}, ${left / holdNano} of a hold left; ${first.samples + second.samples} samples, ` +
           `${told.asked_again + random.asked_again} asked again\n`,
       );
       expect([...first.over, ...second.over]).toEqual([]);
       expect(first.samples).toBeGreaterThan(5);
       expect(leased).toBe(0);
       expect(left).toBeGreaterThanOrEqual(0);
-      expect(left).toBeLessThan(hold_nano);
+      expect(left).toBeLessThan(holdNano);
       const recorded = await site.recorded();
       const costOf = (model: string) => recorded.reduce((sum, one) => (one.model === model ? sum + one.cost : sum), 0);
-      expect(costOf('money/unit')).toBe(unit_limit);
-      expect(costOf('money/tokens')).toBe(random_limit - left);
+      expect(costOf('money/unit')).toBe(unitLimit);
+      expect(costOf('money/tokens')).toBe(randomLimit - left);
     });
 
     test(`${KILLS} kills under load: nothing over the limit, nothing sent twice, nothing served that is not counted`, {
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();
-      const limit_nano = LIMIT_WITH_KILLS * UNIT_NANO;
-      const key = await site.makeKey(limit_nano);
-      const watched = site.watch(limit_nano);
+      const limitNano = LIMIT_WITH_KILLS * UNIT_NANO;
+      const key = await site.makeKey(limitNano);
+      const watched = site.watch(limitNano);
       let killing = true;
       const told = nothingTold();
       const load = hammer(site, key, slowUnit, () => killing, told);
@@ -183,9 +183,9 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       expect(seen.filter(({ arrived }) => arrived > 1)).toEqual([]);
       expect(site.sandbox.requests().requests).toBe(sum(seen, 'arrived'));
       // The limit is spent to the last unit, and the unknown is counted as what was set aside for it.
-      expect(await site.spent()).toEqual({ spent: limit_nano, leased: 0 });
-      expect(sum(seen, 'cost')).toBe(limit_nano);
-      expect(sum(seen, 'billed') * UNIT_NANO).toBeLessThanOrEqual(limit_nano);
+      expect(await site.spent()).toEqual({ spent: limitNano, leased: 0 });
+      expect(sum(seen, 'cost')).toBe(limitNano);
+      expect(sum(seen, 'billed') * UNIT_NANO).toBeLessThanOrEqual(limitNano);
       const isWrong = ({ estimated, billed, cost }: (typeof seen)[number]) =>
         estimated ? cost < billed * UNIT_NANO : cost !== billed * UNIT_NANO;
       expect(others.filter(isWrong)).toEqual([]);

@@ -24,7 +24,7 @@ const answer = (content: string) =>
 let upstream: Server;
 let origin: string;
 /** How long an answer is waited for. */
-let wait_ms = 1_500;
+let waitMs = 1_500;
 beforeAll(async () => {
   upstream = createServer(async (request, response) => {
     if (request.method === 'GET') {
@@ -33,7 +33,7 @@ beforeAll(async () => {
       return;
     }
     request.resume();
-    await sleep(wait_ms);
+    await sleep(waitMs);
     response.setHeader('content-type', 'application/json');
     if (request.url?.includes('generateContent')) {
       const candidates = [{ content: { role: 'model', parts: [{ text: 'seen' }] }, finishReason: 'STOP' }];
@@ -48,10 +48,10 @@ afterAll(() => {
   upstream.close();
 });
 
-const model = (provider: string, input_modalities: string[]) => ({
+const model = (provider: string, inputModalities: string[]) => ({
   name: provider,
   context_length: 100_000_000,
-  input_modalities,
+  input_modalities: inputModalities,
   endpoints: [{ provider, upstream_model: 'gemini-m', pricing: { prompt: 0.1, completion: 0.1 } }],
 });
 
@@ -122,9 +122,9 @@ test('many large files that requests point at do not end the process', async () 
 
 test('many large answers do not end the process', async () => {
   const { gateway, key } = await small();
-  wait_ms = 100;
+  waitMs = 100;
   const told = await statuses(gateway, key, 16, { model: 'a/large', messages: [{ role: 'user', content: 'Hello' }] });
-  wait_ms = 1_500;
+  waitMs = 1_500;
   expect(told).toContain(200);
   expect(told.filter((status) => status !== 200 && status !== 503)).toEqual([]);
   await isUnharmed(gateway, key);

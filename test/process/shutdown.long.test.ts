@@ -15,8 +15,8 @@ interface Row {
 }
 
 /** The generations that the embedded store has, read without any gateway. */
-async function stored(data_dir: string): Promise<Row[]> {
-  const database = await openDatabase({ data_dir });
+async function stored(dataDir: string): Promise<Row[]> {
+  const database = await openDatabase({ data_dir: dataDir });
   try {
     return await database.queries.selectFrom('ledger_generations').select(['id', 'outcome', 'cost']).execute();
   } finally {
@@ -141,7 +141,7 @@ test('a stream longer than the bound is ended, and recorded as far as it went', 
 
 test('an upstream that bills anyway is not read beyond the bound, and what it sent is recorded', async () => {
   const upstream = await serve();
-  const { key: upstream_key } = await makeKey(upstream);
+  const { key: upstreamKey } = await makeKey(upstream);
   const gateway = await serve({
     yaml: `
 timeouts: { shutdown_ms_max: 500 }
@@ -150,7 +150,7 @@ providers:
     name: Acme
     dialect: openai-chat
     base_url: ${upstream.base_url}
-    api_key: ${upstream_key}
+    api_key: ${upstreamKey}
     abort_stops_billing: false
 models:
   acme/story:

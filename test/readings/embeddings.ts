@@ -25,9 +25,9 @@ function text(value: unknown): string {
 export function askedOf({ provider, request }: Recording): Asked {
   const body = object(request?.body);
   const path = text(request?.path);
-  const of_path = /\/models\/([^:]+):/.exec(path)?.[1];
-  const model = of_path ?? text(body['model']);
-  if (of_path !== undefined) {
+  const ofPath = /\/models\/([^:]+):/.exec(path)?.[1];
+  const model = ofPath ?? text(body['model']);
+  if (ofPath !== undefined) {
     const requests = array(body['requests']).map(object);
     const [first = {}] = requests;
     return {

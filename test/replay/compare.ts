@@ -81,8 +81,8 @@ function differencesOf(before: JsonValue | undefined, after: JsonValue | undefin
 }
 
 /** Compares two files by the names of their exchanges. */
-export async function compare(before_file: string, after_file: string): Promise<Comparison> {
-  const [before, after] = await Promise.all([readLines(before_file), readLines(after_file)]);
+export async function compare(beforeFile: string, afterFile: string): Promise<Comparison> {
+  const [before, after] = await Promise.all([readLines(beforeFile), readLines(afterFile)]);
   const comparison: Comparison = { missing: [], added: [], differing: [], equal: 0 };
   for (const [name, line] of before) {
     const other = after.get(name);

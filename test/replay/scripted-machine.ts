@@ -18,8 +18,8 @@ export class ScriptedClock implements Clock {
   }
 
   /** Moves it to so many milliseconds after the start of the replay. */
-  moveTo(passed_ms: number): void {
-    this.#passed_ms = passed_ms;
+  moveTo(passedMs: number): void {
+    this.#passed_ms = passedMs;
   }
 }
 

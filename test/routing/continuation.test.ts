@@ -238,9 +238,9 @@ test('a client that leaves while a continuation is waited for pays for what ther
 test("what broke off at the organization's own account is told apart from what the gateway's account went on with", async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());
-  const as_manager = { authorization: `Bearer ${fresh.gateway.management_key}` };
+  const asManager = { authorization: `Bearer ${fresh.gateway.management_key}` };
   const credential = { provider: 'a', key: 'sk-own-0123456789abcdef', allow_shared_fallback: true };
-  expect((await fresh.gateway.call('POST', '/byok', credential, as_manager)).status).toBe(201);
+  expect((await fresh.gateway.call('POST', '/byok', credential, asManager)).status).toBe(201);
   fresh.scripts['a'] = dies;
   fresh.scripts['b'] = goesOn(' under it.');
   const { id, last, text } = await fresh.stream(wanted);

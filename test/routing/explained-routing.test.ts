@@ -104,19 +104,19 @@ function providersOf(chance: Chance): Provider[] {
 function endpointOf(chance: Chance, id: string, provider: Provider, ordinal: number): Endpoint {
   const price = () => 100_000 * (1 + chance.below(50));
   const pricing = chance.in(0.1) ? {} : { prompt: price(), completion: price() };
-  const is_free = chance.in(0.1);
+  const isFree = chance.in(0.1);
   const supported = ['max_tokens', 'temperature', ...chance.some(['tools', 'top_k', 'seed', 'response_format'], 0.6)];
   return endpoint(id, provider.slug, 1, {
     tag: chance.in(0.3) ? `${provider.slug}/v${ordinal}` : provider.slug,
     id: `${provider.slug}/${ordinal}|${id}`,
     upstream_model: `up-${ordinal}-${id.slice(2)}`,
-    pricing: is_free ? { prompt: 0, completion: 0 } : pricing,
+    pricing: isFree ? { prompt: 0, completion: 0 } : pricing,
     context_length: chance.one([4_000, 32_000, 200_000]),
     max_completion_tokens: chance.one([undefined, 200, 4_000]),
     supported_parameters: chance.in(0.4) ? undefined : supported,
     quantization: chance.one(['fp8', 'bf16', 'int4', 'unknown']),
     input_modalities: chance.in(0.7) ? ['text', 'image'] : ['text'],
-    ...(chance.in(0.3) && !is_free
+    ...(chance.in(0.3) && !isFree
       ? { service_tiers: { [chance.one(['flex', 'priority'])]: { pricing: { prompt: price(), completion: price() } } } }
       : {}),
     ...(chance.in(0.3) && 'prompt' in pricing
@@ -157,23 +157,23 @@ async function worldOf(chance: Chance, database: Database, nth: number): Promise
   const budgets: Budget[] = [];
   for (let at = Math.max(0, chance.below(5) - 2); at > 0; at -= 1) {
     const scope = chance.one(['key', 'workspace', 'organization'] as const);
-    const reset_interval = chance.one(['never', 'daily'] as const);
-    const limit_nano = Math.floor(10 ** (4 + chance.next() * 5));
+    const resetInterval = chance.one(['never', 'daily'] as const);
+    const limitNano = Math.floor(10 ** (4 + chance.next() * 5));
     budgets.push(
-      await budgetOf(database, limit_nano, {
-        id: `${scope}:${nth}-${at}:${reset_interval}`,
+      await budgetOf(database, limitNano, {
+        id: `${scope}:${nth}-${at}:${resetInterval}`,
         scope,
-        reset_interval,
+        reset_interval: resetInterval,
         include_byok: chance.in(0.3),
       }),
     );
   }
-  const by_id = new Map(models.map((one) => [one.id, one]));
-  const by_slug = new Map(providers.map((one) => [one.slug, one]));
+  const byId = new Map(models.map((one) => [one.id, one]));
+  const bySlug = new Map(providers.map((one) => [one.slug, one]));
   const source: ModelSource = {
-    find: (id) => by_id.get(id),
+    find: (id) => byId.get(id),
     models: () => models,
-    provider: (slug) => by_slug.get(slug),
+    provider: (slug) => bySlug.get(slug),
   };
   return { models, providers, own: ownOf(chance, providers, models), budgets, source };
 }
@@ -331,15 +331,15 @@ const early: string[] = [];
 
 /** A gateway whose far side, clock and chance are the test's. */
 async function gatewayOf(database: Database, start: ReturnType<typeof recorders>['start'], dir: string) {
-  let passed_ms = 0;
-  const wall = realClock(() => Date.now() + passed_ms);
-  const ledger_clock = { ...wall, monotonic: () => wall.monotonic() + passed_ms };
+  let passedMs = 0;
+  const wall = realClock(() => Date.now() + passedMs);
+  const ledgerClock = { ...wall, monotonic: () => wall.monotonic() + passedMs };
   // Between an explanation and what it is of, no time passes: a cool-down may end at any moment.
-  const began_ms = Date.now();
-  const clock = { now_ms: () => began_ms + passed_ms, monotonic_ms: () => passed_ms };
+  const beganMs = Date.now();
+  const clock = { now_ms: () => beganMs + passedMs, monotonic_ms: () => passedMs };
   const real = await start(ledgerStore(database.queries, database.engine), dir, {
     journal_sync: 'os',
-    clock: ledger_clock,
+    clock: ledgerClock,
   });
   const state: State = {
     world: undefined as unknown as World,
@@ -376,11 +376,11 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
       if (state.durable < state.asked.length) early.push(`bytes of attempt ${state.asked.length}`);
       // It speaks one wire: on others it can only fail.
       const provider = state.world.providers.find(({ slug }) => asked.host === `${slug}.invalid`);
-      const is_understood = provider?.dialect === 'openai-chat';
+      const isUnderstood = provider?.dialect === 'openai-chat';
       const ends = wanted === 'answer' || wanted === 'refused';
-      if (wanted === 'answer' && is_understood) state.ended_at = state.asked.length;
-      if (wanted === 'refused' && is_understood) state.refused_at.add(state.asked.length);
-      return exchangeOf(ends && !is_understood ? 'broken' : wanted);
+      if (wanted === 'answer' && isUnderstood) state.ended_at = state.asked.length;
+      if (wanted === 'refused' && isUnderstood) state.refused_at.add(state.asked.length);
+      return exchangeOf(ends && !isUnderstood ? 'broken' : wanted);
     },
     google: { show: (credential) => credential, forget: () => undefined },
     close: async () => {},
@@ -421,12 +421,12 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     total_ms_max: 60_000,
   });
   const pass = (ms: number) => {
-    passed_ms += ms;
+    passedMs += ms;
   };
   return { inference, state, clock, pass, flush: () => real.flush() };
 }
 
-function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: number, elapsed_ms: number): Call {
+function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: number, elapsedMs: number): Call {
   return {
     api_type: 'completions',
     request: structuredClone(request),
@@ -452,7 +452,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
       tracestate: undefined,
     },
     accepted_ms: now_ms,
-    accepted_monotonic_ms: elapsed_ms,
+    accepted_monotonic_ms: elapsedMs,
     cancellation: createCancellation(),
     wants_metadata: true,
     stages: [],
@@ -506,11 +506,11 @@ const whyOf = (step: string, reason: string | undefined) => (step === 'Admit' ? 
 
 /** Who was left out, at which step and why; `before`: by the plan alone, not at an attempt. */
 function leftOut({ plan: { candidates } }: Explanation, before: boolean): string[] {
-  const is_late = (step: string) => step === 'Encode' || step === 'Admit';
+  const isLate = (step: string) => step === 'Encode' || step === 'Admit';
   return candidates
     .flatMap((candidate) => {
       const { endpoint: one, own, excluded } = candidate;
-      if (excluded === undefined || (before && is_late(excluded.step))) return [];
+      if (excluded === undefined || (before && isLate(excluded.step))) return [];
       return [`${one.id} ${tagOf(candidate)} ${own?.id ?? ''}: ${whyOf(excluded.step, excluded.reason)}`];
     })
     .sort();
@@ -540,8 +540,8 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
     if (!refused_at.has(tried.length)) continue;
     left = left.filter(({ candidate }) => {
       const all = names.filter(({ models }) => models.includes(candidate.model));
-      const is_named_else = all.length === 0 || all.some(({ models }) => !models.includes(model));
-      return candidate.model !== model && is_named_else;
+      const isNamedElse = all.length === 0 || all.some(({ models }) => !models.includes(model));
+      return candidate.model !== model && isNamedElse;
     });
   }
   return tried;
@@ -550,13 +550,13 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
 /** Whether what was done is what was told. */
 function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
   const { asked, held, ended_at, refused_at } = state;
-  const is_whole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;
-  expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
+  const isWhole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;
+  expect(shownLeftOut(metadata, !isWhole), where).toEqual(leftOut(told, !isWhole));
   if (told.error !== undefined) {
-    const is_unpaid = told.error.status === 402;
-    const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(is_unpaid ? 'Admit' : '', one?.message)];
+    const isUnpaid = told.error.status === 402;
+    const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(isUnpaid ? 'Admit' : '', one?.message)];
     expect([saidBy(error), asked], where).toEqual([saidBy(told.error), []]);
-    counts[is_unpaid ? 'unpaid' : 'unroutable'] += 1;
+    counts[isUnpaid ? 'unpaid' : 'unroutable'] += 1;
     return;
   }
   const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);

@@ -80,9 +80,15 @@ export const wire = {
   event,
   delta: (delta: object) => event([{ index: 0, delta, finish_reason: null }]),
   text: (...pieces: string[]) => pieces.map((content) => wire.delta({ content })).join(''),
-  end: (completion_tokens: number, prompt_tokens = 10) =>
+  end: (completionTokens: number, promptTokens = 10) =>
     event([{ index: 0, delta: {}, finish_reason: 'stop' }]) +
-    event([], { usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens } }) +
+    event([], {
+      usage: {
+        prompt_tokens: promptTokens,
+        completion_tokens: completionTokens,
+        total_tokens: promptTokens + completionTokens,
+      },
+    }) +
     'data: [DONE]\n\n',
   fail: (status: number): Step[] => [
     responseHead(status, 'application/json'),

@@ -64,9 +64,9 @@ test('where the first endpoint is late the second is asked as well, and answers;
     { provider: 'A', status: 0, failure: 'hedge_lost', cost: 0, hedges: false },
     { provider: 'B', status: 200, failure: null, hedges: true, tokens_completion: 2 },
   ]);
-  const given_up = site.exchanges('a').at(-1)!;
-  await given_up.closed;
-  expect(given_up.closed_at! - given_up.received_at).toBeLessThan(5_000);
+  const givenUp = site.exchanges('a').at(-1)!;
+  await givenUp.closed;
+  expect(givenUp.closed_at! - givenUp.received_at).toBeLessThan(5_000);
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 2 + 2 * 2000) / 1e6, 12);
   const generation = await site.generation(seen.id);
   expect(generation.total_cost).toBe(seen.last.usage!.cost);
@@ -305,18 +305,18 @@ async function haveBeenLate(one: FailoverSite, provider: string): Promise<void> 
 
 /** Whether the second endpoint is asked while the first is late. */
 async function isSecondAsked(body: object, [first, second]: [string, string], options?: { key?: string }) {
-  let is_asked = false;
+  let isAsked = false;
   await callWithLate(
     first,
     body,
     async (exchangeAt) => {
       await vi.waitFor(() => expect(exchangeAt(first)).toBeDefined(), { timeout: 20_000, interval: 5 });
       await haveBeenLate(site, first);
-      is_asked = exchangeAt(second) !== undefined;
+      isAsked = exchangeAt(second) !== undefined;
     },
     options,
   );
-  return is_asked;
+  return isAsked;
 }
 
 test('an endpoint that is late and fails is not waited for', async () => {
@@ -337,9 +337,9 @@ describe('nobody else is asked beside where', () => {
     ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
     ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
   ];
-  let asked_beside: boolean[];
+  let askedBeside: boolean[];
   beforeAll(async () => {
-    asked_beside = await Promise.all(
+    askedBeside = await Promise.all(
       cases.map(([, body, names]) => {
         const { provider, ...rest } = body as { provider?: { order?: string[] } };
         const only = provider?.order ? { only: provider.order } : {};
@@ -349,7 +349,7 @@ describe('nobody else is asked beside where', () => {
   });
 
   test.each(cases.map(([title], at) => [title, at] as const))('%s', (_title, at) => {
-    expect(asked_beside[at]).toBe(false);
+    expect(askedBeside[at]).toBe(false);
   });
 });
 

@@ -52,10 +52,10 @@ test('an endpoint that falls silent holds up those alone that were there first, 
   };
   const options = { ...SHORT, first_token_ms_max: 300_000 };
   const { served } = await runStrategy(strategy('gateway, sort: price'), hanging, options);
-  const held_up = served.filter(({ lost_ms }) => lost_ms > 60_000);
+  const heldUp = served.filter(({ lost_ms }) => lost_ms > 60_000);
   // In the first ten seconds of it, and one for each trial afterwards.
-  expect(held_up.length).toBeGreaterThan(0);
-  expect(held_up.length).toBeLessThan(3 * 20);
+  expect(heldUp.length).toBeGreaterThan(0);
+  expect(heldUp.length).toBeLessThan(3 * 20);
   expect(served.every(({ ok }) => ok)).toBe(true);
 }, 60_000);
 
@@ -66,9 +66,9 @@ test('calls that are silent for long do not take an endpoint from others that it
   };
   const options = { ...SHORT, first_token_ms_max: 900_000 };
   const { served } = await runStrategy(strategy('gateway, sort: price'), slow, options);
-  const at_once = served.filter(({ attempts }) => attempts === 1);
-  expect(at_once.length / served.length).toBeGreaterThan(0.95);
-  expect(at_once.every(({ by }) => by === 'thrift')).toBe(true);
+  const atOnce = served.filter(({ attempts }) => attempts === 1);
+  expect(atOnce.length / served.length).toBeGreaterThan(0.95);
+  expect(atOnce.every(({ by }) => by === 'thrift')).toBe(true);
 }, 60_000);
 
 test('the same seed gives the same run, another another', async () => {

@@ -135,8 +135,8 @@ export class NodeProcess implements Actor {
 
   /** As `setImmediate` does. */
   nextTurn(): Promise<void> {
-    const delay_ms = this.#world.random.between(0, 0.2);
-    return new Promise((resolve) => void this.#world.scheduler.after(delay_ms, 'turn', this, resolve));
+    const delayMs = this.#world.random.between(0, 0.2);
+    return new Promise((resolve) => void this.#world.scheduler.after(delayMs, 'turn', this, resolve));
   }
 
   disturbed(): void {
@@ -153,8 +153,8 @@ export class NodeProcess implements Actor {
     });
   }
 
-  pause(duration_ms: number): void {
-    const until = this.#world.scheduler.now_ms + duration_ms;
+  pause(durationMs: number): void {
+    const until = this.#world.scheduler.now_ms + durationMs;
     this.paused_until = Math.max(this.paused_until, until);
     this.disturbed_at = Math.max(this.disturbed_at, this.paused_until);
   }
@@ -171,8 +171,8 @@ export class NodeProcess implements Actor {
     this.end();
     const { aim } = world.plan;
     const isAimed = aim !== undefined && steps.has(aim);
-    const power_loss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
-    if (!world.random.chance(isAimed ? 1 : power_loss)) {
+    const powerLoss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
+    if (!world.random.chance(isAimed ? 1 : powerLoss)) {
       this.killed_at = world.scheduler.now_ms;
       return;
     }

@@ -273,10 +273,10 @@ export class Watcher {
   admitted({ number, asked_at }: Request, { at }: Ask, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
-    const off_ms = subject.limits.admission_clock_ms_max;
+    const offMs = subject.limits.admission_clock_ms_max;
     // A node knows the store's time as well as its last answer was quick.
-    const moments = [asked_at - off_ms, asked_at, now_ms, now_ms + off_ms];
-    if (at !== undefined && Math.abs(at - now_ms) <= 2 * off_ms) moments.push(at);
+    const moments = [asked_at - offMs, asked_at, now_ms, now_ms + offMs];
+    if (at !== undefined && Math.abs(at - now_ms) <= 2 * offMs) moments.push(at);
     for (const { budget, window_start } of lines) {
       if (moments.some((moment) => subject.windowStart(budget.reset_interval, moment) === window_start)) continue;
       this.#world.fail('W1', `request ${number} counts in the window ${window_start} of ${budget.id}`);
@@ -309,9 +309,9 @@ export class Watcher {
     // What another request was just given is not idle.
     this.#noteAvailable();
     const { windowStart, limits } = this.#world.subject;
-    const is_near = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
+    const isNear = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
     const idle = counted.map((budget) => {
-      const name = `${budget.id} ${windowStart(budget.reset_interval, is_near ? (ask.at ?? now_ms) : now_ms)}`;
+      const name = `${budget.id} ${windowStart(budget.reset_interval, isNear ? (ask.at ?? now_ms) : now_ms)}`;
       return this.#available.get(name)?.leastSince(now_ms - IDLE_MS) ?? 0;
     });
     if (Math.min(...idle) < ask.least_nano) return;
@@ -327,8 +327,8 @@ export class Watcher {
    */
   #refusedSince({ told_time_at }: NodeProcess, { asked_at }: Request): number {
     const { scheduler, subject } = this.#world;
-    const is_remembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
-    return is_remembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;
+    const isRemembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
+    return isRemembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;
   }
 
   /** A further attempt was refused. */
@@ -376,8 +376,8 @@ export class Watcher {
     let cost = 0;
     for (const row of rows) {
       const charges = new Map<string, number>();
-      for (const [budget_id, window_start, amount] of JSON.parse(row.charges) as [string, string, number][]) {
-        const name = `${budget_id} ${window_start}`;
+      for (const [budgetId, windowStart, amount] of JSON.parse(row.charges) as [string, string, number][]) {
+        const name = `${budgetId} ${windowStart}`;
         charges.set(name, (charges.get(name) ?? 0) + amount);
         spent.set(name, (spent.get(name) ?? 0) + amount);
       }
@@ -472,9 +472,9 @@ export class Watcher {
   }
 
   /** What is left of each budget now, in the window that is open. */
-  leftOf(budget_id: string, window_start: string): number {
+  leftOf(budgetId: string, windowStart: string): number {
     const { budgets } = this.#world;
-    const row = this.#windows.get(`${budget_id} ${window_start}`);
-    return (budgets.get(budget_id)?.limit_nano ?? 0) - (row?.spent ?? 0) - (row?.leased ?? 0);
+    const row = this.#windows.get(`${budgetId} ${windowStart}`);
+    return (budgets.get(budgetId)?.limit_nano ?? 0) - (row?.spent ?? 0) - (row?.leased ?? 0);
   }
 }

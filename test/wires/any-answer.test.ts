@@ -130,7 +130,7 @@ function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): C
   let calls = 0;
   let details = 0;
   const queues = blocks.map(({ kind, chunks }, n): ChatChunk[] => {
-    const first_detail = details;
+    const firstDetail = details;
     if (kind === 'reasoning') details += 3;
     const at = calls;
     if (kind === 'call') calls += 1;
@@ -143,7 +143,7 @@ function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): C
     const numbered = chunks.map(({ delta }): ChatChunk => {
       const { reasoning_details, tool_calls } = delta;
       if (reasoning_details !== undefined) {
-        const moved = reasoning_details.map((one) => ({ ...one, index: first_detail + (one.index ?? 0) }));
+        const moved = reasoning_details.map((one) => ({ ...one, index: firstDetail + (one.index ?? 0) }));
         return { delta: { reasoning_details: moved } };
       }
       if (tool_calls === undefined) return { delta };
@@ -187,14 +187,14 @@ const answers = (picks: fc.Arbitrary<number[]>) =>
     .map(({ wire, blocks, picks, cuts }) => {
       // What a client API's own wire tells beside its answer is shown to that API's clients.
       const response = { wire, rest: wire in NATIVES ? {} : { id: INSIDE, model: INSIDE, container: INSIDE } };
-      const has_call = blocks.some(({ kind }) => kind === 'call');
+      const hasCall = blocks.some(({ kind }) => kind === 'call');
       const chunks: ChatChunk[] = [
         { delta: { role: 'assistant' }, ext: { response } },
         ...turn(wire, blocks, picks),
         {
           delta: {},
-          finish_reason: has_call ? 'tool_calls' : 'stop',
-          native_finish_reason: has_call ? 'tool_use' : 'end_turn',
+          finish_reason: hasCall ? 'tool_calls' : 'stop',
+          native_finish_reason: hasCall ? 'tool_use' : 'end_turn',
         },
         { delta: {}, ext: { response: { usage: classes } } },
       ];

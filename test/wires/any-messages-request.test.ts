@@ -535,11 +535,15 @@ test.each([...dialects.values()].map((dialect) => [dialect.wire, dialect] as con
   'to %s it goes without a word of this wire’s own, or is refused with its field',
   (_wire, dialect) => {
     fc.assert(
-      fc.property(body, fc.boolean(), (any, strip_state) => {
+      fc.property(body, fc.boolean(), (any, stripState) => {
         const request = ask({ model: 'm', ...(any as JsonObject) });
         let sent: JsonValue;
         try {
-          sent = dialect.encodeRequest(request, { ...ENDPOINT, quirks: {} }, { media: new Map(), strip_state }).body;
+          sent = dialect.encodeRequest(
+            request,
+            { ...ENDPOINT, quirks: {} },
+            { media: new Map(), strip_state: stripState },
+          ).body;
         } catch (error) {
           expect(error).toBeInstanceOf(GatewayError);
           expect((error as GatewayError).status).toBe(400);

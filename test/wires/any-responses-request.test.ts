@@ -248,7 +248,7 @@ test.each<[string, JsonObject[]]>([
 
 describe('a tool of a namespace is chosen by its own name', () => {
   const tools = [TOOLS[3]!, { ...FUNCTION, strict: false }];
-  const chosen = (tool_choice: JsonObject) => ({ input: 'Hi', tools, tool_choice }) as JsonObject;
+  const chosen = (toolChoice: JsonObject) => ({ input: 'Hi', tools, tool_choice: toolChoice }) as JsonObject;
 
   test.each<[JsonObject, unknown]>([
     [
@@ -411,8 +411,8 @@ describe('on other wires', () => {
     fc.assert(
       fc.property(anything, (body) => {
         expect(explain(ResponsesBody as never, body, '')).toEqual([]);
-        const send = (strip_state: boolean): void => {
-          const json = JSON.stringify(encode(dialect, body, strip_state).body);
+        const send = (stripState: boolean): void => {
+          const json = JSON.stringify(encode(dialect, body, stripState).body);
           expect(json).not.toContain('gw1.');
           checkBody(JSON.parse(json) as JsonObject);
         };
@@ -435,14 +435,14 @@ describe('on other wires', () => {
   });
 });
 
-function encode(dialect: ChatDialect, body: JsonObject, strip_state = false) {
+function encode(dialect: ChatDialect, body: JsonObject, stripState = false) {
   expect(check.Check(body)).toBe(true);
   const request = responsesRequest(body as never, { envelope });
   const before = JSON.stringify(request);
   const facts = { max_completion_tokens: 32_000, context_length: 200_000, input_modalities: ['text', 'image', 'file'] };
-  const upstream_model = dialect.wire === 'gemini-generate-content' ? 'gemini-3-pro' : 'upstream';
-  const endpoint = { model: 'a/b', provider: 'p', upstream_model, ...facts, quirks: {} };
-  const sent = dialect.encodeRequest(request, endpoint, { media: new Map(), strip_state });
+  const upstreamModel = dialect.wire === 'gemini-generate-content' ? 'gemini-3-pro' : 'upstream';
+  const endpoint = { model: 'a/b', provider: 'p', upstream_model: upstreamModel, ...facts, quirks: {} };
+  const sent = dialect.encodeRequest(request, endpoint, { media: new Map(), strip_state: stripState });
   expect(JSON.stringify(request)).toBe(before);
   return sent;
 }

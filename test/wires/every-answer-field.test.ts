@@ -167,11 +167,11 @@ const own = {
       filled(namesOf(lists.responseFields, 'own')),
     ),
   ],
-  messages: ['pause_turn', 'compaction', 'model_context_window_exceeded'].map((native_finish_reason) =>
+  messages: ['pause_turn', 'compaction', 'model_context_window_exceeded'].map((nativeFinishReason) =>
     answer(
       'anthropic-messages',
       natives('anthropic-messages', namesOf(lists.messageBlocks, 'own'), [{ type: 'compaction_delta', content: 'x' }]),
-      { native_finish_reason },
+      { native_finish_reason: nativeFinishReason },
       { ...filled(namesOf(lists.messageFields, 'own')), usage: filled(namesOf(lists.messageUsage, 'own')) },
     ),
   ),

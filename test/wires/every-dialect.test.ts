@@ -85,7 +85,7 @@ async function ask(wire: Wire, slug: string, change: object = {}) {
 }
 
 /** Encodes a request and sends it to the sandbox, past the gateway. */
-async function send(wire: Wire, slug: string, request: ChatRequest, strip_state = false): Promise<Response> {
+async function send(wire: Wire, slug: string, request: ChatRequest, stripState = false): Promise<Response> {
   const dialect = dialects.get(wire)!;
   const { base_url, upstream_model, provider } = speaking(wire, slug);
   const endpoint = {
@@ -97,7 +97,11 @@ async function send(wire: Wire, slug: string, request: ChatRequest, strip_state 
     input_modalities: ['text', 'image', 'file', 'audio', 'video'],
     quirks: modelQuirks(wire, upstream_model),
   };
-  const { path, body, headers: own } = dialect.encodeRequest(request, endpoint, { media: twentyMedia, strip_state });
+  const {
+    path,
+    body,
+    headers: own,
+  } = dialect.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: stripState });
   const url = base_url + path;
   const payload = JSON.stringify(body);
   const headers = { 'content-type': 'application/json', ...own };

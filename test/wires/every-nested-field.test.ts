@@ -66,7 +66,7 @@ function sent(wire: Wire, request: ChatRequest): JsonObject {
 
 // ---------------------------------------------------------------- the Messages API
 
-const cache_control: Required<BetaCacheControlEphemeral> = { type: 'ephemeral', ttl: '1h' };
+const cacheControl: Required<BetaCacheControlEphemeral> = { type: 'ephemeral', ttl: '1h' };
 const citations: { [Kind in BetaTextCitationParam['type']]: Required<Extract<BetaTextCitationParam, { type: Kind }>> } =
   {
     char_location: {
@@ -110,7 +110,11 @@ const citations: { [Kind in BetaTextCitationParam['type']]: Required<Extract<Bet
       end_block_index: 1,
     },
   };
-const said: Omit<Required<BetaTextBlockParam>, 'citations'> = { type: 'text', text: 'Said', cache_control };
+const said: Omit<Required<BetaTextBlockParam>, 'citations'> = {
+  type: 'text',
+  text: 'Said',
+  cache_control: cacheControl,
+};
 const told: Required<BetaTextBlockParam> = { ...said, citations: Object.values(citations) };
 
 const images: Record<BetaImageBlockParam['source']['type'], Required<BetaImageBlockParam>['source']> = {
@@ -121,7 +125,7 @@ const images: Record<BetaImageBlockParam['source']['type'], Required<BetaImageBl
 const image = (source: BetaImageBlockParam['source']): Required<BetaImageBlockParam> => ({
   type: 'image',
   source,
-  cache_control,
+  cache_control: cacheControl,
   transformations: {},
 });
 const plain: Required<BetaPlainTextSource> = { type: 'text', media_type: 'text/plain', data: 'Text' };
@@ -136,7 +140,7 @@ const documents: Record<BetaRequestDocumentBlock['source']['type'], BetaRequestD
 const document = (source: BetaRequestDocumentBlock['source']): Required<BetaRequestDocumentBlock> => ({
   type: 'document',
   source,
-  cache_control,
+  cache_control: cacheControl,
   citations: { enabled: true },
   context: 'c',
   title: 't',
@@ -146,16 +150,20 @@ const found: Required<BetaSearchResultBlockParam> = {
   source: 's',
   title: 't',
   content: [said],
-  cache_control,
+  cache_control: cacheControl,
   citations: { enabled: true },
 };
-const reference: Required<BetaToolReferenceBlockParam> = { type: 'tool_reference', tool_name: 'f', cache_control };
+const reference: Required<BetaToolReferenceBlockParam> = {
+  type: 'tool_reference',
+  tool_name: 'f',
+  cache_control: cacheControl,
+};
 const use: Required<BetaToolUseBlockParam> = {
   type: 'tool_use',
   id: 'toolu_1',
   name: 'f',
   input: { a: [1, null] },
-  cache_control,
+  cache_control: cacheControl,
   caller: { type: 'code_execution_20260120', tool_id: 'srvtoolu_1' },
   toolset_name: 's',
 };
@@ -164,7 +172,7 @@ const result = (content: NonNullable<BetaToolResultBlockParam['content']>): Requ
   tool_use_id: 'toolu_1',
   content,
   is_error: true,
-  cache_control,
+  cache_control: cacheControl,
   toolset_name: 's',
 });
 const tool: Required<BetaTool> = {
@@ -173,7 +181,7 @@ const tool: Required<BetaTool> = {
   description: 'Does it.',
   input_schema: { type: 'object', properties: { a: { type: 'string' } } },
   allowed_callers: ['direct'],
-  cache_control,
+  cache_control: cacheControl,
   defer_loading: true,
   eager_input_streaming: true,
   input_examples: [{ a: 'x' }],
@@ -223,13 +231,17 @@ describe('of the Messages API', () => {
 
 // ---------------------------------------------------------------- the Responses API
 
-const prompt_cache_breakpoint = { mode: 'explicit' } as const;
-const text: Required<ResponseInputText> = { type: 'input_text', text: 'Said', prompt_cache_breakpoint };
+const promptCacheBreakpoint = { mode: 'explicit' } as const;
+const text: Required<ResponseInputText> = {
+  type: 'input_text',
+  text: 'Said',
+  prompt_cache_breakpoint: promptCacheBreakpoint,
+};
 const pictures: Partial<ResponseInputImage>[] = [{ image_url: 'https://a.example/x.png' }, { file_id: 'file_1' }];
 const picture: Omit<Required<ResponseInputImage>, 'image_url' | 'file_id'> = {
   type: 'input_image',
   detail: 'high',
-  prompt_cache_breakpoint,
+  prompt_cache_breakpoint: promptCacheBreakpoint,
 };
 const files: Partial<ResponseInputFile>[] = [
   { file_url: 'https://a.example/x.pdf' },
@@ -239,7 +251,7 @@ const files: Partial<ResponseInputFile>[] = [
 const file: Omit<Required<ResponseInputFile>, 'file_url' | 'file_data' | 'file_id' | 'filename'> = {
   type: 'input_file',
   detail: 'high',
-  prompt_cache_breakpoint,
+  prompt_cache_breakpoint: promptCacheBreakpoint,
 };
 const given = [text, ...pictures.map((one) => ({ ...picture, ...one })), ...files.map((one) => ({ ...file, ...one }))];
 

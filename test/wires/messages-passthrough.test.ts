@@ -61,7 +61,7 @@ describe('the header anthropic-beta', () => {
 });
 
 test('a conversation whose turns the gateway knows goes on as its client writes it', async () => {
-  const cache_control = { type: 'ephemeral' };
+  const cacheControl = { type: 'ephemeral' };
   const tools = [{ name: 'f', input_schema: { type: 'object' } }];
   const thought = { type: 'thinking', thinking: 'hm', signature: 'S' };
   const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
@@ -82,9 +82,9 @@ test('a conversation whose turns the gateway knows goes on as its client writes 
   site.answer(undefined);
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] };
   for (const content of [
-    [thought, { type: 'text', text: 'a' }, { ...call, cache_control }],
-    [thought, { type: 'text', text: 'a', cache_control }, call],
-    [{ type: 'text', text: 'a', cache_control }, call],
+    [thought, { type: 'text', text: 'a' }, { ...call, cache_control: cacheControl }],
+    [thought, { type: 'text', text: 'a', cache_control: cacheControl }, call],
+    [{ type: 'text', text: 'a', cache_control: cacheControl }, call],
     [call],
   ]) {
     const messages = [hello, { role: 'assistant', content }, result];
@@ -151,10 +151,22 @@ test('ids of 64 bits in what tools are given stay as they were written, both way
 });
 
 test("tools go on as they were declared, the type of the client's own included", async () => {
-  const input_schema = { type: 'object', properties: {} };
+  const inputSchema = { type: 'object', properties: {} };
   const tools = [
-    { type: 'custom', name: 'f', input_schema, allowed_callers: ['direct'], strict: true, description: 'd' },
-    { name: 'g', input_schema, input_examples: [{ a: 1 }], cache_control: { type: 'ephemeral', ttl: '1h' } },
+    {
+      type: 'custom',
+      name: 'f',
+      input_schema: inputSchema,
+      allowed_callers: ['direct'],
+      strict: true,
+      description: 'd',
+    },
+    {
+      name: 'g',
+      input_schema: inputSchema,
+      input_examples: [{ a: 1 }],
+      cache_control: { type: 'ephemeral', ttl: '1h' },
+    },
     { type: 'mcp_toolset', mcp_server_name: 'm' },
   ];
   expect((await send({ tools })).body['tools']).toEqual(tools);

@@ -74,7 +74,7 @@ async function serve(request: IncomingMessage, answer: ServerResponse): Promise<
 let gateway: TestGateway;
 beforeAll(async () => {
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
-  const base_url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
   const names = { openai: '/openai', xai: '/xai', 'google-ai-studio': '/google', azure: '/azure' };
   const pricing = { prompt: 1, completion: 1 };
   gateway = await startGateway({
@@ -88,8 +88,8 @@ beforeAll(async () => {
     yaml: JSON.stringify({
       ledger: { journal_sync: 'os' },
       providers: {
-        ...Object.fromEntries(Object.entries(names).map(([slug, path]) => [slug, { base_url: base_url + path }])),
-        other: { dialect: 'openai-chat', base_url: `${base_url}/other` },
+        ...Object.fromEntries(Object.entries(names).map(([slug, path]) => [slug, { base_url: baseUrl + path }])),
+        other: { dialect: 'openai-chat', base_url: `${baseUrl}/other` },
       },
       models: {
         'test/mixed': {
@@ -292,8 +292,8 @@ describe('what a provider refuses beside its search', () => {
 
   test('JSON: one of its forms at OpenAI, both at the older models of Google', async () => {
     const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
-    const statusOf = async (model: string, response_format: object) =>
-      (await call({ model, ...only, response_format })).status;
+    const statusOf = async (model: string, responseFormat: object) =>
+      (await call({ model, ...only, response_format: responseFormat })).status;
     expect(await statusOf('openai/gpt-5:online', { type: 'json_object' })).toBe(400);
     expect(await statusOf('openai/gpt-5:online', schema)).toBe(200);
     expect(await statusOf('google/gemini-2.5-flash:online', schema)).toBe(400);

@@ -116,12 +116,12 @@ const models = [
   'moonshot.kimi-k2-thinking',
 ];
 
-describe.each(models)('of the twenty requests, to %s', (upstream_model) => {
+describe.each(models)('of the twenty requests, to %s', (upstreamModel) => {
   test.each(Object.entries(twentyRequests))('%s', (name, request) => {
     const endpoint = {
       model: 'unknown/unknown',
       provider: 'amazon-bedrock',
-      upstream_model,
+      upstream_model: upstreamModel,
       max_completion_tokens: 8_000,
       context_length: 256_000,
       input_modalities: ['text', 'image', 'file'],
@@ -129,14 +129,14 @@ describe.each(models)('of the twenty requests, to %s', (upstream_model) => {
     };
     const encode = () => bedrockConverse.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false });
     // What the model has no ear or eye for is refused here, before it would be there.
-    if (name === 'audio' || (name === 'video' && !upstream_model.includes('nova'))) {
+    if (name === 'audio' || (name === 'video' && !upstreamModel.includes('nova'))) {
       expect(encode).toThrow(GatewayError);
       return;
     }
     const { body } = encode();
     const sent = JSON.parse(JSON.stringify(body)) as JsonObject;
     expect(requestFaults(sent)).toEqual([]);
-    if (name === 'replayed reasoning' && upstream_model.includes('claude')) {
+    if (name === 'replayed reasoning' && upstreamModel.includes('claude')) {
       // The sandbox checks signatures, and this one is made up.
       for (const { content } of array(sent['messages']).map(object)) {
         const blocks = array(content);

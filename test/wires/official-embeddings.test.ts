@@ -43,11 +43,11 @@ test('the schema can fail', () => {
   expect(faultsOf({ ...body, output_dimension: '256' })).not.toEqual([]);
 });
 
-test.each(asked)('Cohere takes %s', (_, upstream_model, request) => {
+test.each(asked)('Cohere takes %s', (_, upstreamModel, request) => {
   const endpoint: DialectEndpoint = {
     model: 'cohere/embed',
     provider: 'cohere',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text', 'image'],

@@ -261,7 +261,7 @@ describe('a client that sends its details back', () => {
 });
 
 test('a conversation stays with the account that made its opaque state, and goes elsewhere without it', async () => {
-  const base_url = `${sandbox.url}/v1`;
+  const baseUrl = `${sandbox.url}/v1`;
   const endpoint = (provider: string, prompt: number) => ({
     provider,
     upstream_model: 'tools',
@@ -272,8 +272,8 @@ test('a conversation stays with the account that made its opaque state, and goes
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
-        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url },
-        dear: { name: 'Dear', dialect: 'openai-responses', base_url },
+        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url: baseUrl },
+        dear: { name: 'Dear', dialect: 'openai-responses', base_url: baseUrl },
       },
       models: { 'two/accounts': { context_length: 200_000, endpoints: [endpoint('cheap', 1), endpoint('dear', 9)] } },
     }),

@@ -140,11 +140,11 @@ function streamOf(message: JsonObject): JsonValue[] {
   for (const [index, block] of array(message['content']).map(object).entries()) {
     const delta = (told: JsonObject) => events.push({ type: 'content_block_delta', index, delta: told });
     const { type, text, thinking, signature, citations, input } = block;
-    const content_block: JsonObject = { ...block };
-    if (type === 'text') Object.assign(content_block, { text: '', ...(citations == null ? {} : { citations: [] }) });
-    if (type === 'thinking') Object.assign(content_block, { thinking: '', signature: '' });
-    if (input !== undefined) content_block['input'] = {};
-    events.push({ type: 'content_block_start', index, content_block });
+    const contentBlock: JsonObject = { ...block };
+    if (type === 'text') Object.assign(contentBlock, { text: '', ...(citations == null ? {} : { citations: [] }) });
+    if (type === 'thinking') Object.assign(contentBlock, { thinking: '', signature: '' });
+    if (input !== undefined) contentBlock['input'] = {};
+    events.push({ type: 'content_block_start', index, content_block: contentBlock });
     for (const citation of array(citations)) delta({ type: 'citations_delta', citation });
     for (const piece of pieces(text)) delta({ type: 'text_delta', text: piece });
     for (const piece of pieces(thinking)) delta({ type: 'thinking_delta', thinking: piece });

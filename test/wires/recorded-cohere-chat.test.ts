@@ -205,11 +205,11 @@ function streamOf({ response: { json } }: NamedRecording['recording']): JsonObje
   ];
 }
 
-function endpoint(upstream_model: string) {
+function endpoint(upstreamModel: string) {
   return {
     model: 'cohere/command',
     provider: 'cohere',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text'],

@@ -58,11 +58,11 @@ describe.runIf(isThere)('recorded embeddings, through a running gateway', () => 
   for (const { name, recording } of recordings) {
     const asked = askedOf(recording);
     const model = `rec-${asked.provider}/${asked.model}`;
-    const ask = (encoding_format: 'float' | 'base64') =>
+    const ask = (encodingFormat: 'float' | 'base64') =>
       gateway.call('POST', '/embeddings', {
         model,
         input: asked.texts,
-        encoding_format,
+        encoding_format: encodingFormat,
         ...(asked.dimensions === undefined ? {} : { dimensions: asked.dimensions }),
         ...(asked.input_type === undefined ? {} : { input_type: asked.input_type }),
         ...(asked.options === undefined ? {} : { provider: { options: { [`rec-${asked.provider}`]: asked.options } } }),

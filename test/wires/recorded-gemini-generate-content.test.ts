@@ -86,12 +86,12 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
     // The body of one request was kept as something else than the JSON it was.
     if (!body || body['contents'] === undefined) continue;
     test(name, () => {
-      const upstream_model = /models\/([^:]+):/.exec(path ?? '')?.[1] ?? '';
+      const upstreamModel = /models\/([^:]+):/.exec(path ?? '')?.[1] ?? '';
       const { request, normal } = decodeRequest(body);
       const endpoint = {
         model: 'google/gemini',
         provider: 'google',
-        upstream_model,
+        upstream_model: upstreamModel,
         max_completion_tokens: undefined,
         context_length: undefined,
         input_modalities: ['text', 'image', 'file', 'audio', 'video'],

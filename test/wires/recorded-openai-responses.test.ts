@@ -287,32 +287,37 @@ function streamOf(response: JsonObject): JsonObject[] {
   const { output, usage: _usage, ...echo } = response;
   const begun = { ...echo, status: 'in_progress', output: [], usage: null };
   const events: JsonObject[] = [{ type: 'response.created', response: begun }];
-  for (const [output_index, item] of array(output).map(object).entries()) {
-    const place = { output_index, item_id: item['id'] ?? null };
+  for (const [outputIndex, item] of array(output).map(object).entries()) {
+    const place = { output_index: outputIndex, item_id: item['id'] ?? null };
     const say = (type: string, told: JsonObject) => events.push({ type: `response.${type}`, ...place, ...told });
     const opening: JsonObject = { ...item };
     if (item['status'] !== undefined) opening['status'] = 'in_progress';
     if (item['type'] === 'message') opening['content'] = [];
     if (item['type'] === 'reasoning') Object.assign(opening, { summary: [], encrypted_content: 'placeholder' });
     if (item['type'] === 'function_call') opening['arguments'] = '';
-    events.push({ type: 'response.output_item.added', output_index, item: opening });
-    for (const [content_index, part] of array(item['content']).map(object).entries()) {
+    events.push({ type: 'response.output_item.added', output_index: outputIndex, item: opening });
+    for (const [contentIndex, part] of array(item['content']).map(object).entries()) {
       const kind = item['type'] === 'reasoning' ? 'reasoning_text' : part['type'];
-      say('content_part.added', { content_index, part: { ...part, text: '', annotations: [] } });
-      for (const delta of pieces(part['text'])) say(`${kind}.delta`, { content_index, delta });
-      for (const [annotation_index, annotation] of array(part['annotations']).entries()) {
-        say('output_text.annotation.added', { content_index, annotation_index, annotation });
+      say('content_part.added', { content_index: contentIndex, part: { ...part, text: '', annotations: [] } });
+      for (const delta of pieces(part['text'])) say(`${kind}.delta`, { content_index: contentIndex, delta });
+      for (const [annotationIndex, annotation] of array(part['annotations']).entries()) {
+        say('output_text.annotation.added', {
+          content_index: contentIndex,
+          annotation_index: annotationIndex,
+          annotation,
+        });
       }
-      say(`${kind}.done`, { content_index, text: part['text'] });
+      say(`${kind}.done`, { content_index: contentIndex, text: part['text'] });
     }
-    for (const [summary_index, part] of array(item['summary']).map(object).entries()) {
-      for (const delta of pieces(part['text'])) say('reasoning_summary_text.delta', { summary_index, delta });
+    for (const [summaryIndex, part] of array(item['summary']).map(object).entries()) {
+      for (const delta of pieces(part['text']))
+        say('reasoning_summary_text.delta', { summary_index: summaryIndex, delta });
     }
     if (item['type'] === 'function_call') {
       for (const delta of pieces(item['arguments']))
         say('function_call_arguments.delta', { delta, obfuscation: 'abc' });
     }
-    events.push({ type: 'response.output_item.done', output_index, item });
+    events.push({ type: 'response.output_item.done', output_index: outputIndex, item });
   }
   return [...events, { type: 'response.completed', response }];
 }

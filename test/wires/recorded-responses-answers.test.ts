@@ -20,7 +20,7 @@ import {
   recordedAnswers,
   startRecordedGateway,
 } from './recorded-upstream.ts';
-import { encoded, generation_id, streamed, whole } from './responses-encoder.ts';
+import { encoded, generationId, streamed, whole } from './responses-encoder.ts';
 
 /** Whole numbers from 0 up to a bound, the same for one seed. */
 function chance(seed: number): (below: number) => number {
@@ -34,7 +34,7 @@ function chance(seed: number): (below: number) => number {
 /** The chunks of a recorded stream whose bytes came in parts of any length. */
 function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => number): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
-  const state: AttemptState = { generation_id };
+  const state: AttemptState = { generation_id: generationId };
   const framer = createFramer(dialect.frames);
   const decoder = dialect.createStreamDecoder(state);
   const groups: ChatChunk[][] = [];
@@ -67,7 +67,7 @@ for (const wire of dialects.keys()) {
 
     test.each(wholes)('$name', ({ bytes }) => {
       const body = JSON.parse(Buffer.from(bytes).toString()) as JsonObject;
-      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id }), 0);
+      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id: generationId }), 0);
       checkResponse(encoded(completion));
     });
   });
@@ -185,9 +185,9 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
     left.forEach((event, at) => {
       const { response, sequence_number, ...told } = event;
       if (response !== undefined) return;
-      const { sequence_number: recorded_number, ...other } = right[at]!;
+      const { sequence_number: recordedNumber, ...other } = right[at]!;
       const numbers = counted
-        ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recorded_number ?? null } }
+        ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recordedNumber ?? null } }
         : undefined;
       expectKnown(differences(told, other, `${event['type']} `));
       if (numbers !== undefined) expectKnown(differences(numbers.ours, numbers.recorded, `${event['type']} `));

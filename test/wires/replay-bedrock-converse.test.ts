@@ -56,8 +56,8 @@ beforeAll(async () => {
   const models = Object.fromEntries(
     replays.map(({ model }) => [model, { endpoints: [{ provider: 'recorded', upstream_model: model, pricing }] }]),
   );
-  const api_key = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });
-  const recorded = { name: 'Recorded', dialect: 'bedrock-converse', base_url: upstream.url, api_key };
+  const apiKey = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });
+  const recorded = { name: 'Recorded', dialect: 'bedrock-converse', base_url: upstream.url, api_key: apiKey };
   const file = { bundled_catalog: false, providers: { recorded }, models, ledger: { journal_sync: 'os' } };
   gateway = await startGateway({ yaml: JSON.stringify(file) });
 });

@@ -76,14 +76,14 @@ function deltasOf(text: string): Sent[] {
 }
 
 /** What the provider gets when this message stands in its conversation. */
-function bodyWith(dialect: ChatDialect, upstream_model: string, message: Message): string {
+function bodyWith(dialect: ChatDialect, upstreamModel: string, message: Message): string {
   const results = (message.tool_calls ?? []).map(
     ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
   );
   const facts: DialectEndpoint = {
     model: 'a/b',
     provider: 'p',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 32_000,
     context_length: undefined,
     input_modalities: ['text'],
@@ -99,7 +99,7 @@ async function recalled(states: TurnStates, sent: Sent): Promise<Message> {
   return call.request.messages[1]!;
 }
 
-describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
   const candidate = candidateOf(wire, 'p');
@@ -136,17 +136,17 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
       }
       counts.answers += 1;
       const honest = chunks === undefined ? deltas[0]! : merging(deltas);
-      const is_sealed = deltas.some(({ reasoning_details: details }) =>
+      const isSealed = deltas.some(({ reasoning_details: details }) =>
         details?.some(({ id }) => String(id).startsWith('seal_')),
       );
-      if (is_sealed) counts.sealed += 1;
+      if (isSealed) counts.sealed += 1;
       // Without calls and without a seal there is no place from which ids and citations could come back.
-      if (!is_sealed && (!options.keeps || !message.tool_calls?.length)) continue;
+      if (!isSealed && (!options.keeps || !message.tool_calls?.length)) continue;
       const sent = habit(honest, deltas);
       if (sent === undefined) continue;
       counts.compared += 1;
-      const wanted = bodyWith(dialect, upstream_model, message);
-      if (bodyWith(dialect, upstream_model, await recalled(states, sent)) !== wanted) wrong.push(name);
+      const wanted = bodyWith(dialect, upstreamModel, message);
+      if (bodyWith(dialect, upstreamModel, await recalled(states, sent)) !== wanted) wrong.push(name);
     }
     return { ...counts, wrong };
   }

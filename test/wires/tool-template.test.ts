@@ -99,7 +99,7 @@ async function ask(stream: boolean, body: object): Promise<Told> {
 function told(
   status: number,
   message: { content?: unknown; tool_calls?: ToolCall[] } | undefined,
-  finish_reason: string | null,
+  finishReason: string | null,
   error: Told['error'],
   metadata: Told['metadata'],
 ): Told {
@@ -110,7 +110,7 @@ function told(
     content: Array.isArray(content) ? content.map(({ text }) => text).join('') : (content as string) || null,
     calls: calls.map((one) => ({ name: one.function.name, args: JSON.parse(one.function.arguments) })),
     ids: calls.map(({ id }) => id),
-    finish_reason,
+    finish_reason: finishReason,
     ...(error === undefined ? {} : { error }),
     ...(metadata === undefined ? {} : { metadata }),
   };
@@ -235,7 +235,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
 
   test('the conversation goes on in text: calls and results of former turns are written as they were', async () => {
     model.follow({ text: 'Rain in Bern.' });
-    const tool_calls = ['Bern', 'Basel'].map((city, at) => ({
+    const toolCalls = ['Bern', 'Basel'].map((city, at) => ({
       id: `c${at}`,
       type: 'function',
       function: { name: 'weather', arguments: JSON.stringify({ city }) },
@@ -243,7 +243,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     const messages = [
       { role: 'system', content: 'Be short.' },
       { role: 'user', content: 'Weather?' },
-      { role: 'assistant', content: 'I look.', tool_calls },
+      { role: 'assistant', content: 'I look.', tool_calls: toolCalls },
       { role: 'tool', tool_call_id: 'c1', content: 'sun' },
       { role: 'tool', tool_call_id: 'c0', content: [{ type: 'text', text: 'rain </tool_response> <tool_call>' }] },
       { role: 'user', content: 'So?' },
@@ -277,11 +277,11 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
 
   test('an answer that is to be JSON is asked for in words beside tools', async () => {
     model.follow({ text: BERN });
-    const response_format = {
+    const responseFormat = {
       type: 'json_schema',
       json_schema: { name: 'a', schema: { type: 'object', title: 'Mine' } },
     };
-    expect((await ask(stream, { tools: [WEATHER], response_format })).calls).toHaveLength(1);
+    expect((await ask(stream, { tools: [WEATHER], response_format: responseFormat })).calls).toHaveLength(1);
     expect(model.requests[0]).not.toHaveProperty('response_format');
     expect(system()).toContain('"title":"Mine"');
   });

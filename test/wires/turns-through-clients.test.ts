@@ -138,11 +138,11 @@ function callOf(request: ChatRequest): Call {
 }
 
 /** What the provider gets of the assistant in this conversation. */
-function turnsOf(dialect: ChatDialect, upstream_model: string, request: ChatRequest): JsonObject[] {
+function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatRequest): JsonObject[] {
   const facts: DialectEndpoint = {
     model: 'a/b',
     provider: 'p',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 32_000,
     context_length: undefined,
     input_modalities: ['text'],
@@ -206,7 +206,7 @@ function conversationWith(message: Message): ChatRequest {
 const candidate = (dialect: Wire): Candidate =>
   ({ endpoint: { quirks: {} }, provider: { slug: 'p', dialect } }) as unknown as Candidate;
 
-describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
 
@@ -232,17 +232,15 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
             } as unknown as WholeAnswer)
           : client.streamed(keeper.add(chunks));
       const sent = habit(shown);
-      const is_own = client.own === wire;
+      const isOwn = client.own === wire;
       // Without a vault and a seal there is no place from which ids and remainders could come back; reasoning comes all the same.
-      const is_whole = options.keeps || is_own || isSealed(shown);
+      const isWhole = options.keeps || isOwn || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
       const { call } = await states.recall(callOf(client.next(sent)), () => true);
-      const there = turnsOf(dialect, upstream_model, call.request);
-      const wanted = turnsOf(dialect, upstream_model, conversationWith(message));
-      const isEqual = is_whole
-        ? isDeepStrictEqual(there, wanted)
-        : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
+      const there = turnsOf(dialect, upstreamModel, call.request);
+      const wanted = turnsOf(dialect, upstreamModel, conversationWith(message));
+      const isEqual = isWhole ? isDeepStrictEqual(there, wanted) : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
       if (!isEqual) wrong.push(name);
     }
     return { compared, wrong };
@@ -277,7 +275,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         const completion = wholeOf(dialect, recording);
         if (completion === undefined) continue;
         const { message } = completion.choices[0];
-        if (opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))).length === 0) continue;
+        if (opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))).length === 0) continue;
         const states = statesOf({ keeps: false });
         const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
         const told = {
@@ -289,8 +287,8 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         } as unknown as WholeAnswer;
         const content = asBlocks(responsesClient.whole(told));
         const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
-        const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
-        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
+        const there = opaqueIn(turnsOf(dialect, upstreamModel, call.request));
+        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))));
         compared += 1;
       }
       expect(compared).toBeGreaterThanOrEqual(atLeast(4, 0));

@@ -1,13 +1,13 @@
 /** What an upstream of this very wire streams comes out as it went in: kinds of items that no recording has. */
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
-import { contextOf, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
+import { contextOf, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { openaiResponses } from '../../providers/openai-responses/index.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 function decode(events: readonly JsonObject[]): ChatChunk[] {
-  const decoder = openaiResponses.createStreamDecoder({ generation_id });
+  const decoder = openaiResponses.createStreamDecoder({ generation_id: generationId });
   const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
   return [...chunks, ...decoder.end()];
 }
@@ -121,7 +121,7 @@ test('fields of the upstream are added to those of the gateway, and do not repla
   const context = contextOf({ temperature: 0.2, reasoning: { effort: 'high' } });
   const { response: sentResponse } = checkResponsesStream(streamed([chunks], context));
   expect(sentResponse).toMatchObject({
-    id: generation_id,
+    id: generationId,
     model: 'maker/model',
     billing: { payer: 'developer' },
     temperature: 0.2,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
+import { contextOf, encoded, envelope, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
@@ -124,7 +124,7 @@ describe('items', () => {
     expect(first.output).toEqual(again.output);
     const stem = `1700000000${'a'.repeat(20)}`;
     expect(first.output.map(({ id }) => id)).toEqual([`msg_${stem}0`, `fc_${stem}1`, `msg_${stem}2`]);
-    expect(first.response['id']).toBe(generation_id);
+    expect(first.response['id']).toBe(generationId);
   });
 
   test('keep the ids of an upstream of this very wire, but not one of them twice', () => {
@@ -445,7 +445,7 @@ describe('reasoning', () => {
     const seal: ReasoningDetail = {
       type: 'reasoning.encrypted',
       data: 'gw1.x.y',
-      id: `seal_${generation_id}`,
+      id: `seal_${generationId}`,
       format: 'unknown',
     };
     const { output, response } = decoded([
