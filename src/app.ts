@@ -131,7 +131,7 @@ export interface AppOptions {
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
   /** The store's time, and this machine's monotonic clock. */
   clock: Clock;
-  /** Absent: `Math.random`. */
+  /** `Math.random` if not set. */
   chance?: (() => number) | undefined;
   log: Logger;
   metrics: Metrics;
@@ -144,7 +144,7 @@ export interface App {
   listen(address: { host: string; port: number; reusePort: boolean }, finish: () => Promise<void>): Promise<void>;
   /** Forgets the failures of endpoints that a reload has changed. */
   forgetFailures(hasChanged: (endpointId: string) => boolean): void;
-  /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left: their clients are told. */
+  /** Stops taking requests, lets the running ones finish within a bound, then ends the rest and notifies their clients. */
   drain(): Promise<void>;
 }
 
@@ -517,7 +517,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const boundMs = config.timeouts.shutdown_ms_max;
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       const bound = setTimeout(running.stop, boundMs);
-      // Clients that are told so and do not read it are cut off.
+      // Clients that do not read this notice are disconnected.
       const closeMs = boundMs + limits.shutdown_settle_ms_max;
       const last = setTimeout(() => server.server.closeAllConnections(), closeMs);
       // A little later than the connections, so that what was sent on them is recorded.

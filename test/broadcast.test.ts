@@ -57,7 +57,7 @@ async function start(...args: Parameters<typeof startSite>): Promise<void> {
   ({ collector, gateway } = own);
 }
 
-/** One without settings for all tests of the `describe` around; each begins with nothing told. */
+/** One without settings for all tests of the `describe` around; each begins without broadcast calls. */
 function sharedSite(): () => void {
   let site: Site;
   beforeAll(async () => {

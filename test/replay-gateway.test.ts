@@ -149,7 +149,7 @@ function expectChat(got: ClientReading, raw: ChatReading): void {
   expectCounts(got.usage, raw);
 }
 
-/** Where the provider told no usage the gateway counts itself; the count is then never nothing. */
+/** If the provider reported no usage, the gateway counts tokens itself; the count is then never zero. */
 function expectCounts(usage: JsonObject, { prompt, completion, cached }: ChatReading): void {
   if (prompt === undefined) {
     expect(Number(usage['prompt_tokens'])).toBeGreaterThan(0);

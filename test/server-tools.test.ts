@@ -85,7 +85,7 @@ interface Told {
 
 const WANTS = { 'x-gateway-experimental-metadata': 'enabled' };
 
-/** What a client of chat completions is told, whole or streamed. */
+/** The answer that a client of chat completions receives, whole or streamed. */
 async function ask(stream: boolean, body: object, key?: string, at = gateway): Promise<Told> {
   const request = {
     model: 'test/tools',

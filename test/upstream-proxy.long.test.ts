@@ -15,7 +15,7 @@ const address = Object.values(networkInterfaces())
   .flatMap((all) => all ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Proxies of Debian, and how each is told where to listen and to log. */
+/** Proxies of Debian, and how the addresses and log file of each are configured. */
 const PROXIES = {
   tinyproxy: {
     program: '/usr/bin/tinyproxy',

@@ -172,7 +172,7 @@ function isInside(row: ProviderRow | undefined, section: ProviderSection | undef
   return base_url !== undefined && base_url !== row.base_url && !row.base_url.includes('${');
 }
 
-/** A place that is none: requests would go nowhere, and only a few variants would be offered. */
+/** Returns a warning for an unknown region: requests to it would fail, and only a few variants would be offered. */
 function mistakenPlace(row: ProviderRow | undefined, environment: Environment): string | undefined {
   if (row?.variants_by === undefined) return undefined;
   const { variable: name, form, example } = row.variants_by;

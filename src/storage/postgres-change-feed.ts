@@ -24,11 +24,11 @@ export interface PostgresChangeFeedOptions {
   url: string;
   /** Default: the machine's. */
   clock?: MachineClock | undefined;
-  /** False: this process caches nothing, it only makes changes. */
+  /** False if this process only makes changes and caches nothing. */
   listens: boolean;
   /** If changes are sent through a pooler, its queries: a message sent through them must arrive before the cache is used. */
   through?: Queries | undefined;
-  /** True: the cache must stay current at all times, so the node sends beats even while it serves no requests. */
+  /** Whether the cache must stay current at all times. The node then sends beats even while it serves no requests. */
   is_restless?: boolean | undefined;
   /** Called with the store's time, and the moment at which it was requested. */
   onTime?: ((storeMs: number, sentMs: number) => void) | undefined;

@@ -243,7 +243,7 @@ class ChatChecker {
     this.#calls.push(id);
   }
 
-  /** The failure of a stream is told once, by the chunk that finishes it. */
+  /** The failure of a stream is reported once, by its last chunk. */
   #error(error: JsonObject, choice: JsonObject): void {
     if (this.#has_error) fail('an error is told twice', error);
     this.#has_error = true;
@@ -261,7 +261,7 @@ class ChatChecker {
     if (!counts.every((count) => Number.isInteger(count) && (count as number) >= 0))
       fail('usage without counts', usage);
     if (Number(counts[0]) + Number(counts[1]) !== counts[2]) fail('the total is not the sum', usage);
-    // It is not told where a price is not known.
+    // It is missing if a price is unknown.
     const { cost = 0 } = usage;
     if (typeof cost !== 'number' || cost < 0) fail('a cost that is none', usage);
   }

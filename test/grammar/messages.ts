@@ -307,7 +307,7 @@ function countOf(value: JsonValue | undefined, usage: JsonObject): number {
 /** What an end tells of money. */
 function checkCosts(usage: JsonObject): void {
   const { cost, cost_details = {}, is_byok } = usage;
-  // It is not told where a price is not known.
+  // It is missing if a price is unknown.
   if (cost === undefined) return;
   if (typeof cost !== 'number' || cost < 0 || typeof is_byok !== 'boolean') fail('no cost', usage);
   for (const [name, value] of Object.entries(objectIn(cost_details)))

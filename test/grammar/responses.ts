@@ -8,7 +8,7 @@ import { leaksOf } from '../readings/leaks.ts';
 import { array, object } from '../readings/recordings.ts';
 
 export interface ResponsesGrammar {
-  /** Another endpoint may have gone on with the answer, and what it was sent may be told then. */
+  /** Another endpoint may have continued the answer; its request may then be reported. */
   continued?: boolean;
 }
 

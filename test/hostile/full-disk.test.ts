@@ -105,7 +105,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(recorder.state()).toMatchObject({
       admitting: false,
       problem: `the disk is full: the journal in ${join(data_dir, 'slots', '0')} cannot be written; free some space there`,
-      journal_given_up_bytes: 0,
+      journal_discarded_bytes: 0,
     });
     const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
     await next.flush();

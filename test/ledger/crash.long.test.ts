@@ -46,7 +46,7 @@ async function runAndKill(args: string[]): Promise<string[]> {
   return said.split('\n').slice(0, -1);
 }
 
-/** Starts the driver, which the end of the test kills; `said` is what it has told so far. */
+/** Starts the driver, which the end of the test kills; `output` returns its output so far. */
 function run(args: string[]) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -190,7 +190,7 @@ describeStores('kill -9', ({ freshUrl }) => {
       expect(said('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
       expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
 
-      // What was killed in the middle of something is told so: at least the call of each process that never ended.
+      // Work that was killed before its end is reported as such: at least the call of each process that never ended.
       const cut = said('endless').filter(([, id = '']) => found.get(id)?.outcome === 'unknown');
       expect(cut.length).toBe(ROUNDS);
       expect(said('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);

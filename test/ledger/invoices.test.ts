@@ -1,6 +1,6 @@
 /**
  * Golden invoices: recorded exchanges, decoded and charged by the real code, against what `invoices.txt` says by hand. And for
- * every recording: token classes do not overlap, and come to the totals that the provider told.
+ * every recording: token classes do not overlap, and add up to the totals that the provider reported.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -194,7 +194,7 @@ function toldUsage({ response: { json, text, events } }: Recording): JsonObject 
     if (Array.isArray(value)) value.forEach(walk);
     else {
       for (const [name, member] of Object.entries(object(value))) {
-        // Fields that a later event leaves out stand as an earlier one told them.
+        // Fields that a later event omits keep the value of an earlier one.
         if (name === 'usage' && member !== null) last = { ...last, ...object(member) };
         else walk(member);
       }

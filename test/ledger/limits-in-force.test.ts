@@ -60,7 +60,7 @@ describeStores('a limit is in force on every node once its change is answered', 
   test('of a key', async () => {
     const { one, manage, both, served, refused, lowered, verified } = await setUp();
     const path = `/keys/${one.key_hash}`;
-    /** Both nodes have told the store. */
+    /** Both nodes have written to the store. */
     const used = (usd: number) =>
       expect.poll(async () => (await manage('GET', path))['usage'], { timeout: 10_000 }).toBe(usd);
     expect(await both()).toMatchObject(served);

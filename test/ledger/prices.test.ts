@@ -1,4 +1,4 @@
-/** What calls are charged through the whole gateway, with an upstream that says what it is told to. */
+/** Charges of calls through the whole gateway, with a scripted upstream. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';

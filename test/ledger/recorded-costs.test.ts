@@ -109,7 +109,7 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
   return { candidate, dialect, request, encoded, payload, output_tokens: outputTokens, ...nothing };
 }
 
-/** Requests that cannot be told as a chat request: a body that is none, and an address that Vertex AI alone reads by itself. */
+/** Recorded requests without an equivalent chat request: a body that is not one, and an address that only Vertex AI fetches. */
 const UNREAD: ReadonlySet<string> = new Set([
   'google-ai-studio--test-google-test-google-model-web-fetch-tool-0.json',
   'google-vertex--test-google-test-google-url-input-videourl-0.json',
@@ -121,7 +121,7 @@ const STREAMS = {
   'gemini-generate-content': geminiBytes,
 };
 
-/** What the provider told of its usage, as our decoders read it; undefined where it told none. */
+/** The usage that the provider reported, as our decoders read it. Undefined if it reported none. */
 function usageOf(wire: Wire, recording: Recording): TokenClasses | undefined {
   const dialect = dialects.get(wire)!;
   const state = { generation_id: 'gen-1' };

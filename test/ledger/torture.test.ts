@@ -18,7 +18,7 @@ import {
   type WireServer,
 } from '../wires/wire-server.ts';
 
-/** Quick enough for tests, and far enough apart to be told from each other: limits of silence are kept to half a second. */
+/** Quick enough for tests, and far enough apart to be distinguishable: limits of silence are kept to half a second. */
 const timeouts = {
   shutdown_ms_max: 2_000,
   upstream_headers_ms_max: 900,

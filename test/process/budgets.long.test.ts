@@ -20,7 +20,7 @@ const LIFE_MS_MAX = 200;
 /** How long the upstream takes, so that a kill meets many requests under way. */
 const DELAY_MS = 60;
 
-/** What clients were told. */
+/** The answers that clients received. */
 interface Told {
   served: string[];
   by_status: Record<number, number>;

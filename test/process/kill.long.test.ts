@@ -20,7 +20,7 @@ interface Acknowledged {
   usage: { prompt_tokens: number; completion_tokens: number; cost: number };
 }
 
-/** What clients of one gateway were told before it was killed. */
+/** The answers that clients of one gateway received before it was killed. */
 class Witness {
   readonly answers: Acknowledged[] = [];
   readonly keys: { key: string; hash: string }[] = [];
@@ -154,7 +154,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       const own = rows.filter(({ key_hash }) => key_hash === hash);
       expect(usage).toBe(own.reduce((sum, { cost }) => sum + cost, 0));
     }
-    // What was killed in the middle of something is told so.
+    // Work that was killed before its end is reported as such.
     const outcomes = new Map(rows.map(({ id, outcome }) => [id, outcome]));
     expect(witness.begun.map((id) => outcomes.get(id))).toEqual(Array(ROUNDS).fill('unknown'));
     expect(witness.answers.length).toBeGreaterThanOrEqual(ROUNDS * ANSWERS_MIN);

@@ -84,7 +84,7 @@ export interface MoneySite {
   makeKey(limitNano: number): Promise<string>;
   /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
   watch(limitNano: number): { samples: number; over: string[]; stop(): Promise<void> };
-  /** Kills any node without a warning, also one that is just starting; another takes its place. False: none was there. */
+  /** Kills any node without a warning, also one that is just starting; another takes its place. Returns false if there was none. */
   kill(): boolean;
   /** Resolves when every node is there and serves. */
   whole(): Promise<void>;

@@ -20,7 +20,7 @@ interface Case {
   /** Only streamed, where the case is about parts of an answer. */
   streamed_only?: true;
   leave?: ReplayExchange['leave'];
-  /** Absent: of each. */
+  /** Of each if not set. */
   apis?: readonly (typeof APIS)[number][];
 }
 

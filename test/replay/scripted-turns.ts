@@ -9,7 +9,7 @@ export interface Turn {
   text?: string[];
   calls?: { name: string; args: JsonObject }[];
   finish?: string;
-  /** Absent: the provider reports no usage. */
+  /** Not set if the provider reports no usage. */
   usage?: { prompt_tokens: number; completion_tokens: number };
 }
 

@@ -14,7 +14,7 @@ const breaksAfter = (...steps: Step[]) => {
   site.scripts['a'] = () => [wire.head, ...steps, { wait: 5 }, 'RESET'];
 };
 
-/** The same of a body whose end is told: this failure is one of the connection. */
+/** The same for a body of known length: this is a failure of the connection. */
 const breaksWithin = (...frames: string[]) => {
   const head = responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked', connection: 'keep-alive' });
   site.scripts['a'] = () => [head, ...frames.map((frame) => httpChunk(frame)), { wait: 5 }, 'RESET'];

@@ -528,7 +528,7 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
 
 const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
-/** What is tried of what was told, by what came back: a refusal of the request goes on to other models, where the client named them. */
+/** The explained attempts that are made, given the outcomes. After a refusal of the request the other models of the client follow. */
 function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
   const tried: ExplainedAttempt[] = [];
   let left = attempts.filter(({ is_reached }) => is_reached);
@@ -547,7 +547,7 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
   return tried;
 }
 
-/** Whether what was done is what was told. */
+/** Compares the executed attempts with the explanation. */
 function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
   const { asked, held, ended_at, refused_at } = state;
   const isWhole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;

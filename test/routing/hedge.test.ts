@@ -28,7 +28,7 @@ async function warm(one: FailoverSite): Promise<void> {
 // 409 says nothing of an endpoint: it is not left alone for a while.
 const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
 const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
-/** Answers as told once the other one was asked as well, and a little later. */
+/** Sends the scripted answer shortly after the other endpoint has a request as well. */
 const once =
   (one: FailoverSite, other: string, ...then: Step[]) =>
   (): Step[] => [{ until: asked(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];

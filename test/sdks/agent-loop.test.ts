@@ -328,7 +328,7 @@ const messagesAgent: MakeAgent = (firstModel) => {
 
 const agents = { chat: chatAgent, Responses: responsesAgent, Messages: messagesAgent } as const;
 
-/** What an upstream was told, by its own wire's words. */
+/** The request that an upstream received, in its wire's terms. */
 interface ReceivedTurn {
   /** The conversation, turn by turn or item by item. */
   turns: JsonObject[];
@@ -449,7 +449,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
       ReceivedTurn,
     ];
     for (const told of [first, second, fourth, fifth]) expect(told.tools).toEqual(TOOLS.map(({ name }) => name));
-    // All that went before is told in the same words: prompts stay cached.
+    // All earlier turns are sent unchanged, so prompts stay cached.
     for (const [earlier, later] of [
       [first, second],
       [second, third],

@@ -35,13 +35,13 @@ export class NodeProcess implements Actor {
   readonly onEnd = new Set<() => void>();
   recorder: SubjectNode | undefined;
   draining = false;
-  /** Everything that its journal told has been acknowledged: the sums must be right from here on. */
+  /** Everything in its journal is acknowledged: the sums must be right from here on. */
   is_settled = false;
   /** When something last kept it from hearing the store. */
   disturbed_at: number;
   /** When the store's answer to a batch last came. */
   answered_at = Number.NEGATIVE_INFINITY;
-  /** When the store last told its time between batches. */
+  /** When the store last sent its time between batches. */
   told_time_at = Number.NEGATIVE_INFINITY;
   #at_step: Step | undefined = 'starting';
   readonly #world: World;

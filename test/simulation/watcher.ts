@@ -76,7 +76,7 @@ export class Watcher {
     for (const row of rows) this.#released.set(nameOf(row), (this.#released.get(nameOf(row)) ?? 0) + row.amount);
   }
 
-  /** The store is set back: what it forgets may be granted again, until its nodes have told it. */
+  /** The store is set back: what it forgets may be granted again, until its nodes have reported it. */
   forgets(setBack: () => void): void {
     const { database } = this.#world;
     const standing = () => [
@@ -440,14 +440,14 @@ export class Watcher {
   /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
   #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
     const { killed_at, paused_until } = process;
-    // What it told of in its last moment, or while it was paused, may not have been written.
+    // Its last messages, and those during a pause, may not have been written.
     const isThere = ({ at }: { at: number }) =>
       killed_at !== undefined && at + 1 < killed_at && paused_until + 1 < killed_at;
     const last = metered.findLastIndex(isThere);
     return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
   }
 
-  /** What a request costs at the least whose end nobody told: without a budget also what was metered of it. */
+  /** The least cost of a request without a reported end: without a budget also its metered part. */
   #checkLeast(request: Request, cost: number): void {
     const { number, budgets, attempts, least_nano } = request;
     const { isWritten, possible } = this.#lastMetered(request);
@@ -456,7 +456,7 @@ export class Watcher {
     if (cost < least) this.#world.fail('Q6', `request ${number} costs ${least} at the least, and ${cost} is recorded`);
   }
 
-  /** What a soft budget is charged of a first attempt whose end nobody told: what was metered last, or what was set aside. */
+  /** The charge of a soft budget for a first attempt without a reported end: the last metered amount, or the hold. */
   #checkMetered(request: Request, charges: ReadonlyMap<string, number>): void {
     const { number, attempts, sent } = request;
     const [first] = sent;

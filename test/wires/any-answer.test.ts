@@ -201,7 +201,7 @@ const answers = (picks: fc.Arbitrary<number[]>) =>
       return { wire, chunks, cuts };
     });
 
-/** Blocks one after the other: what a client of chat is told in the order in which it comes. */
+/** Blocks one after the other: the content for a client of chat in the order of its arrival. */
 const inOrder = answers(fc.constant<number[]>([0]));
 /** Blocks that run into each other as well. */
 const anything = answers(fc.oneof(fc.constant<number[]>([0]), fc.array(fc.nat(5), { minLength: 1, maxLength: 12 })));
@@ -217,7 +217,7 @@ function grouped(chunks: readonly ChatChunk[], cuts: readonly number[]): ChatChu
   return groups;
 }
 
-// ---------------------------------------------------------------- what clients are told
+// ---------------------------------------------------------------- answers for clients
 
 const whole = (chunks: readonly ChatChunk[]) =>
   ({

@@ -111,7 +111,7 @@ const made = fc.oneof(
 ) as fc.Arbitrary<Made>;
 const answered = fc.record({ items: fc.array(made, { minLength: 1, maxLength: 4 }), output: fc.oneof(anyText, said) });
 
-/** The items of one turn, their ids told from their place, and the results of its calls after it. */
+/** The items of one turn, their ids derived from their place, and the results of its calls after it. */
 function itemsOf(turn: { items: Made[]; output: JsonValue }, at: number): JsonObject[] {
   const items = turn.items.map(({ kind, fields }, i): JsonObject => {
     const id = `${at}_${i}`;

@@ -201,7 +201,7 @@ const kinds: Record<string, Kinds> = {
   },
 };
 
-/** Left out is left out whole, and told. */
+/** A field is left out as a whole, and reported. */
 function isLeftOut(told: EncodedRequest, without: EncodedRequest): void {
   expect(told.body).toEqual(without.body);
   expect(told.report.length).toBeGreaterThan(without.report.length);

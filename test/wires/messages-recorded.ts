@@ -31,7 +31,7 @@ export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
   },
 ];
 
-/** What the first answer of a recorded stream adds up to, blocks by the official client, counts by what its events told last. */
+/** What the first answer of a recorded stream adds up to, blocks by the official client, counts from its last events. */
 export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
   const events = new TextDecoder()
     .decode(bytes)

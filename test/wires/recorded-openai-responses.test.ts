@@ -282,7 +282,7 @@ function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   return accumulate(chunks, 0);
 }
 
-/** A whole answer as the provider would have streamed it: the items opened, told piece by piece, and done. */
+/** A whole answer as the provider would have streamed it: the items opened, sent piece by piece, and done. */
 function streamOf(response: JsonObject): JsonObject[] {
   const { output, usage: _usage, ...echo } = response;
   const begun = { ...echo, status: 'in_progress', output: [], usage: null };

@@ -1,5 +1,5 @@
 /**
- * Every recorded answer of every wire, told to a client of the Responses API: its stream keeps to the grammar wherever it was cut,
+ * Every recorded answer of every wire, as a client of the Responses API receives it: its stream keeps to the grammar wherever it was cut,
  * and says what the whole answer says. Answers of the very wire come back as they were.
  */
 

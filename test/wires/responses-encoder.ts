@@ -16,7 +16,7 @@ export const generationId = `gen-1700000000-${'a'.repeat(20)}`;
 const served = { model: 'maker/model', provider: 'Host' };
 export const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 
-/** What an answer is told with to a client that asked so. */
+/** The context in which an answer is encoded for a client's request. */
 export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> = {}): ResponseContext {
   return {
     generation_id: generationId,

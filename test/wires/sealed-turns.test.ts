@@ -105,7 +105,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const candidate = candidateOf(wire, 'p');
   const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
 
-  /** Runs every recorded answer through a client; gives how many were told apart, and fails on the first that came back otherwise. */
+  /** Runs every recorded answer through a client; returns how many were distinguished, and fails on the first that came back otherwise. */
   async function passAll(
     options: { keeps: boolean },
     habit: (honest: Sent, deltas: readonly Sent[]) => Sent | undefined,

@@ -31,7 +31,7 @@ import { array, atLeast, object, recordingsOf, whySkipped } from '../readings/re
 import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 const envelope = createEnvelopes(SECRET)('o');
-/** Citations without title and places, which their API says that they have: clients are told empty ones, and send them back. */
+/** Citations without title and places, which their API says that they have: clients receive empty ones, and send them back. */
 const FILLED = new Set(['xai--events-xai-web-search-tool-1.json']);
 
 /** A client of one API: what it is shown of an answer, and how that stands in its next request. */
@@ -181,7 +181,7 @@ function isSealed(shown: JsonObject): boolean {
   return texts.some((text) => envelope.unwrap(text)?.some(isSeal));
 }
 
-/** What a client of the Responses API was told, as it would say it in the Messages API. */
+/** The answer to a client of the Responses API, in terms of the Messages API. */
 function asBlocks({ output }: JsonObject): JsonObject[] {
   return array(output)
     .map(object)

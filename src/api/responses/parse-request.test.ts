@@ -16,7 +16,7 @@ function requestOf(body: JsonObject, stored = false): ChatRequest {
   return responsesRequest(body as never, { envelope, stored });
 }
 
-/** What a client is told that sends such a body. */
+/** The message of the error for such a body. */
 function refusalOf(body: JsonObject): string {
   const [first] = explain(ResponsesBody as never, body, '');
   if (first !== undefined) return `${first.path} ${first.rule}`;

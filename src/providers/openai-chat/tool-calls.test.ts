@@ -208,7 +208,7 @@ describe('a name in pieces', () => {
       reader.read([{ index, function: called }], false).map(({ ordinal }) => ordinal),
     );
     expect([...opened, ...reader.end().map(({ ordinal }) => ordinal)]).toEqual([0, 1, 0, 2]);
-    // What is cut short is told as far as it came.
+    // A call that is cut short is decoded up to the cut.
     expect(read([[{ index: 0, function: f('get_', '{}') }]], [], false, ['get_weather'])).toMatchObject([
       { name: 'get_' },
     ]);
