@@ -294,8 +294,8 @@ test('a change of the workspace is in force at once', async () => {
   const during = await send('chat', canary());
   await gateway.set({ is_observability_io_logging_enabled: false });
   const after = await send('chat', canary());
-  const told = await Promise.all([before, during, after].map(async (id) => (await gateway.content(id)).status));
-  expect(told).toEqual([404, 200, 404]);
+  const statuses = await Promise.all([before, during, after].map(async (id) => (await gateway.content(id)).status));
+  expect(statuses).toEqual([404, 200, 404]);
 });
 
 test('contents are encrypted on the disk, and so is what the log tells', async () => {

@@ -187,7 +187,7 @@ function cohere({ reasoning, text, args }: ModelOutput): Buffer {
   );
 }
 
-const WRITERS: Readonly<Record<Wire, (told: ModelOutput) => Buffer>> = {
+const WRITERS: Readonly<Record<Wire, (output: ModelOutput) => Buffer>> = {
   'openai-chat': chat,
   'anthropic-messages': messages,
   'openai-responses': responses,

@@ -145,10 +145,10 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const settled = await rows();
       const costs = new Map<string, number>();
       for (const { key_hash, cost, record } of settled) {
-        const told = recordOf(record);
-        const parts = [...told.attempts, ...(told.fees ?? [])];
-        expect(told.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
-        expect(cost).toBe(told.cost_nano);
+        const stored = recordOf(record);
+        const parts = [...stored.attempts, ...(stored.fees ?? [])];
+        expect(stored.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
+        expect(cost).toBe(stored.cost_nano);
         for (const { charges, cost_nano, estimated } of parts as AttemptRecord[]) {
           if (charges === undefined || estimated) continue;
           const atto = charges.reduce((sum, line) => sum + amountAtto(line), 0n);

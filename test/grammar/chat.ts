@@ -229,9 +229,9 @@ class ChatChecker {
 
   #call(call: JsonObject): void {
     const { index, id, type } = call;
-    const { name, arguments: told } = object(call['function'] ?? fail('a call without its function', call));
+    const { name, arguments: argumentsText } = object(call['function'] ?? fail('a call without its function', call));
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0) fail('a call without index', call);
-    if (told !== undefined && typeof told !== 'string') fail('arguments are no text', call);
+    if (argumentsText !== undefined && typeof argumentsText !== 'string') fail('arguments are no text', call);
     if (index < this.#calls.length) {
       if (id !== undefined || type !== undefined || name !== undefined) fail('a call is opened twice', call);
       return;

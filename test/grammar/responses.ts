@@ -181,8 +181,8 @@ function checkPart(part: JsonObject): void {
 
 /** Probabilities as events tell them: the finished part alone has to have the bytes of its tokens. */
 function withoutBytes(logprobs: JsonValue): JsonObject[] {
-  return array(logprobs).map((told) => {
-    const { bytes: _, top_logprobs, ...token } = object(told);
+  return array(logprobs).map((logprob) => {
+    const { bytes: _, top_logprobs, ...token } = object(logprob);
     return { ...token, ...(top_logprobs === undefined ? {} : { top_logprobs: withoutBytes(top_logprobs) }) };
   });
 }
@@ -193,7 +193,7 @@ interface OpenPart {
   text: string;
   logprobs: JsonValue[];
   annotations: JsonValue[];
-  is_said: boolean;
+  isDone: boolean;
   /** As the event that ends it has it. */
   done: JsonObject | undefined;
 }
@@ -205,8 +205,8 @@ interface OpenItem {
   parts: OpenPart[];
   summary: OpenPart[];
   /** Of a call. */
-  told: string;
-  is_told: boolean;
+  input: string;
+  isDone: boolean;
 }
 
 const WHOLE_TEXT: Record<OpenPart['kind'], string> = {
@@ -296,7 +296,7 @@ class StreamChecker {
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
     this.#is_over = false;
-    this.#item = { id, type, added: item, parts: [], summary: [], told: '', is_told: false };
+    this.#item = { id, type, added: item, parts: [], summary: [], input: '', isDone: false };
   }
 
   #ofItem(type: string, event: JsonObject): void {
@@ -353,7 +353,7 @@ class StreamChecker {
       text: '',
       logprobs: [],
       annotations: [],
-      is_said: false,
+      isDone: false,
       done: undefined,
     };
     parts.push(open);
@@ -363,7 +363,7 @@ class StreamChecker {
     const index = 'summary_index' in event ? item.summary[Number(event['summary_index'])] : undefined;
     const part = index ?? item.parts[Number(event['content_index'])] ?? fail('a part that is not there', event);
     if (!type.startsWith(WHOLE_TEXT[part.kind])) fail('an event of another kind of part', event);
-    if (part.done !== undefined || part.is_said) fail('something of a part that is over', event);
+    if (part.done !== undefined || part.isDone) fail('something of a part that is over', event);
     if (part.kind === 'output_text' && !Array.isArray(event['logprobs'])) fail('a text without logprobs', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
@@ -380,12 +380,12 @@ class StreamChecker {
       if (!isDeepStrictEqual(logprobs.slice(0, part.logprobs.length), part.logprobs)) fail('logprobs', event);
       part.logprobs = logprobs;
     }
-    part.is_said = true;
+    part.isDone = true;
   }
 
   #donePart(part: OpenPart | undefined, event: JsonObject): void {
     if (part === undefined || part.done !== undefined) fail('the end of a part that is not open', event);
-    if (!part.is_said) fail('a part ends before its text', event);
+    if (!part.isDone) fail('a part ends before its text', event);
     const done = object(event['part']);
     if (done['type'] !== part.kind) fail('a part changes its kind', event);
     if (done[part.kind === 'refusal' ? 'refusal' : 'text'] !== part.text) fail('a part ends with another text', event);
@@ -427,16 +427,16 @@ class StreamChecker {
   #call(item: OpenItem, type: string, event: JsonObject): void {
     const isCustom = type.startsWith('response.custom_tool_call_input.');
     if (item.type !== (isCustom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
-    if (item.is_told) fail('something of a call that is told', event);
+    if (item.isDone) fail('something of a call that is told', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
       if (delta === '') fail('a delta of nothing', event);
-      item.told += delta;
+      item.input += delta;
       return;
     }
-    if (event[isCustom ? 'input' : 'arguments'] !== item.told) fail('the whole is not what was told', event);
+    if (event[isCustom ? 'input' : 'arguments'] !== item.input) fail('the whole is not what was told', event);
     if (!isCustom && event['name'] !== item.added['name']) fail('a call changes its name', event);
-    item.is_told = true;
+    item.isDone = true;
   }
 
   #close(item: OpenItem, done: JsonObject): void {
@@ -450,9 +450,9 @@ class StreamChecker {
       const summary = item.summary.map((part) => part.done);
       if (!isDeepStrictEqual(array(done['summary']), summary)) fail('an item ends with another summary', done);
     } else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
-      if (!item.is_told) fail('a call ends before it is told', done);
-      const told = done[item.type === 'function_call' ? 'arguments' : 'input'];
-      if (told !== item.told) fail('a call ends with other arguments', done);
+      if (!item.isDone) fail('a call ends before it is told', done);
+      const text = done[item.type === 'function_call' ? 'arguments' : 'input'];
+      if (text !== item.input) fail('a call ends with other arguments', done);
     }
     this.#items.push(done);
     this.#item = undefined;

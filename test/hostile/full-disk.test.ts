@@ -49,9 +49,9 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 300)).toBe(0);
     await recorder.flush();
     expect(await stored(database)).toHaveLength(300);
-    const { problem, journal_discarded_bytes: journalGivenUpBytes } = recorder.state();
+    const { problem, journal_discarded_bytes: discardedBytes } = recorder.state();
     expect(problem).toBeUndefined();
-    expect(journalGivenUpBytes).toBeGreaterThan(4 * MB);
+    expect(discardedBytes).toBeGreaterThan(4 * MB);
   });
 
   test.skipIf(unmountable !== undefined)(
@@ -87,11 +87,11 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 40)).toBe(0);
     await recorder.flush();
     disk.taken_bytes = 1_000 * MB - recorder.state().journal_bytes - 50_000;
-    const isGivenUp = async () => {
+    const isDiscarded = async () => {
       await callAll(recorder, 1);
       return recorder.state().journal_discarded_bytes > MB;
     };
-    await expect.poll(isGivenUp, { timeout: PATIENCE, interval: 100 }).toBe(true);
+    await expect.poll(isDiscarded, { timeout: PATIENCE, interval: 100 }).toBe(true);
     await expect.poll(() => recorder.admits(), { timeout: PATIENCE }).toBe(true);
     expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
   });

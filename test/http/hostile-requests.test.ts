@@ -278,20 +278,20 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
   if (status === 500) return 'a 500';
   if (method === 'HEAD' || status === 204) return undefined;
   if (status >= 400) {
-    let told: { error?: { code?: unknown; message?: unknown; metadata?: unknown }; user_id?: unknown };
+    let answer: { error?: { code?: unknown; message?: unknown; metadata?: unknown }; user_id?: unknown };
     try {
-      told = JSON.parse(text);
+      answer = JSON.parse(text);
     } catch {
       return `an error of ${type} that is no JSON`;
     }
-    const { error } = told;
+    const { error } = answer;
     const isWhole = IN_MESSAGES.test(url)
-      ? 'request_id' in told && error !== undefined && 'type' in error
-      : 'gateway_metadata' in told && 'user_id' in told && error?.code === status && 'metadata' in error;
+      ? 'request_id' in answer && error !== undefined && 'type' in error
+      : 'gateway_metadata' in answer && 'user_id' in answer && error?.code === status && 'metadata' in error;
     if (!isWhole) return 'an error without the envelope';
     const message = error?.message;
-    const isSaid = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
-    return isSaid ? undefined : 'an error that says nothing, or too much';
+    const hasMessage = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
+    return hasMessage ? undefined : 'an error that says nothing, or too much';
   }
   if (/^text\/event-stream/.test(type))
     return (IN_MESSAGES.test(url) ? MESSAGES_END : CHAT_END).test(text) ? undefined : 'a stream without an end';
@@ -354,10 +354,10 @@ test(`${REQUESTS} requests of any kind are answered in order, none with a 500`, 
 async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'waits'): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   const socket = createConnection(Number(port), hostname);
-  let said = '';
+  let received = '';
   socket.setEncoding('utf8');
   socket.on('data', (text: string) => {
-    said += text;
+    received += text;
   });
   const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()));
   socket.on('error', () => {});
@@ -371,7 +371,7 @@ async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'wait
     await Promise.race([closed, late]);
   }
   await closed;
-  return said;
+  return received;
 }
 
 test('connections of any kind end nothing, and get HTTP or nothing', async () => {
@@ -415,10 +415,11 @@ test('connections of any kind end nothing, and get HTTP or nothing', async () =>
   const wrong: string[] = [];
   const work = async () => {
     for (let one = talks.pop(); one !== undefined; one = talks.pop()) {
-      const said = await talk(one[0] as (string | number)[], one[1] as 'leaves' | 'waits');
-      const statuses = [...said.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
-      const isHttp = said === '' || said.startsWith('HTTP/1.1 ');
-      if (!isHttp || statuses.includes(500)) wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${said.slice(0, 300)}`);
+      const received = await talk(one[0] as (string | number)[], one[1] as 'leaves' | 'waits');
+      const statuses = [...received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
+      const isHttp = received === '' || received.startsWith('HTTP/1.1 ');
+      if (!isHttp || statuses.includes(500))
+        wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${received.slice(0, 300)}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));

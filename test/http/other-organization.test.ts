@@ -96,8 +96,8 @@ describeStores('another organization', ({ freshUrl }) => {
       const assigned = { key_hashes: [key['hash']] };
       await ours('POST', `/guardrails/${guardrail['id']}/assignments/keys`, assigned);
       const credential = await ours('POST', '/byok', { provider: 'sandbox', key: 'sk-0123456789abcdef' });
-      const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
-      const completion = await ask(gateway.key, 'POST', '/chat/completions', asked);
+      const request = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+      const completion = await ask(gateway.key, 'POST', '/chat/completions', request);
       const state = async () =>
         Promise.all(
           [

@@ -17,14 +17,14 @@ const KEYS_MIN = 2;
 /** The kill comes this long after that, at most. */
 const LIFE_MS_MAX = 250;
 
-const counted = (said: string, what: string) => said.split(`\n${what} `).length - 1;
+const counted = (output: string, what: string) => output.split(`\n${what} `).length - 1;
 
 /** Runs the driver, kills it without warning at a random moment of its work, and gives back the lines it had said. */
 async function runAndKill(args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   let complained = '';
   onTestFinished(() => void child.kill('SIGKILL'));
   const killed = Promise.withResolvers<void>();
@@ -33,17 +33,17 @@ async function runAndKill(args: string[]): Promise<string[]> {
   });
   let doomed = false;
   child.stdout.on('data', (bytes) => {
-    said += bytes;
-    if (doomed || counted(said, 'outcome') < OUTCOMES_MIN || counted(said, 'key') < KEYS_MIN) return;
+    output += bytes;
+    if (doomed || counted(output, 'outcome') < OUTCOMES_MIN || counted(output, 'key') < KEYS_MIN) return;
     doomed = true;
     setTimeout(() => child.kill('SIGKILL'), Math.random() * LIFE_MS_MAX);
   });
   child.on('close', (_code, signal) => {
     if (signal === 'SIGKILL') killed.resolve();
-    else killed.reject(new Error(`the driver ended by itself: ${complained}${said.slice(-500)}`));
+    else killed.reject(new Error(`the driver ended by itself: ${complained}${output.slice(-500)}`));
   });
   await killed.promise;
-  return said.split('\n').slice(0, -1);
+  return output.split('\n').slice(0, -1);
 }
 
 /** Starts the driver, which the end of the test kills; `output` returns its output so far. */
@@ -51,9 +51,9 @@ function run(args: string[]) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
+  let text = '';
   child.stdout.on('data', (bytes) => {
-    said += bytes;
+    text += bytes;
   });
   const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
   const kill = () => {
@@ -61,7 +61,7 @@ function run(args: string[]) {
     return ended;
   };
   onTestFinished(kill);
-  return { child, kill, said: () => said.split('\n').slice(0, -1) };
+  return { child, kill, said: () => text.split('\n').slice(0, -1) };
 }
 
 type Running = ReturnType<typeof run>;
@@ -78,10 +78,10 @@ async function pause(one: Running, others: readonly Running[]): Promise<void> {
     const before = made();
     for (let waits = 0; waits < 20 && made() === before; waits++) await sleep(50);
     if (made() > before) return;
-    const told = one.said().length;
+    const outputChars = one.said().length;
     one.child.kill('SIGCONT');
     // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
-    await expect.poll(() => one.said().length, { timeout: 20_000 }).toBeGreaterThan(told);
+    await expect.poll(() => one.said().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
     await sleep(Math.random() * 50);
   }
 }
@@ -132,9 +132,9 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     const database = await replayed(dataDir, databaseUrl);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();
-      const found = new Map(rows.map((row) => [row.id, row]));
-      const told = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
-      expect(told.filter(([, id = '', cost]) => found.get(id)?.cost !== Number(cost))).toEqual([]);
+      const rowsById = new Map(rows.map((row) => [row.id, row]));
+      const outcomes = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
+      expect(outcomes.filter(([, id = '', cost]) => rowsById.get(id)?.cost !== Number(cost))).toEqual([]);
       const days = await database.queries.selectFrom('usage_days').select(['usage_nano', 'requests']).execute();
       expect(days.reduce((all, { requests }) => all + requests, 0)).toBe(rows.length);
       expect(days.reduce((all, { usage_nano }) => all + usage_nano, 0)).toBe(
@@ -162,17 +162,17 @@ describeStores('kill -9', ({ freshUrl }) => {
       if (round === 0) cpSync(join(dataDir, 'slots'), join(older, 'slots'), { recursive: true });
     }
     const words = lines.map((line) => line.split(' '));
-    const said = (what: string) => words.filter(([first]) => first === what);
-    expect(said('failed')).toEqual([]);
+    const linesOf = (what: string) => words.filter(([first]) => first === what);
+    expect(linesOf('failed')).toEqual([]);
 
     const database = await replayed(dataDir, databaseUrl, [older]);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').selectAll().execute();
-      const found = new Map(rows.map((row) => [row.id, row]));
-      const missing = said('attempt').filter(([, id = '']) => !found.has(id));
+      const rowsById = new Map(rows.map((row) => [row.id, row]));
+      const missing = linesOf('attempt').filter(([, id = '']) => !rowsById.has(id));
       expect(missing).toEqual([]);
-      const wrong = said('outcome').filter(([, id = '', cost]) => {
-        const row = found.get(id);
+      const wrong = linesOf('outcome').filter(([, id = '', cost]) => {
+        const row = rowsById.get(id);
         return row?.outcome !== 'completed' || row.cost !== Number(cost);
       });
       expect(wrong).toEqual([]);
@@ -187,14 +187,14 @@ describeStores('kill -9', ({ freshUrl }) => {
 
       const keys = await database.queries.selectFrom('api_keys').select(['hash', 'id']).execute();
       const hashes = new Set(keys.map(({ hash }) => hash));
-      expect(said('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
+      expect(linesOf('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
       expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
 
       // Work that was killed before its end is reported as such: at least the call of each process that never ended.
-      const cut = said('endless').filter(([, id = '']) => found.get(id)?.outcome === 'unknown');
+      const cut = linesOf('endless').filter(([, id = '']) => rowsById.get(id)?.outcome === 'unknown');
       expect(cut.length).toBe(ROUNDS);
-      expect(said('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);
-      expect(said('key').length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
+      expect(linesOf('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);
+      expect(linesOf('key').length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
     } finally {
       await database.close();
       rmSync(dataDir, { recursive: true });

@@ -20,7 +20,7 @@ function nodeOn({ queries, engine }: Database) {
   const entry: RateEntry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
   const { counter } = entry;
   return async (): Promise<number | undefined> => {
-    for (let asked = 0; asked < 20; asked += 1) {
+    for (let round = 0; round < 20; round += 1) {
       const now = asker.now();
       if (counter.take(1, now)) return now.wall_ms;
       if (counter.isRefused(1, now)) return undefined;

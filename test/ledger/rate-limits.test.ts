@@ -53,7 +53,7 @@ function clockAt(second: number): Clock & { pass(ms: number): void } {
   };
 }
 
-interface Told {
+interface Outcome {
   status: number;
   headers: Record<string, string | null>;
   error: { code: number; message: string; metadata: Record<string, unknown> } | undefined;
@@ -62,9 +62,14 @@ interface Told {
 
 const shown = ['retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'x-should-retry'];
 
-async function ask(gateway: TestGateway, body: object, key = gateway.key, path = '/chat/completions'): Promise<Told> {
+async function ask(
+  gateway: TestGateway,
+  body: object,
+  key = gateway.key,
+  path = '/chat/completions',
+): Promise<Outcome> {
   const answer = await gateway.call('POST', path, body, { authorization: `Bearer ${key}` });
-  const { error, model } = (await answer.json()) as Pick<Told, 'error' | 'model'>;
+  const { error, model } = (await answer.json()) as Pick<Outcome, 'error' | 'model'>;
   const headers = Object.fromEntries(shown.map((name) => [name, answer.headers.get(name)]));
   return { status: answer.status, headers, error, model };
 }
@@ -72,10 +77,10 @@ async function ask(gateway: TestGateway, body: object, key = gateway.key, path =
 const manager = ({ management_key }: TestGateway) => ({ authorization: `Bearer ${management_key}` });
 const messages = [{ role: 'user', content: 'hello there' }];
 const chat = (model = 'sandbox/echo', more: object = {}) => ({ model, messages, max_tokens: 20, ...more });
-const statuses = async (count: number, work: () => Promise<Told>) => {
-  const found: number[] = [];
-  for (let n = 0; n < count; n += 1) found.push((await work()).status);
-  return found;
+const statuses = async (count: number, work: () => Promise<Outcome>) => {
+  const statuses: number[] = [];
+  for (let n = 0; n < count; n += 1) statuses.push((await work()).status);
+  return statuses;
 };
 
 test('one request too many for a key is 429, with the limit in headers and body, until the next minute', async () => {
@@ -99,14 +104,14 @@ test('one request too many for a key is 429, with the limit in headers and body,
   const beforeMs = clock.now_ms();
   const refused = await ask(gateway, chat());
   const resetMs = beforeMs - (beforeMs % 60_000) + 60_000;
-  const told = { 'X-RateLimit-Limit': '3', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(resetMs) };
+  const headers = { 'X-RateLimit-Limit': '3', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(resetMs) };
   expect(refused).toMatchObject({
     status: 429,
     headers: { 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resetMs) },
     error: {
       code: 429,
       message: 'Rate limit exceeded: key-requests-per-min. This API key may use 3 requests a minute',
-      metadata: { headers: told, provider_name: null },
+      metadata: { headers, provider_name: null },
     },
   });
   const waitS = Number(refused.headers['retry-after']);
@@ -294,10 +299,10 @@ describeStores('two nodes', ({ freshUrl }) => {
     const shared = url === undefined ? { data_dir: one.data_dir } : {};
     const other = await gatewayOf(sandbox, rateLimits, { environment, ...shared });
     const burst = async (count: number) => {
-      const found = await Promise.all(
+      const statuses = await Promise.all(
         Array.from({ length: count }, (_, index) => ask(index % 2 ? one : other, chat('acme/echo:free'), one.key)),
       );
-      return found.filter(({ status }) => status === 200).length;
+      return statuses.filter(({ status }) => status === 200).length;
     };
     const used = async () => {
       const database = await openDatabase({ data_dir: one.data_dir, database_url: url });

@@ -138,14 +138,14 @@ function usageOf(wire: Wire, recording: Recording): TokenClasses | undefined {
 }
 
 describe.each(wires)('%s', (wire) => {
-  const found = recordingsOf(wire).filter(
+  const recordings = recordingsOf(wire).filter(
     ({ name, recording: { request, response } }) => request?.body && response.status === 200 && !UNREAD.has(name),
   );
-  const why = whySkipped(found, wire);
+  const why = whySkipped(recordings, wire);
 
-  test.skipIf(found.length === 0)(`no recorded charge exceeds its hold${why}`, () => {
+  test.skipIf(recordings.length === 0)(`no recorded charge exceeds its hold${why}`, () => {
     const above: string[] = [];
-    for (const named of found) {
+    for (const named of recordings) {
       let usage: TokenClasses | undefined;
       try {
         usage = usageOf(wire, named.recording);
@@ -159,9 +159,9 @@ describe.each(wires)('%s', (wire) => {
       const bound = Math.max(outputTokens(usage), prepared.output_tokens ?? 0);
       const heldNano = costOf(exposureOf(prepared, prompt, bound), bound);
       const { cost_nano } = priceAttempt(usage, prepared.request, prepared.candidate, () => undefined);
-      const [most, told] = [prompt.text + prompt.image + prompt.audio, inputTokens(usage)];
-      if (told > most || cost_nano > heldNano)
-        above.push(`${named.name}: ${told} of ${most} tokens, ${cost_nano} of ${heldNano}`);
+      const [most, reported] = [prompt.text + prompt.image + prompt.audio, inputTokens(usage)];
+      if (reported > most || cost_nano > heldNano)
+        above.push(`${named.name}: ${reported} of ${most} tokens, ${cost_nano} of ${heldNano}`);
       if (prepared.output_tokens && outputTokens(usage) > prepared.output_tokens) {
         above.push(`${named.name}: ${outputTokens(usage)} of ${prepared.output_tokens} output tokens`);
       }

@@ -57,9 +57,9 @@ test('a key that one worker revokes is accepted by none of the others', async ()
     },
   );
   cleanups.push(async () => {
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     child.kill('SIGTERM');
-    await gone;
+    await exited;
     rmSync(dataDir, { recursive: true, force: true });
   });
   const base = `http://127.0.0.1:${port}/api/v1`;

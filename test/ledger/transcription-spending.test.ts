@@ -246,12 +246,12 @@ describe('failures', () => {
 
 describe('a provider that works in the background', () => {
   const states = (...states: object[]) => {
-    let asked = 0;
+    let polls = 0;
     script = ({ method, path }) => {
       if (path.endsWith('/upload')) return json({ upload_url: 'https://cdn.test/1' });
       if (method === 'POST') return json({ id: 't-1', status: 'queued' });
-      const state = states[Math.min(asked, states.length - 1)] ?? {};
-      asked += 1;
+      const state = states[Math.min(polls, states.length - 1)] ?? {};
+      polls += 1;
       return 'break' in state ? ['DESTROY'] : json(state);
     };
   };

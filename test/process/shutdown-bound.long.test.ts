@@ -76,8 +76,8 @@ test.each([['1'], ['2']])(
       const answer = await gateway.call('POST', path, { key, body });
       return { path, status: answer.status, text: await answer.text() };
     });
-    const asked = 7 + 7;
-    await until('all are under way', () => wire.exchanges.length === asked);
+    const requests = 7 + 7;
+    await until('all are under way', () => wire.exchanges.length === requests);
     await sleep(500);
     const signalledAt = performance.now();
     expect(await stop(gateway)).toBe(0);

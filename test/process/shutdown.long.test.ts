@@ -52,9 +52,9 @@ test('SIGTERM: running streams finish, new requests are refused, everything is i
   // Connections that were opened before may still bring requests.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async (path: string) => {
-    const asked = request(`${gateway.url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } });
-    asked.end();
-    const [answer] = await once(asked, 'response');
+    const sent = request(`${gateway.url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } });
+    sent.end();
+    const [answer] = await once(sent, 'response');
     let body = '';
     for await (const part of answer) body += part;
     return { status: answer.statusCode as number, body, connection: answer.headers.connection };
@@ -93,9 +93,9 @@ test('a connection that was opened before SIGTERM gets a 503 in the usual error 
   const { rest } = await openStream(gateway, key, slow(100));
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   await once(socket, 'connect');
-  let said = '';
+  let received = '';
   socket.on('data', (bytes) => {
-    said += bytes;
+    received += bytes;
   });
   socket.on('error', () => undefined);
   // The head of a request is under way when the signal comes, so that the connection is not an idle one.
@@ -105,10 +105,10 @@ test('a connection that was opened before SIGTERM gets a 503 in the usual error 
   await until('draining', () => gateway.log().some(({ msg }) => msg === 'draining'));
   const body = JSON.stringify(chat('sandbox/echo'));
   socket.write(`content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  await until('an answer', () => said.includes('\r\n\r\n') && said.endsWith('}'));
-  expect(said).toMatch(/^HTTP\/1\.1 503 /);
-  expect(said).toMatch(/^connection: close\r$/im);
-  expect(JSON.parse(said.slice(said.indexOf('\r\n\r\n')))).toMatchObject({
+  await until('an answer', () => received.includes('\r\n\r\n') && received.endsWith('}'));
+  expect(received).toMatch(/^HTTP\/1\.1 503 /);
+  expect(received).toMatch(/^connection: close\r$/im);
+  expect(JSON.parse(received.slice(received.indexOf('\r\n\r\n')))).toMatchObject({
     error: { code: 503, message: 'The gateway is shutting down' },
   });
   await rest;

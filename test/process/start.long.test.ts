@@ -95,10 +95,10 @@ test('a management key of the environment is used and never printed', async () =
   expect(answer.status).toBe(201);
   const { key } = (await answer.json()) as { key: string };
   await stop(gateway);
-  const said = gateway.out() + gateway.err();
-  expect(said).not.toContain(managementKey);
-  expect(said).not.toContain(key);
-  expect(said).not.toMatch(KEY);
+  const output = gateway.out() + gateway.err();
+  expect(output).not.toContain(managementKey);
+  expect(output).not.toContain(key);
+  expect(output).not.toMatch(KEY);
 });
 
 test('an invalid gateway.yaml stops the start with one message that names file, place and expectation', async () => {
@@ -228,7 +228,7 @@ test('a data directory of an older version is migrated, and its contents still w
 
 test('unknown commands and options are reported with the usage, and end with 1 or 2', async () => {
   const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
-  for (const [args, code, said] of [
+  for (const [args, code, message] of [
     [['fly'], 2, /There is no command 'fly'/],
     [['serve', '--workes', '2'], 2, /^There is no option --workes; did you mean "--workers"\?$/m],
     [['serve', '--port', 'http'], 2, /--port takes a number from 0 to 65535, not 'http'/],
@@ -243,7 +243,7 @@ test('unknown commands and options are reported with the usage, and end with 1 o
       env: { GATEWAY_DATA_DIR: '/nowhere', GATEWAY_PORT: String(await freePort()) },
     });
     expect(await ran.ended, ran.err()).toBe(code);
-    expect(ran.err()).toMatch(said);
+    expect(ran.err()).toMatch(message);
     expect(ran.err()).not.toMatch(/^\s+at /m);
   }
   const help = run(process.execPath, [bin, '--help']);

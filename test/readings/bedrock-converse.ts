@@ -127,8 +127,8 @@ export function readConverse(answer: JsonObject, isClaude: boolean): ConverseRea
       if (redactedContent !== undefined) {
         return [{ data: isClaude ? atob(String(redactedContent)) : redactedContent }];
       }
-      const { text: said, signature } = object(reasoningText);
-      return reasoningText === undefined ? [] : [{ text: said!, signature: signature ?? '' }];
+      const { text: thinking, signature } = object(reasoningText);
+      return reasoningText === undefined ? [] : [{ text: thinking!, signature: signature ?? '' }];
     }),
     calls: own.map(({ toolUseId, name, input }) => ({ id: toolUseId, name, input })),
     natives: blocks.filter(

@@ -3,7 +3,7 @@
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
-import { askedOf } from '../readings/embeddings.ts';
+import { readRequest } from '../readings/embeddings.ts';
 import { chatBytes } from '../readings/openai-chat.ts';
 import { responsesBytes } from '../readings/openai-responses.ts';
 import { recordingsOf } from '../readings/recordings.ts';
@@ -136,7 +136,7 @@ const VECTOR_WIRES: Readonly<Record<string, readonly [wire: string, base: string
 };
 
 function vectorGroup(run: GroupRun): ReplayGroup {
-  const all = recordingsOf('embeddings').map((one) => ({ ...one, request: askedOf(one.recording) }));
+  const all = recordingsOf('embeddings').map((one) => ({ ...one, request: readRequest(one.recording) }));
   const models = all.map(({ request: { provider, model } }): [string, object] => [
     `rec-${provider}/${model}`,
     {

@@ -79,7 +79,7 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   ];
 }
 
-export interface Asked {
+export interface TurnRequest {
   prompt: string;
   stream: boolean;
   max_tokens: number;
@@ -91,7 +91,7 @@ export interface Asked {
 /** The request of a case by one of the APIs that have all that the cases need. */
 export function requestOf(
   api: ClientApi,
-  { prompt, stream, max_tokens, json, more }: Asked,
+  { prompt, stream, max_tokens, json, more }: TurnRequest,
 ): Pick<ReplayExchange, 'path' | 'body'> {
   const messages = [{ role: 'user', content: prompt }];
   const schema = { type: 'object', properties: { mail: { type: 'string' } }, required: ['mail'] };

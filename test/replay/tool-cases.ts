@@ -60,8 +60,8 @@ const nameOf = ({ api, stream, tools, filter, repair, money }: Combination): str
 function upstreamOf(run: GroupRun, { tools }: Combination): (exchange: Exchange) => Step[] {
   return (exchange) => {
     if (exchange.path.includes('/exa')) {
-      const found = JSON.stringify({ requestId: 'r', results: PAGES });
-      return [run.pass(50), responseHead(200, 'application/json'), found, 'END'];
+      const results = JSON.stringify({ requestId: 'r', results: PAGES });
+      return [run.pass(50), responseHead(200, 'application/json'), results, 'END'];
     }
     const { messages, tools: declared } = JSON.parse(exchange.body) as {
       messages: { role: string }[];
@@ -70,8 +70,8 @@ function upstreamOf(run: GroupRun, { tools }: Combination): (exchange: Exchange)
     const name = declared?.[0]?.function.name;
     const isOver = messages.some(({ role }) => role === 'tool');
     if (tools === 'none' || isOver || name === undefined) return answer(run, exchange, BROKEN);
-    const said = tools === 'called' ? {} : { text: FIRST };
-    return answer(run, exchange, { ...said, calls: [{ name, args: { query: 'news' } }], usage: USAGE });
+    const text = tools === 'called' ? {} : { text: FIRST };
+    return answer(run, exchange, { ...text, calls: [{ name, args: { query: 'news' } }], usage: USAGE });
   };
 }
 

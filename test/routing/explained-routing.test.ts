@@ -185,23 +185,23 @@ function preferencesOf(chance: Chance, { providers, models }: World): ProviderPr
     ...models.flatMap(({ endpoints }) => endpoints.map(({ tag }) => tag)),
   ];
   const list = () => Array.from({ length: 1 + chance.below(3) }, () => chance.one(names));
-  const found: ProviderPreferences = {};
-  if (chance.in(0.2)) found.order = list();
-  if (chance.in(0.1)) found.only = list();
-  if (chance.in(0.15)) found.ignore = list();
-  if (chance.in(0.2)) found.allow_fallbacks = chance.in(0.5);
-  if (chance.in(0.1)) found.require_parameters = true;
-  if (chance.in(0.1)) found.data_collection = 'deny';
-  if (chance.in(0.05)) found.zdr = true;
-  if (chance.in(0.1)) found.quantizations = ['fp8', 'bf16'];
+  const preferences: ProviderPreferences = {};
+  if (chance.in(0.2)) preferences.order = list();
+  if (chance.in(0.1)) preferences.only = list();
+  if (chance.in(0.15)) preferences.ignore = list();
+  if (chance.in(0.2)) preferences.allow_fallbacks = chance.in(0.5);
+  if (chance.in(0.1)) preferences.require_parameters = true;
+  if (chance.in(0.1)) preferences.data_collection = 'deny';
+  if (chance.in(0.05)) preferences.zdr = true;
+  if (chance.in(0.1)) preferences.quantizations = ['fp8', 'bf16'];
   if (chance.in(0.2)) {
     const by = chance.one(['price', 'throughput', 'latency', 'exacto']);
-    found.sort = chance.in(0.5) ? by : { by, partition: chance.one(['none', 'model']) };
+    preferences.sort = chance.in(0.5) ? by : { by, partition: chance.one(['none', 'model']) };
   }
-  if (chance.in(0.1)) found.max_price = { prompt: chance.below(6), completion: 5 };
-  if (chance.in(0.1)) found.preferred_max_latency = 1;
-  if (chance.in(0.1)) found.preferred_min_throughput = { p50: 20 };
-  return found;
+  if (chance.in(0.1)) preferences.max_price = { prompt: chance.below(6), completion: 5 };
+  if (chance.in(0.1)) preferences.preferred_max_latency = 1;
+  if (chance.in(0.1)) preferences.preferred_min_throughput = { p50: 20 };
+  return preferences;
 }
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -270,13 +270,13 @@ function exchangeOf(reply: Replies[number]): Exchange {
 }
 
 /** What was asked of the far side: which model of which provider, with whose credential, under which output bound. */
-interface Asked {
+interface SentAttempt {
   host: string;
   model: string;
   secret: string;
 }
 
-function seen({ url, headers, payload }: UpstreamRequest): Asked {
+function seen({ url, headers, payload }: UpstreamRequest): SentAttempt {
   const text = `${url} ${String(payload)}`;
   return {
     host: new URL(url).host,
@@ -285,7 +285,7 @@ function seen({ url, headers, payload }: UpstreamRequest): Asked {
   };
 }
 
-function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate): Asked {
+function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate): SentAttempt {
   const secret = own === undefined ? provider.credential : own.secret();
   return { host: `${provider.slug}.invalid`, model: upstream_model, secret: secret ?? '' };
 }
@@ -314,7 +314,7 @@ interface State {
   world: World;
   replies: Replies;
   draws: Chance;
-  asked: Asked[];
+  sent: SentAttempt[];
   held: Held[];
   /** The attempt that answered, or that the far side refused for good; from 1. */
   ended_at: number | undefined;
@@ -345,7 +345,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     world: undefined as unknown as World,
     replies: [],
     draws: new Chance(0),
-    asked: [],
+    sent: [],
     held: [],
     ended_at: undefined,
     refused_at: new Set(),
@@ -370,16 +370,16 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
   };
   const upstream: Upstream = {
     send(request) {
-      const wanted = state.replies[state.asked.length] ?? 'broken';
-      const asked = seen(request);
-      state.asked.push(asked);
-      if (state.durable < state.asked.length) early.push(`bytes of attempt ${state.asked.length}`);
+      const wanted = state.replies[state.sent.length] ?? 'broken';
+      const sent = seen(request);
+      state.sent.push(sent);
+      if (state.durable < state.sent.length) early.push(`bytes of attempt ${state.sent.length}`);
       // It speaks one wire: on others it can only fail.
-      const provider = state.world.providers.find(({ slug }) => asked.host === `${slug}.invalid`);
+      const provider = state.world.providers.find(({ slug }) => sent.host === `${slug}.invalid`);
       const isUnderstood = provider?.dialect === 'openai-chat';
       const ends = wanted === 'answer' || wanted === 'refused';
-      if (wanted === 'answer' && isUnderstood) state.ended_at = state.asked.length;
-      if (wanted === 'refused' && isUnderstood) state.refused_at.add(state.asked.length);
+      if (wanted === 'answer' && isUnderstood) state.ended_at = state.sent.length;
+      if (wanted === 'refused' && isUnderstood) state.refused_at.add(state.sent.length);
       return exchangeOf(ends && !isUnderstood ? 'broken' : wanted);
     },
     google: { show: (credential) => credential, forget: () => undefined },
@@ -482,7 +482,7 @@ async function outcomeOf(work: Promise<Record<string, unknown> | undefined>): Pr
 async function run(
   inference: Inference,
   call: Call,
-  { asked, settled }: State,
+  { sent: asked, settled }: State,
 ): Promise<Record<string, unknown> | undefined> {
   const noteEnd = (what: string) => {
     if (asked.length > 0 && !settled.has(call.generation_id)) early.push(`the end of ${what}`);
@@ -548,19 +548,22 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
 }
 
 /** Compares the executed attempts with the explanation. */
-function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
-  const { asked, held, ended_at, refused_at } = state;
-  const isWhole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;
-  expect(shownLeftOut(metadata, !isWhole), where).toEqual(leftOut(told, !isWhole));
-  if (told.error !== undefined) {
-    const isUnpaid = told.error.status === 402;
-    const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(isUnpaid ? 'Admit' : '', one?.message)];
-    expect([saidBy(error), asked], where).toEqual([saidBy(told.error), []]);
+function compare(explanation: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
+  const { sent: asked, held, ended_at, refused_at } = state;
+  const isWhole = ended_at === undefined && refused_at.size === 0 && explanation.error?.status !== 402;
+  expect(shownLeftOut(metadata, !isWhole), where).toEqual(leftOut(explanation, !isWhole));
+  if (explanation.error !== undefined) {
+    const isUnpaid = explanation.error.status === 402;
+    const statusAndReason = (one: GatewayError | undefined) => [
+      one?.status,
+      whyOf(isUnpaid ? 'Admit' : '', one?.message),
+    ];
+    expect([statusAndReason(error), asked], where).toEqual([statusAndReason(explanation.error), []]);
     counts[isUnpaid ? 'unpaid' : 'unroutable'] += 1;
     return;
   }
-  const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
-  const tried = triedOf(told, state);
+  const sent = explanation.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
+  const tried = triedOf(explanation, state);
   expect(asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
   expect(held, where).toEqual(
     tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
@@ -569,7 +572,7 @@ function compare(told: Explanation, { error, metadata }: Outcome, state: State, 
     })),
   );
   expect(Math.round((metadata?.hold?.amount ?? 0) * 1e9), where).toBe(tried.at(-1)?.hold?.granted_nano ?? 0);
-  counts.passed += told.attempts.length > sent.length ? 1 : 0;
+  counts.passed += explanation.attempts.length > sent.length ? 1 : 0;
   counts.lowered += sent.some(({ hold }) => hold !== undefined && hold.granted_nano < hold.full_nano) ? 1 : 0;
   counts.answered += error === undefined ? 1 : 0;
   counts.fallbacks += tried.length > 1 ? 1 : 0;
@@ -598,24 +601,24 @@ async function lane(seed: number): Promise<void> {
     const make = () => callOf(request, state.world, `gen-${nth}`, clock.now_ms(), clock.monotonic_ms());
     if (state.world.budgets.length > 0) await flush();
 
-    Object.assign(state, { draws: new Chance(draws), asked: [], held: [], ended_at: undefined, refused_at: new Set() });
+    Object.assign(state, { draws: new Chance(draws), sent: [], held: [], ended_at: undefined, refused_at: new Set() });
     Object.assign(state, { durable: 0, settled: new Set() });
-    let told: Explanation | undefined;
+    let explanation: Explanation | undefined;
     const { error: refused } = await outcomeOf(
-      inference.explain({ ...make(), wants_metadata: false }).then((found) => {
-        told = found;
+      inference.explain({ ...make(), wants_metadata: false }).then((result) => {
+        explanation = result;
         return undefined;
       }),
     );
-    expect([state.asked, state.held]).toEqual([[], []]);
+    expect([state.sent, state.held]).toEqual([[], []]);
 
     Object.assign(state, { draws: new Chance(draws), replies: repliesOf(chance) });
     const done = await outcomeOf(run(inference, make(), state));
     const where = `request ${nth} of ${seed}: ${JSON.stringify(request)}`;
-    if (told === undefined) {
+    if (explanation === undefined) {
       expect([done.error?.status, done.error?.message], where).toEqual([refused?.status, refused?.message]);
     } else {
-      compare(told, done, state, where);
+      compare(explanation, done, state, where);
     }
   }
 }

@@ -183,9 +183,9 @@ export async function startFailoverSite(options: {
     key: makeKey,
     async stream(body, options) {
       const response = await ask({ ...body, stream: true }, options);
-      const told = await response.text();
-      if (response.status === 200) checkChatStream(told, { continued: true });
-      const events = told.split('\n\n').filter((one) => one.startsWith('data: '));
+      const text = await response.text();
+      if (response.status === 200) checkChatStream(text, { continued: true });
+      const events = text.split('\n\n').filter((one) => one.startsWith('data: '));
       const data = events.map((one) => one.slice(6));
       const chunks = data.filter((one) => one !== '[DONE]').map((one) => JSON.parse(one) as StreamChunk);
       return {
@@ -199,11 +199,11 @@ export async function startFailoverSite(options: {
       };
     },
     async generation(id, key = limited) {
-      const found = await fetch(`${gateway.base_url}/generation?id=${id}`, {
+      const response = await fetch(`${gateway.base_url}/generation?id=${id}`, {
         headers: { authorization: `Bearer ${key}` },
       });
-      expect(found.status).toBe(200);
-      return ((await found.json()) as { data: Record<string, unknown> & { total_cost: number } }).data;
+      expect(response.status).toBe(200);
+      return ((await response.json()) as { data: Record<string, unknown> & { total_cost: number } }).data;
     },
     async expectSound() {
       await vi.waitFor(

@@ -135,9 +135,9 @@ export function planned(
 export const tagsOf = ({ attempts }: Plan): string[] => attempts.map(tagOf);
 
 /** The refusal of a request that no endpoint may serve. */
-export function refused(...given: Parameters<typeof planned>): NoEndpoint {
+export function refused(...input: Parameters<typeof planned>): NoEndpoint {
   try {
-    planned(...given);
+    planned(...input);
   } catch (error) {
     if (error instanceof NoEndpoint) return error;
     throw error;

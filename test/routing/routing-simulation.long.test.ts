@@ -5,9 +5,9 @@ import { SCENARIOS, type Scenario } from '../../bench/routing/scenarios.ts';
 import { askOracles, figuresOf, type RunOptions, runStrategy } from '../../bench/routing/simulate.ts';
 
 function scenario(name: string): Scenario {
-  const found = SCENARIOS.find((one) => one.name === name);
-  if (found === undefined) throw new Error(`there is no ${name}`);
-  return found;
+  const scenario = SCENARIOS.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no ${name}`);
+  return scenario;
 }
 
 const TWO_HOURS = { seed: 1, minutes: 120, per_second: 3, first_token_ms_max: 30_000 };
@@ -18,9 +18,9 @@ const DYING: Scenario = {
 };
 
 function strategy(name: string) {
-  const found = GATEWAY.find((one) => one.name === name);
-  if (found === undefined) throw new Error(`there is no ${name}`);
-  return found;
+  const scenario = GATEWAY.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no ${name}`);
+  return scenario;
 }
 
 async function figures(name: string, scenario: Scenario, options: RunOptions) {

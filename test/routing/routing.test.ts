@@ -104,7 +104,7 @@ function answered(exchange: Exchange): Step[] {
   return [responseHead(200, 'text/event-stream'), `${frames}data: [DONE]\n\n`, 'END'];
 }
 
-interface Asked {
+interface ChatOutcome {
   status: number;
   /** The provider that answered. */
   provider: unknown;
@@ -112,14 +112,14 @@ interface Asked {
   metadata: { strategy: string; adjusted_parameters: { field: string }[] };
 }
 
-async function ask(request: object, at = gateway): Promise<Asked> {
+async function ask(request: object, at = gateway): Promise<ChatOutcome> {
   const response = await at.call(
     'POST',
     '/chat/completions',
     { messages: [{ role: 'user', content: 'Is it?' }], ...request },
     { 'x-gateway-experimental-metadata': 'enabled' },
   );
-  const body = (await response.json()) as Asked['body'];
+  const body = (await response.json()) as ChatOutcome['body'];
   return { status: response.status, body, provider: body['provider'], metadata: body['gateway_metadata'] as never };
 }
 
@@ -371,9 +371,9 @@ describeStores('defaults', ({ freshUrl }) => {
       ]);
       expect((await ask({}, one)).body['model']).toBe('acme/fast-1');
       await manage('PATCH', `/workspaces/${key?.workspace_id}`, { default_text_model: 'acme/gone' });
-      const gone = await ask({}, one);
-      expect(gone.status).toBe(400);
-      expect(gone.body.error?.message).toContain('acme/gone');
+      const unserved = await ask({}, one);
+      expect(unserved.status).toBe(400);
+      expect(unserved.body.error?.message).toContain('acme/gone');
       await manage('PATCH', `/workspaces/${key?.workspace_id}`, {
         default_text_model: null,
         default_provider_sort: null,

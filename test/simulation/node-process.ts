@@ -43,7 +43,7 @@ export class NodeProcess implements Actor {
   answered_at = Number.NEGATIVE_INFINITY;
   /** When the store last sent its time between batches. */
   told_time_at = Number.NEGATIVE_INFINITY;
-  #at_step: Step | undefined = 'starting';
+  #atStep: Step | undefined = 'starting';
   readonly #world: World;
 
   constructor(world: World, machine: Machine) {
@@ -75,7 +75,7 @@ export class NodeProcess implements Actor {
       this.end();
       return;
     }
-    this.#at_step = undefined;
+    this.#atStep = undefined;
     this.unsettled();
   }
 
@@ -110,7 +110,7 @@ export class NodeProcess implements Actor {
   /** Notes where a request (or the process itself) is; does not come back where that is where the process ends. */
   enter(request: Request | undefined, step: Step): Promise<void> {
     if (this.dead) return NEVER;
-    if (request === undefined) this.#at_step = step;
+    if (request === undefined) this.#atStep = step;
     else request.step = step;
     this.#world.scheduler.note(step, request?.number ?? this.machine.index);
     if (!this.#world.isTrap(step)) return Promise.resolve();
@@ -121,13 +121,13 @@ export class NodeProcess implements Actor {
   /** The answer to a batch has come. */
   answered(hadSettles: boolean): void {
     this.answered_at = this.#world.scheduler.now_ms;
-    this.#at_step = undefined;
+    this.#atStep = undefined;
     if (hadSettles) {
       // The note of it is written a little later.
       this.#world.scheduler.after(0.0001, 'acknowledged', this, () => {
         void this.enter(undefined, 'batch acknowledged, not noted');
         this.#world.scheduler.after(0.1, 'noted', this, () => {
-          if (this.#at_step === 'batch acknowledged, not noted') this.#at_step = undefined;
+          if (this.#atStep === 'batch acknowledged, not noted') this.#atStep = undefined;
         });
       });
     }
@@ -164,7 +164,7 @@ export class NodeProcess implements Actor {
     if (this.dead) return;
     const world = this.#world;
     const steps = new Set([...this.requests].map(({ step }) => step));
-    if (this.#at_step !== undefined) steps.add(this.#at_step);
+    if (this.#atStep !== undefined) steps.add(this.#atStep);
     for (const step of steps) world.crashed_at.set(step, (world.crashed_at.get(step) ?? 0) + 1);
     world.counts.crashes++;
     world.counts.crashed_requests += this.requests.size;

@@ -20,7 +20,7 @@ export interface Request {
   /** What an attempt of it costs at the least, where nothing is set aside: its prompt. */
   least_nano: number;
   step: Step;
-  asked_at: number;
+  requested_at: number;
   /** By attempt, where it was sent. */
   sent: (SentAttempt | undefined)[];
   /** What of its first attempt was metered, and when. */
@@ -30,7 +30,7 @@ export interface Request {
   /** Some attempt's end is not known to the gateway. */
   has_unknown: boolean;
   /** Recorded by a gateway that lived to tell. */
-  is_told: boolean;
+  is_reported: boolean;
 }
 
 /** A lease that has no more than this is as good as used up. */
@@ -97,19 +97,19 @@ function stepOfSending(
 }
 
 /** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
-function send(world: World, process: NodeProcess, request: Request, asked: Ask, hold: Hold): Promise<Answer> {
+function send(world: World, process: NodeProcess, request: Request, ask: Ask, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
-  const windows = windowsOf(world, request, asked, hold);
+  const windows = windowsOf(world, request, ask, hold);
   const isLimited = request.budgets.length > 0;
   const bound = isLimited ? hold.granted_nano : 10 * request.least_nano;
   const sent = upstream.send(windows, bound);
   request.sent[request.attempts - 1] = sent;
   const { promise, resolve } = Promise.withResolvers<Answer>();
   let isOver = false;
-  const answer = (delayMs: number, told: Answer) =>
+  const answer = (delayMs: number, content: Answer) =>
     scheduler.after(delayMs, 'upstream answered', process, () => {
       isOver = true;
-      resolve(told);
+      resolve(content);
     });
   const way = random.longTailed(0.5, 15, 60);
   if (random.chance(0.03)) {
@@ -146,8 +146,8 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
       if (!isOver) metered(world, process, request, Math.max(request.least_nano, Math.floor(total / 2)));
     });
   }
-  const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
-  answer(way + (breaks ? random.between(0, lengthMs) : lengthMs) + random.between(0.5, 20), told);
+  const content: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
+  answer(way + (breaks ? random.between(0, lengthMs) : lengthMs) + random.between(0.5, 20), content);
   return promise;
 }
 
@@ -227,22 +227,22 @@ export async function serve(world: World, process: NodeProcess, request: Request
   const least = isLimited ? undefined : { usage: { in_uncached: 1 }, cost_nano: request.least_nano };
   const unheld: Hold = { id: request.id, lines: [], granted_nano: 0 };
 
-  let asked = ask();
+  let currentAsk = ask();
   await process.enter(request, 'asked');
   let hold: Hold;
   try {
-    hold = isLimited ? await recorder.reserve(asked) : unheld;
+    hold = isLimited ? await recorder.reserve(currentAsk) : unheld;
   } catch (error) {
-    world.watcher.refused(process, request, asked, error);
+    world.watcher.refused(process, request, currentAsk, error);
     return;
   }
   world.counts.admitted++;
-  world.watcher.admitted(request, asked, hold);
+  world.watcher.admitted(request, currentAsk, hold);
   await process.enter(request, 'held');
   if (random.chance(0.03)) return recorder.release(hold);
   let outcome: GenerationRecord['outcome'] = 'failed';
   for (let attempt = 1; ; attempt++) {
-    const { is_byok } = asked;
+    const { is_byok } = currentAsk;
     request.attempts = attempt;
     const record = recordOf('unknown', is_byok);
     const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold, least });
@@ -256,7 +256,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     }
     await process.enter(request, 'attempt durable');
     if (random.chance(0.5)) await process.nextTurn();
-    const answered = send(world, process, request, asked, hold);
+    const answered = send(world, process, request, currentAsk, hold);
     await process.enter(request, stepOfSending(world, process, request, hold));
     const answer = await answered;
     await process.enter(request, 'answered');
@@ -270,9 +270,9 @@ export async function serve(world: World, process: NodeProcess, request: Request
     attempts.push(attemptRecord(mayCost, is_byok, 'the connection broke'));
     if (mayCost > 0) recorder.keep(hold, mayCost, is_byok);
     if (attempt === 3 || random.chance(0.4)) break;
-    asked = ask();
+    currentAsk = ask();
     try {
-      const reserved = isLimited ? recorder.reserve(asked, hold) : hold;
+      const reserved = isLimited ? recorder.reserve(currentAsk, hold) : hold;
       await process.enter(request, 'first attempt failed, next asked');
       hold = await reserved;
     } catch (error) {
@@ -280,14 +280,14 @@ export async function serve(world: World, process: NodeProcess, request: Request
       break;
     }
   }
-  const record = recordOf(outcome, asked.is_byok);
+  const record = recordOf(outcome, currentAsk.is_byok);
   world.scheduler.note('recorded', record.cost_nano);
   const written = recorder.outcome(record, hold);
   await process.enter(request, 'outcome being written');
   await written;
   await process.enter(request, 'outcome written, client not told');
   await process.nextTurn();
-  request.is_told = true;
+  request.is_reported = true;
   await process.enter(request, 'client told');
   await process.nextTurn();
 }

@@ -270,7 +270,7 @@ export class Watcher {
   }
 
   /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
-  admitted({ number, asked_at }: Request, { at }: Ask, { lines }: Hold): void {
+  admitted({ number, requested_at: asked_at }: Request, { at }: Ask, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
     const offMs = subject.limits.admission_clock_ms_max;
@@ -325,7 +325,7 @@ export class Watcher {
    * Since when the store must have answered for a refusal: since the request asked. One that was refused at once was so for
    * the store's word to another one a moment ago; and so may be one that had first to learn what time it is.
    */
-  #refusedSince({ told_time_at }: NodeProcess, { asked_at }: Request): number {
+  #refusedSince({ told_time_at }: NodeProcess, { requested_at: asked_at }: Request): number {
     const { scheduler, subject } = this.#world;
     const isRemembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
     return isRemembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;

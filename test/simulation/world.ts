@@ -186,13 +186,13 @@ export class World {
     set_backs: 0,
     probes: 0,
     disk_full: 0,
-    given_up: 0,
+    discarded: 0,
     booked: 0,
   };
   readonly log: LedgerLog = {
     info() {},
     warn: (_facts, message) => {
-      if (message.startsWith('the disk is short of space')) this.counts.given_up++;
+      if (message.startsWith('the disk is short of space')) this.counts.discarded++;
     },
     error: (facts, message) => {
       this.counts.failed_starts += 0;
@@ -395,12 +395,12 @@ export class World {
       process,
       least_nano: budgets.length === 0 ? random.whole(1, 500) : 0,
       step: 'asked',
-      asked_at: this.scheduler.now_ms,
+      requested_at: this.scheduler.now_ms,
       sent: [],
       metered: [],
       attempts: 0,
       has_unknown: false,
-      is_told: false,
+      is_reported: false,
     };
     this.requests.push(request);
     this.counts.requests++;

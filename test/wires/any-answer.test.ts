@@ -52,14 +52,14 @@ const WIRES: readonly Wire[] = [
 const piece = fc.constantFrom('', 'A', ' b', '\n\n', '👋', '"', '</think>', 'é\\');
 const pieces = fc.array(piece, { maxLength: 4 });
 const FORMATS = ['anthropic-claude-v1', 'google-gemini-v1', 'openai-responses-v1', 'xai-responses-v1', 'unknown'];
-const told = (text: string, kind: Slot['kind']): ChatChunk => {
+const chunkOf = (text: string, kind: Slot['kind']): ChatChunk => {
   if (kind === 'refusal') return { delta: { refusal: text } };
   return { delta: { content: text } };
 };
 
 const text = fc
   .record({ kind: fc.constantFrom<Slot['kind'][]>('text', 'text', 'refusal'), pieces })
-  .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => told(one, kind)) }));
+  .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => chunkOf(one, kind)) }));
 /** A detail: its pieces, then what is opaque of it. `index` is given when the turn is put together. */
 const detail = fc.record({
   type: fc.constantFrom('text', 'summary', 'encrypted'),

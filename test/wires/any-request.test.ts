@@ -214,16 +214,16 @@ function checkBodies(dialect: typeof openaiChat, check: (body: JsonObject) => vo
   let sent = 0;
   fc.assert(
     fc.property(request, fc.constantFrom(...MODELS), fc.boolean(), (body, model, stripState) => {
-      let told: JsonObject;
+      let sentBody: JsonObject;
       try {
-        told = encoded(dialect, body, model, stripState);
+        sentBody = encoded(dialect, body, model, stripState);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         expect(error.status).toBe(400);
         return;
       }
       sent += 1;
-      check(JSON.parse(JSON.stringify(told)) as JsonObject);
+      check(JSON.parse(JSON.stringify(sentBody)) as JsonObject);
     }),
     { numRuns: inTier(300, 3_000) },
   );

@@ -49,14 +49,14 @@ const inputPart = fc.oneof(
     }),
   },
 );
-const said = fc.oneof(text, fc.array(inputPart, { minLength: 1, maxLength: 3 }));
+const content = fc.oneof(text, fc.array(inputPart, { minLength: 1, maxLength: 3 }));
 
 // ---------------------------------------------------------------- a conversation as providers would have made it
 
 const user = fc.record({
   type: fc.constant('message'),
   role: fc.constantFrom('user', 'system', 'developer'),
-  content: said,
+  content: content,
 });
 const citation = { type: 'url_citation', url: 'https://a.example', title: 'A', start_index: 0, end_index: 1 };
 const outputText = some({ type: fc.constant('output_text'), text, annotations: fc.constantFrom([], [citation]) }, [
@@ -109,7 +109,10 @@ const made = fc.oneof(
     ),
   }),
 ) as fc.Arbitrary<Made>;
-const answered = fc.record({ items: fc.array(made, { minLength: 1, maxLength: 4 }), output: fc.oneof(anyText, said) });
+const answered = fc.record({
+  items: fc.array(made, { minLength: 1, maxLength: 4 }),
+  output: fc.oneof(anyText, content),
+});
 
 /** The items of one turn, their ids derived from their place, and the results of its calls after it. */
 function itemsOf(turn: { items: Made[]; output: JsonValue }, at: number): JsonObject[] {
@@ -454,8 +457,8 @@ function includeOf({ include }: JsonObject): JsonValue[] {
 /** Lists that are empty may go, as may a choice that is the default; the order of what is included says nothing. */
 function normal(body: JsonObject): JsonValue {
   const include = array(body['include']).toSorted();
-  const told = { stream: false, ...body, include, input: array(body['input']).map(object) };
+  const normalized = { stream: false, ...body, include, input: array(body['input']).map(object) };
   return JSON.parse(
-    JSON.stringify(told, (_key, value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
+    JSON.stringify(normalized, (_key, value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
   );
 }

@@ -323,13 +323,13 @@ test("an organization's own credential pays for all requests of a call, and the 
   const made = await gateway.call('POST', '/byok', { provider: 'one', key: 'ours.first.0123456789.abc' }, headers);
   expect(made.status).toBe(201);
   const { data } = (await made.json()) as { data: { id: string } };
-  const { status, body: told, id } = await embed('wire/one', numbers(6), key);
+  const { status, body: answer, id } = await embed('wire/one', numbers(6), key);
   await gateway.call('DELETE', `/byok/${data.id}`, undefined, headers);
   expect(status).toBe(200);
   expect(wire.exchanges.map((exchange) => exchange.headers['authorization'])).toEqual(
     Array(2).fill('Bearer ours.first.0123456789.abc'),
   );
-  expect(told.usage).toMatchObject({ cost: 0, is_byok: true, cost_details: { upstream_inference_cost: 0.006 } });
+  expect(answer.usage).toMatchObject({ cost: 0, is_byok: true, cost_details: { upstream_inference_cost: 0.006 } });
   expect((await record(id))['total_cost']).toBe(0);
   expect((await usageOf(hash)).usage).toBe(0);
 });

@@ -133,9 +133,9 @@ describe.each(wires)('%s', (wire) => {
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: weather.function.parameters } } },
     ],
   ])('the sandbox’s %s says the same whole and streamed, and nothing of the inside shows', async (slug, change) => {
-    const told = await ask(wire, slug, change);
-    expect(told.status, told.text).toBe(200);
-    const body = JSON.parse(told.text) as JsonObject;
+    const answer = await ask(wire, slug, change);
+    expect(answer.status, answer.text).toBe(200);
+    const body = JSON.parse(answer.text) as JsonObject;
     expect(leaksOf(body)).toEqual([]);
     // Where the provider gives calls no id they have one of ours, which is of this answer alone.
     const bare = ({ calls, ...reading }: ClientReading) => ({
@@ -207,7 +207,7 @@ const called = fc.record({
 });
 const png = 'data:image/png;base64,iVBORw0KGgo=';
 const part = fc.oneof(
-  text.map((told) => ({ type: 'text' as const, text: told })),
+  text.map((piece) => ({ type: 'text' as const, text: piece })),
   fc.constant({ type: 'image_url' as const, image_url: { url: png } }),
   fc.constant({ type: 'file' as const, file: { file_data: 'data:text/plain,hello', filename: 'a.txt' } }),
 );
@@ -254,12 +254,12 @@ test.each(wires)(
 async function streamsOf(wire: Wire): Promise<Uint8Array[]> {
   const user = (content: string): ChatRequest['messages'] => [{ role: 'user', content }];
   const tools = [weather as FunctionTool];
-  const asked: [string, ChatRequest][] = [
+  const requests: [string, ChatRequest][] = [
     ['story', { messages: user('Tell.'), max_tokens: 60 }],
     ['tools', { messages: user('Look.'), tools, max_tokens: 4_000, reasoning: { effort: 'high' } }],
   ];
   return Promise.all(
-    asked.map(async ([slug, request]) => {
+    requests.map(async ([slug, request]) => {
       const response = await send(wire, slug, { ...request, stream: true });
       const bytes = new Uint8Array(await response.arrayBuffer());
       expect(response.status, new TextDecoder().decode(bytes)).toBe(200);

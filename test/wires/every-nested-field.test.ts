@@ -110,12 +110,12 @@ const citations: { [Kind in BetaTextCitationParam['type']]: Required<Extract<Bet
       end_block_index: 1,
     },
   };
-const said: Omit<Required<BetaTextBlockParam>, 'citations'> = {
+const textFields: Omit<Required<BetaTextBlockParam>, 'citations'> = {
   type: 'text',
   text: 'Said',
   cache_control: cacheControl,
 };
-const told: Required<BetaTextBlockParam> = { ...said, citations: Object.values(citations) };
+const textBlock: Required<BetaTextBlockParam> = { ...textFields, citations: Object.values(citations) };
 
 const images: Record<BetaImageBlockParam['source']['type'], Required<BetaImageBlockParam>['source']> = {
   base64: { type: 'base64', media_type: 'image/png', data: 'AA==' },
@@ -145,11 +145,11 @@ const document = (source: BetaRequestDocumentBlock['source']): Required<BetaRequ
   context: 'c',
   title: 't',
 });
-const found: Required<BetaSearchResultBlockParam> = {
+const searchResult: Required<BetaSearchResultBlockParam> = {
   type: 'search_result',
   source: 's',
   title: 't',
-  content: [said],
+  content: [textFields],
   cache_control: cacheControl,
   citations: { enabled: true },
 };
@@ -189,10 +189,10 @@ const tool: Required<BetaTool> = {
 };
 
 const userBlocks: object[] = [
-  said,
+  textFields,
   ...Object.values(images).map(image),
   ...Object.values(documents).map(document),
-  found,
+  searchResult,
 ];
 
 describe('of the Messages API', () => {
@@ -200,7 +200,7 @@ describe('of the Messages API', () => {
     'what a user says': [{ role: 'user', content: userBlocks }],
     'what a model said, with every kind of citation': [
       { role: 'user', content: 'Q' },
-      { role: 'assistant', content: [told] },
+      { role: 'assistant', content: [textBlock] },
       { role: 'user', content: 'And?' },
     ],
     'a call and its result, with every kind of part': [
@@ -210,10 +210,10 @@ describe('of the Messages API', () => {
         role: 'user',
         content: [
           result([
-            said,
+            textFields,
             ...Object.values(images).map(image),
             ...Object.values(documents).map(document),
-            found,
+            searchResult,
             reference,
           ]),
         ],
@@ -221,11 +221,11 @@ describe('of the Messages API', () => {
     ],
   };
   test.each(Object.entries(conversations))('%s', (_name, messages) => {
-    const body = { model: 'a/b', max_tokens: 100, messages, system: [said], tools: [tool] };
+    const body = { model: 'a/b', max_tokens: 100, messages, system: [textFields], tools: [tool] };
     expect([...Value.Errors(MessagesBody, body)]).toEqual([]);
     const request = messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] });
     const { type: _, ...declared } = tool;
-    expect(sent('anthropic-messages', request)).toMatchObject({ messages, system: [said], tools: [declared] });
+    expect(sent('anthropic-messages', request)).toMatchObject({ messages, system: [textFields], tools: [declared] });
   });
 });
 
@@ -253,7 +253,7 @@ const file: Omit<Required<ResponseInputFile>, 'file_url' | 'file_data' | 'file_i
   detail: 'high',
   prompt_cache_breakpoint: promptCacheBreakpoint,
 };
-const given = [text, ...pictures.map((one) => ({ ...picture, ...one })), ...files.map((one) => ({ ...file, ...one }))];
+const blocks = [text, ...pictures.map((one) => ({ ...picture, ...one })), ...files.map((one) => ({ ...file, ...one }))];
 
 type Annotation = ResponseOutputText['annotations'][number];
 const annotations: { [Kind in Annotation['type']]: Required<Extract<Annotation, { type: Kind }>> } = {
@@ -285,7 +285,7 @@ const message: Required<ResponseOutputMessage> = {
   phase: 'commentary',
   content: [output, refusal],
 };
-const easy: Required<EasyInputMessage> = { type: 'message', role: 'user', phase: null, content: given as never };
+const easy: Required<EasyInputMessage> = { type: 'message', role: 'user', phase: null, content: blocks as never };
 const { phase: _phase, ...asked } = easy;
 const thought: Required<ResponseReasoningItem> = {
   type: 'reasoning',
@@ -312,7 +312,7 @@ const answered: Omit<Required<ResponseInputItem.FunctionCallOutput>, 'name' | 'n
   type: 'function_call_output',
   id: 'fco_1',
   call_id: 'call_1',
-  output: given as never,
+  output: blocks as never,
   caller,
   status: 'completed',
 };
@@ -330,7 +330,7 @@ const customAnswered: Required<ResponseCustomToolCallOutput> = {
   type: 'custom_tool_call_output',
   id: 'ctco_1',
   call_id: 'call_2',
-  output: given as never,
+  output: blocks as never,
   caller,
 };
 const functionTool: Required<FunctionTool> = {

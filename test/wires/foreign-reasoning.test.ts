@@ -84,7 +84,7 @@ function sent(wire: Wire, ext: RequestExt, format: string): string {
   return JSON.stringify(body);
 }
 
-function toldOf(body: string, format: string): boolean {
+function hasReasoning(body: string, format: string): boolean {
   return detailsOf(format).some((detail) =>
     Object.entries(detail).some(
       ([name, value]) => ['text', 'summary', 'data', 'signature'].includes(name) && body.includes(String(value)),
@@ -94,6 +94,6 @@ function toldOf(body: string, format: string): boolean {
 
 describe.each(Object.entries(CLIENTS))('of a client of the %s API', (_name, ext) => {
   test.each([...dialects.keys()])('to %s', (wire) => {
-    expect(FORMATS.filter((format) => toldOf(sent(wire, ext, format), format))).toEqual(TAKES[wire].formats);
+    expect(FORMATS.filter((format) => hasReasoning(sent(wire, ext, format), format))).toEqual(TAKES[wire].formats);
   });
 });

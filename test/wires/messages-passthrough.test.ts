@@ -102,8 +102,8 @@ test('blocks of a kind that is still to come, and counts of one, pass to the cli
     output_tokens_details: { thinking_tokens: 4, hologram_tokens: 1 },
     server_tool_use: { web_search_requests: 1, web_fetch_requests: 0, hologram_requests: 2 },
   };
-  const told = { id: 'msg_3', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null };
-  site.answer({ ...told, stop_reason: 'end_turn', usage, content: [block, { type: 'text', text: 'a' }] });
+  const upstreamMessage = { id: 'msg_3', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null };
+  site.answer({ ...upstreamMessage, stop_reason: 'end_turn', usage, content: [block, { type: 'text', text: 'a' }] });
   const { answer } = await send({});
   site.answer(undefined);
   const message = JSON.parse(answer) as { content: JsonObject[]; usage: JsonObject };
@@ -173,8 +173,15 @@ test("tools go on as they were declared, the type of the client's own included",
 });
 
 test('no tokens at all fill the cache: the answer is empty', async () => {
-  const told = { id: 'msg_4', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null, content: [] };
-  site.answer({ ...told, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });
+  const upstreamMessage = {
+    id: 'msg_4',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude',
+    stop_sequence: null,
+    content: [],
+  };
+  site.answer({ ...upstreamMessage, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });
   for (const key of [site.gateway.key, await keyWith(1)]) {
     const { body, answer } = await send({ max_tokens: 0 }, { authorization: `Bearer ${key}` });
     expect(body['max_tokens']).toBe(0);
@@ -213,9 +220,9 @@ describe('a question about tokens', () => {
       report: [],
       state: {},
     };
-    const asked = tokenCounter.request(encoded, { upstream_model: 'claude-x', quirks: { google_cloud: true } });
-    expect(asked.path).toBe('/models/count-tokens:rawPredict');
-    expect(asked.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
+    const countRequest = tokenCounter.request(encoded, { upstream_model: 'claude-x', quirks: { google_cloud: true } });
+    expect(countRequest.path).toBe('/models/count-tokens:rawPredict');
+    expect(countRequest.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
   });
 
   test('is asked on Vertex AI, but for what would have to be fetched first', async () => {
@@ -228,7 +235,7 @@ describe('a question about tokens', () => {
       };
       const image = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
       expect(await count([image])).toEqual({ input_tokens: expect.any(Number), estimated: true });
-      expect(vertex.asked()).toBe(0);
+      expect(vertex.requestCount()).toBe(0);
       expect(await count('Hello')).toEqual({ input_tokens: 7 });
       expect(vertex.last().path).toBe('/v1/models/count-tokens:rawPredict');
       expect(JSON.parse(vertex.last().body)).toMatchObject({ model: 'claude', anthropic_version: 'vertex-2023-10-16' });
@@ -245,8 +252,8 @@ describe('a question about tokens', () => {
 
   test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(
     '%j is no count',
-    (told) => {
-      expect(() => tokenCounter.read(told as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+    (body) => {
+      expect(() => tokenCounter.read(body as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
     },
   );
 });

@@ -49,15 +49,23 @@ const SIMPLE: Record<number, (value: JsonValue) => boolean> = {
   15: () => true,
 };
 
-function faultsOf(given: Schema, value: JsonValue, path = ''): string[] {
-  if (typeof given === 'function') return faultsOf(given(), value, path);
-  if (typeof given === 'number') {
-    if (given >= 64) return array(value).flatMap((one, i) => faultsOf(given % 64, one, `${path}[${i}]`));
-    return SIMPLE[given]!(value) ? [] : [`${path}: not of type ${given}`];
+function faultsOf(schema: Schema, value: JsonValue, path = ''): string[] {
+  if (typeof schema === 'function') return faultsOf(schema(), value, path);
+  if (typeof schema === 'number') {
+    if (schema >= 64) return array(value).flatMap((one, i) => faultsOf(schema % 64, one, `${path}[${i}]`));
+    return SIMPLE[schema]!(value) ? [] : [`${path}: not of type ${schema}`];
   }
   // A schema with traits of its own.
-  if (given.length <= 2) return faultsOf(given[0] as Schema, value, path);
-  const [kind, , name, , members, schemas, required = 0] = given as [number, 0, string, 0, string[], Schema[], number?];
+  if (schema.length <= 2) return faultsOf(schema[0] as Schema, value, path);
+  const [kind, , name, , members, schemas, required = 0] = schema as [
+    number,
+    0,
+    string,
+    0,
+    string[],
+    Schema[],
+    number?,
+  ];
   if (kind === LIST) {
     if (!Array.isArray(value)) return [`${path}: no list`];
     return value.flatMap((one, i) => faultsOf(members as unknown as Schema, one, `${path}[${i}]`));
@@ -160,8 +168,8 @@ test('what the sandbox answers is of the schema', () => {
   const cache = { read_tokens: 1, write_5m_tokens: 1, write_1h_tokens: 1 };
   for (const behaviour of ['echo', 'tools', 'refuse'] as const) {
     const answer = answerTo(prompt, behaviour, faults);
-    const told = sandboxWire.encodeBody({ answer, prompt, cache, faults, id: 'a', created: 0, body });
-    const { usage, ...others } = told;
+    const encoded = sandboxWire.encodeBody({ answer, prompt, cache, faults, id: 'a', created: 0, body });
+    const { usage, ...others } = encoded;
     expect(faultsOf(ConverseResponse$ as unknown as Schema, others)).toEqual(['.usage: missing']);
     // On the wire two counts have a second name, and there is one object more, which the client passes over.
     const { cacheReadInputTokenCount, cacheWriteInputTokenCount, serverToolUsage, ...counts } = object(usage);

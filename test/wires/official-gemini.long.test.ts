@@ -86,10 +86,10 @@ test('the types can fail', async () => {
 }, 60_000);
 
 describe.each(models)('the twenty requests, to %s', (model) => {
-  const asked = Object.entries(twentyRequests);
+  const requests = Object.entries(twentyRequests);
 
   test('are requests by the types, on AI Studio and Vertex AI', async () => {
-    const bodies = asked.flatMap(([name, request]) => [
+    const bodies = requests.flatMap(([name, request]) => [
       [name, encode(request, model)],
       [`${name}, on Vertex AI`, encode(request, model, true)],
     ]);

@@ -53,13 +53,13 @@ function provider(slug: string, model: Quirks = {}, upstreamModel = 'model-1') {
   };
 }
 
-const delta = (told: JsonObject, more: JsonObject = {}): JsonObject => ({
+const delta = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({
   id: 'a',
-  choices: [{ index: 0, delta: told, ...more }],
+  choices: [{ index: 0, delta: fields, ...more }],
 });
-const message = (told: JsonObject, more: JsonObject = {}): JsonObject => ({
+const message = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({
   id: 'a',
-  choices: [{ index: 0, message: { role: 'assistant', ...told }, finish_reason: 'stop', ...more }],
+  choices: [{ index: 0, message: { role: 'assistant', ...fields }, finish_reason: 'stop', ...more }],
 });
 const counts = (promptTokens: number, completionTokens: number): JsonObject => ({
   prompt_tokens: promptTokens,
@@ -224,8 +224,8 @@ describe('Mistral', () => {
     expect(sent).toMatchObject({ random_seed: 1, tool_choice: 'any' });
     expect(sent).not.toHaveProperty('user');
     expect(sent).not.toHaveProperty('stream_options');
-    const [asked, called, result, between, and, prefill] = sent['messages'] as JsonObject[];
-    expect(asked?.['content']).toEqual([{ type: 'document_url', document_url: 'https://a.example/b.pdf' }]);
+    const [question, called, result, between, and, prefill] = sent['messages'] as JsonObject[];
+    expect(question?.['content']).toEqual([{ type: 'document_url', document_url: 'https://a.example/b.pdf' }]);
     const [made] = (called?.['tool_calls'] ?? []) as JsonObject[];
     const id = made?.['id'];
     expect(id).toMatch(/^[A-Za-z0-9]{9}$/);
@@ -579,8 +579,8 @@ describe('Perplexity', () => {
     const searchResults = [{ title: 'A', url: 'https://a.example/', date: null }];
     const usage = { ...counts(33, 7_163), citation_tokens: 20_016, num_search_queries: 21, reasoning_tokens: 95_305 };
     const { whole, streamed } = provider('perplexity');
-    const told = { citations: ['https://a.example/'], search_results: searchResults };
-    const body = { ...message({ content: 'Hi' }), usage, ...told };
+    const sources = { citations: ['https://a.example/'], search_results: searchResults };
+    const body = { ...message({ content: 'Hi' }), usage, ...sources };
     // Each chunk repeats the whole message so far.
     const chunk = (text: string, wholeText: string, finishReason: string | null) => ({
       choices: [
@@ -592,7 +592,7 @@ describe('Perplexity', () => {
         },
       ],
       usage,
-      ...told,
+      ...sources,
     });
     for (const answer of [whole(body), streamed([chunk('H', 'H', null), chunk('i', 'Hi', 'stop')])]) {
       expect(first(answer).message).toMatchObject({
@@ -613,7 +613,7 @@ describe('Cloudflare', () => {
   const { streamed, whole } = provider('cloudflare');
 
   test('a token that reads as a number or a boolean is text, zero and false too, in thoughts as well', () => {
-    const { message: told } = first(
+    const { message } = first(
       streamed([
         delta({ role: 'assistant', content: '' }),
         delta({ reasoning_content: 'Of ' }),
@@ -629,7 +629,7 @@ describe('Cloudflare', () => {
         '[DONE]',
       ]),
     );
-    expect([told.content, told.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
+    expect([message.content, message.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
   });
 
   test('the JSON that a schema asked for comes parsed, and goes on as text', () => {
@@ -641,8 +641,8 @@ describe('Cloudflare', () => {
 
 describe('a server of one’s own', () => {
   test('is told no level of thinking that Ollama, SGLang and older versions of vLLM refuse', () => {
-    const effort = (slug: string, asked: ChatRequest['reasoning']) =>
-      provider(slug).body({ ...HELLO, reasoning: asked })['reasoning_effort'];
+    const effort = (slug: string, reasoning: ChatRequest['reasoning']) =>
+      provider(slug).body({ ...HELLO, reasoning })['reasoning_effort'];
     for (const slug of ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp']) {
       expect(effort(slug, { effort: 'xhigh' })).toBe('high');
       // Not `none`: who asks for little thinking asks for some.
@@ -714,9 +714,9 @@ describe('a server of one’s own', () => {
 
   test('the stop sequence that matched is told by vLLM and SGLang, each in its field', () => {
     const stops = [{ stop_reason: 'END' }, { matched_stop: 'END' }];
-    for (const told of stops) {
+    for (const stop of stops) {
       expect(
-        provider('vllm').whole({ ...message({ content: 'Hi' }, told), usage: counts(1, 1) }).ext.stopSequence,
+        provider('vllm').whole({ ...message({ content: 'Hi' }, stop), usage: counts(1, 1) }).ext.stopSequence,
       ).toBe('END');
     }
   });

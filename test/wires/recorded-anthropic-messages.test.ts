@@ -31,10 +31,10 @@ describe.runIf(isThere)('recorded answers', () => {
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = anthropicMessages.decodeError(response.status, {}, JSON.stringify(response.json));
-        const told = object(object(response.json)['error']);
+        const recordedError = object(object(response.json)['error']);
         expect([error.message, error.native_code, error.failure, error.status]).toEqual([
-          told['message'],
-          told['type'],
+          recordedError['message'],
+          recordedError['type'],
           'invalid_request',
           response.status,
         ]);
@@ -138,7 +138,7 @@ function streamOf(message: JsonObject): JsonValue[] {
     { type: 'ping' },
   ];
   for (const [index, block] of array(message['content']).map(object).entries()) {
-    const delta = (told: JsonObject) => events.push({ type: 'content_block_delta', index, delta: told });
+    const delta = (fields: JsonObject) => events.push({ type: 'content_block_delta', index, delta: fields });
     const { type, text, thinking, signature, citations, input } = block;
     const contentBlock: JsonObject = { ...block };
     if (type === 'text') Object.assign(contentBlock, { text: '', ...(citations == null ? {} : { citations: [] }) });
@@ -155,8 +155,8 @@ function streamOf(message: JsonObject): JsonValue[] {
     }
     events.push({ type: 'content_block_stop', index });
   }
-  const told = { stop_reason, stop_sequence, stop_details, container };
-  events.push({ type: 'message_delta', delta: told, context_management, usage } as JsonObject, {
+  const messageDelta = { stop_reason, stop_sequence, stop_details, container };
+  events.push({ type: 'message_delta', delta: messageDelta, context_management, usage } as JsonObject, {
     type: 'message_stop',
   });
   return events;

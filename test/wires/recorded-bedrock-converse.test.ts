@@ -309,8 +309,10 @@ function streamOf({ output, stopReason, additionalModelResponseFields, ...metada
   for (const [contentBlockIndex, block] of array(object(object(output)['message'])['content'])
     .map(object)
     .entries()) {
-    const start = (told: JsonObject) => events.push({ contentBlockStart: { contentBlockIndex, start: told, p: 'a' } });
-    const delta = (told: JsonObject) => events.push({ contentBlockDelta: { contentBlockIndex, delta: told, p: 'ab' } });
+    const start = (fields: JsonObject) =>
+      events.push({ contentBlockStart: { contentBlockIndex, start: fields, p: 'a' } });
+    const delta = (fields: JsonObject) =>
+      events.push({ contentBlockDelta: { contentBlockIndex, delta: fields, p: 'ab' } });
     const { reasoningText, redactedContent } = object(block['reasoningContent']);
     for (const piece of pieces(block['text'])) delta({ text: piece });
     if (block['toolUse'] !== undefined) {
@@ -324,8 +326,8 @@ function streamOf({ output, stopReason, additionalModelResponseFields, ...metada
     if (redactedContent !== undefined) delta({ reasoningContent: { redactedContent } });
     events.push({ contentBlockStop: { contentBlockIndex } });
   }
-  const told = additionalModelResponseFields === undefined ? {} : { additionalModelResponseFields };
-  events.push({ messageStop: { stopReason: stopReason!, ...told } }, { metadata });
+  const extra = additionalModelResponseFields === undefined ? {} : { additionalModelResponseFields };
+  events.push({ messageStop: { stopReason: stopReason!, ...extra } }, { metadata });
   return events;
 }
 

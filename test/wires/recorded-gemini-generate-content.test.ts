@@ -32,11 +32,11 @@ describe.runIf(isThere)('recorded answers', () => {
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = geminiGenerateContent.decodeError(response.status, {}, JSON.stringify(response.json));
-        const told = object(object(response.json)['error']);
+        const recordedError = object(object(response.json)['error']);
         const failure = response.status === 404 ? 'not_found' : 'invalid_request';
         expect([error.message, error.native_code, error.failure, error.status]).toEqual([
-          told['message'],
-          told['status'],
+          recordedError['message'],
+          recordedError['status'],
           failure,
           response.status,
         ]);

@@ -130,9 +130,9 @@ const UNPAIRED: Readonly<Record<string, string>> = {
 const REFUSED = ['store', 'background', 'conversation', 'previous_response_id', 'prompt'];
 
 function bodyOf({ recording, model, kind }: RecordedAnswer): JsonObject {
-  const asked = { ...(recording.request?.body ?? { input: 'Go on.' }) };
-  for (const name of REFUSED) delete asked[name];
-  return { ...asked, model, stream: kind === 'stream' };
+  const requestBody = { ...(recording.request?.body ?? { input: 'Go on.' }) };
+  for (const name of REFUSED) delete requestBody[name];
+  return { ...requestBody, model, stream: kind === 'stream' };
 }
 
 /** Every place at which two values differ. */
@@ -162,8 +162,8 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
   });
   afterAll(() => site.stop());
 
-  function expectKnown(found: readonly string[]): void {
-    for (const field of found) {
+  function expectKnown(differences: readonly string[]): void {
+    for (const field of differences) {
       const reason = DIFFERENCES.find(([pattern]) => pattern.test(field))?.[1];
       expect.soft(reason, `${field} differs`).toBeDefined();
       if (reason !== undefined) seen.add(reason);

@@ -51,6 +51,6 @@ export function whole(chunks: readonly ChatChunk[], context = contextOf()): Json
 
 /** A whole answer. */
 export function encoded(completion: ChatCompletion, context = contextOf()): JsonObject {
-  const told = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-  return JSON.parse(encodeResponse(told, context) as string);
+  const outcome = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
+  return JSON.parse(encodeResponse(outcome, context) as string);
 }

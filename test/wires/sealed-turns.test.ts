@@ -103,7 +103,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
   const candidate = candidateOf(wire, 'p');
-  const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
+  const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
 
   /** Runs every recorded answer through a client; returns how many were distinguished, and fails on the first that came back otherwise. */
   async function passAll(
@@ -114,7 +114,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     const wrong: string[] = [];
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
-      const keeper = states.keeper(callOf(asked), candidate, wire)!;
+      const keeper = states.keeper(callOf(request), candidate, wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -155,9 +155,11 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     `come back by their seals alone, also merged${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
-        const found = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
-        expect(found.answers).toBeGreaterThan(atLeast(30, 0));
-        expect(found.wrong).toEqual([...TOO_LARGE].filter((name) => recordings.some((one) => one.name === name)));
+        const distinguished = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(distinguished.answers).toBeGreaterThan(atLeast(30, 0));
+        expect(distinguished.wrong).toEqual(
+          [...TOO_LARGE].filter((name) => recordings.some((one) => one.name === name)),
+        );
       }
     },
   );
@@ -166,9 +168,9 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     `come back whole by the vault, whatever a client merges${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
-        const found = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
-        expect(found.wrong).toEqual([]);
-        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+        const distinguished = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(distinguished.wrong).toEqual([]);
+        expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
       }
     },
   );
@@ -176,11 +178,11 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   test.skipIf(recordings.length === 0)(
     `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
     async () => {
-      const found = await passAll({ keeps: true }, ({ content, tool_calls }) =>
+      const distinguished = await passAll({ keeps: true }, ({ content, tool_calls }) =>
         tool_calls?.length ? { role: 'assistant', content: content ?? '', tool_calls } : undefined,
       );
-      expect(found.wrong).toEqual([]);
-      expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+      expect(distinguished.wrong).toEqual([]);
+      expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
     },
   );
 });

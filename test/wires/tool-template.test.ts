@@ -62,7 +62,7 @@ afterAll(async () => {
   await Promise.all([model.stop(), native.stop()]);
 });
 
-interface Told {
+interface Decoded {
   id?: string;
   status: number;
   content: string | null;
@@ -76,7 +76,7 @@ interface Told {
   };
 }
 
-async function ask(stream: boolean, body: object): Promise<Told> {
+async function ask(stream: boolean, body: object): Promise<Decoded> {
   const request = { model: 'test/text', messages: [{ role: 'user', content: 'Weather in Bern?' }], stream, ...body };
   const headers = { 'x-gateway-experimental-metadata': 'enabled' };
   const response = await gateway.call('POST', '/chat/completions', request, headers);
@@ -85,7 +85,7 @@ async function ask(stream: boolean, body: object): Promise<Told> {
     const { id, choices, error, gateway_metadata: metadata } = JSON.parse(text);
     return {
       id,
-      ...told(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata),
+      ...decodeAll(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata),
     };
   }
   const events = text.split('\n').filter((line) => line.startsWith('data: {'));
@@ -93,16 +93,16 @@ async function ask(stream: boolean, body: object): Promise<Told> {
   const [choice] = accumulate(chunks, 0).choices;
   const metadata = events.map((line) => JSON.parse(line.slice(6)).gateway_metadata).findLast(Boolean);
   const { id } = JSON.parse(events[0]!.slice(6)) as { id: string };
-  return { id, ...told(200, { ...choice.message }, choice.finish_reason, undefined, metadata) };
+  return { id, ...decodeAll(200, { ...choice.message }, choice.finish_reason, undefined, metadata) };
 }
 
-function told(
+function decodeAll(
   status: number,
   message: { content?: unknown; tool_calls?: ToolCall[] } | undefined,
   finishReason: string | null,
-  error: Told['error'],
-  metadata: Told['metadata'],
-): Told {
+  error: Decoded['error'],
+  metadata: Decoded['metadata'],
+): Decoded {
   const calls = message?.tool_calls ?? [];
   const content = message?.content;
   return {

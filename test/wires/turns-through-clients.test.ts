@@ -153,7 +153,7 @@ function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatReque
   return all
     .filter(({ role, output }) => role !== 'user' && output !== 'done')
     .map(normal)
-    .filter(isSaid);
+    .filter(hasContent);
 }
 
 /** A text as the one block that it stands for, without blank ones; arguments without their spaces. */
@@ -166,7 +166,7 @@ function normal({ content, arguments: told, ...turn }: JsonObject): JsonObject {
   return { ...turn, content: blocks.filter((block) => String(object(block)['text'] ?? 'x').trim() !== '') };
 }
 
-const isSaid = ({ content }: JsonObject) => !Array.isArray(content) || content.length > 0;
+const hasContent = ({ content }: JsonObject) => !Array.isArray(content) || content.length > 0;
 
 const OPAQUE = /"(?:signature|data|thoughtSignature|encrypted_content|redactedContent)":"([^"]*)"/g;
 
@@ -215,8 +215,8 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     let compared = 0;
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
-      const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
-      const keeper = states.keeper(callOf(asked), candidate(wire), wire)!;
+      const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
+      const keeper = states.keeper(callOf(request), candidate(wire), wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -250,19 +250,19 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     test.skipIf(recordings.length === 0)(
       `come back by what the client carries alone${whySkipped(recordings, wire)}`,
       async () => {
-        const found = await passAll(client, { keeps: false });
+        const distinguished = await passAll(client, { keeps: false });
         const known = client.own === wire ? FILLED : TOO_LARGE;
-        expect(found.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
-        expect(found.compared).toBeGreaterThan(atLeast(30, 0));
+        expect(distinguished.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
+        expect(distinguished.compared).toBeGreaterThan(atLeast(30, 0));
       },
     );
     // What a client of the very wire leaves out, it means to.
     test.skipIf(recordings.length === 0 || client.own === wire)(
       `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
       async () => {
-        const found = await passAll(client, { keeps: true }, client.bare);
-        expect(found.wrong).toEqual([]);
-        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+        const distinguished = await passAll(client, { keeps: true }, client.bare);
+        expect(distinguished.wrong).toEqual([]);
+        expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
       },
     );
   });
@@ -277,15 +277,15 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
         const { message } = completion.choices[0];
         if (opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))).length === 0) continue;
         const states = statesOf({ keeps: false });
-        const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
-        const told = {
-          completion: states.keeper(callOf(asked), candidate(wire), wire)!.whole(completion),
+        const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
+        const answer = {
+          completion: states.keeper(callOf(request), candidate(wire), wire)!.whole(completion),
           served,
           classes: null,
           usage: NO_USAGE,
           metadata: undefined,
         } as unknown as WholeAnswer;
-        const content = asBlocks(responsesClient.whole(told));
+        const content = asBlocks(responsesClient.whole(answer));
         const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
         const there = opaqueIn(turnsOf(dialect, upstreamModel, call.request));
         expect(there).toEqual(opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))));

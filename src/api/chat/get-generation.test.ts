@@ -214,7 +214,7 @@ describe('who may see which part of a generation', () => {
   });
 
   test('404: an id that no store can hold is not looked up', async () => {
-    expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, asked: [] });
+    expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, lookups: [] });
   });
 
   test('every class of tokens and every failed attempt is shown', async () => {

@@ -79,7 +79,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
     const headers = Object.fromEntries(
       [...head.matchAll(/([a-z-]+): ([^;]+)/g)].map(([, key, value]) => [key, value!.trim()]),
     );
-    return `=== inner answer\n${told(openaiResponses.decodeError(status, headers, answer))}\n`;
+    return `=== inner answer\n${summaryOf(openaiResponses.decodeError(status, headers, answer))}\n`;
   }
   if (!head.includes('event-stream')) {
     return `=== inner answer\n${attempt(() => pretty(accumulate(openaiResponses.decodeResponse(JSON.parse(answer), state), 1_760_000_000)))}\n`;
@@ -109,11 +109,11 @@ function attempt(run: () => string): string {
     return run();
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    return told(error);
+    return summaryOf(error);
   }
 }
 
-function told(error: UpstreamError): string {
+function summaryOf(error: UpstreamError): string {
   const { failure, status, native_code, retry_after_ms, message } = error;
   return `failure ${JSON.stringify({ failure, status, native_code, retry_after_ms, message })}`;
 }
