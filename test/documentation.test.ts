@@ -235,9 +235,9 @@ test('what the README and the guides tell an administrator to type works, one af
       }
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       const response = await gateway.call(method, filled(path), body && JSON.parse(filled(body)), headers);
-      const told = await response.text();
-      expect(response.ok, `${text}: ${told}`).toBe(true);
-      const { data } = JSON.parse(told);
+      const answer = await response.text();
+      expect(response.ok, `${text}: ${answer}`).toBe(true);
+      const { data } = JSON.parse(answer);
       if (path === '/organization/members') {
         ids['<id of the member>'] = data.find((one: { email: string | null }) => one.email === 'ada@example.com').id;
       }

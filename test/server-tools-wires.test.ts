@@ -242,9 +242,9 @@ describe.each(wires)('%s', (wire) => {
       expect(whole.searches).toBe(1);
       expect(whole.cost).toBeGreaterThan(0.01);
       // The SDK of Messages keeps of a stream's usage what it knows.
-      const { turn: _, cost = whole.cost, ...told } = streamed;
+      const { turn: _, cost = whole.cost, ...expected } = streamed;
       expect(cost).toBe(whole.cost);
-      expect(whole).toMatchObject(told);
+      expect(whole).toMatchObject(expected);
       expect(engine.searches).toHaveLength(2);
     });
 

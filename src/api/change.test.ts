@@ -27,17 +27,17 @@ describeStores('a change', ({ open }) => {
         .where('id', '=', id)
         .executeTakeFirstOrThrow();
       const events = await database.queries.selectFrom('audit_events').select('state_after').orderBy('seq').execute();
-      return { name, audited: events.map((event) => event.state_after), heard: announcements };
+      return { name, audited: events.map((event) => event.state_after), announcements };
     };
-    return { change, actor, rename, left, database, id, heard: announcements, changes };
+    return { change, actor, rename, left, database, id, announcements, changes };
   }
 
-  const untouched = { name: 'Default', audited: [], heard: [] };
+  const untouched = { name: 'Default', audited: [], announcements: [] };
 
   test('is stored, audited and announced once it is committed', async () => {
     const { change, actor, rename, left } = await setUp();
     expect(await change(actor, (work) => rename(work, 'new').then(() => 'answer'))).toBe('answer');
-    expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], heard: ['new'] });
+    expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], announcements: ['new'] });
   });
 
   test('is announced when everybody can read it, and not before', async () => {
@@ -78,7 +78,7 @@ describeStores('a change', ({ open }) => {
         await rename(work, `try ${tries}`);
         if (tries < 5) throw Object.assign(new Error('given up'), fault);
       });
-      expect(await left()).toEqual({ name: 'try 5', audited: [{ name: 'try 5' }], heard: ['try 5'] });
+      expect(await left()).toEqual({ name: 'try 5', audited: [{ name: 'try 5' }], announcements: ['try 5'] });
     },
   );
 

@@ -60,12 +60,12 @@ describeStores('the ledger put to the test', ({ open }) => {
     [
       'more spent in a window than was settled',
       (queries) => queries.updateTable('ledger_windows').set({ spent: 22 }).where('spent', '=', 21).execute(),
-      [{ of: 'window', expected: 21, found: 22 }],
+      [{ of: 'window', expected: 21, actual: 22 }],
     ],
     [
       'an opening that nobody spent',
       (queries) => queries.updateTable('ledger_windows').set({ opening: 1 }).where('spent', '=', 21).execute(),
-      [{ of: 'window', expected: 22, found: 21 }],
+      [{ of: 'window', expected: 22, actual: 21 }],
     ],
     [
       'a correction that was not counted',
@@ -82,12 +82,12 @@ describeStores('the ledger put to the test', ({ open }) => {
             created_at: AT,
           })
           .execute(),
-      [{ of: 'window', expected: 19, found: 21 }],
+      [{ of: 'window', expected: 19, actual: 21 }],
     ],
     [
       'a window that is missing',
       (queries) => queries.deleteFrom('ledger_windows').where('spent', '=', 21).execute(),
-      [{ of: 'generations', expected: 21, found: 0 }],
+      [{ of: 'generations', expected: 21, actual: 0 }],
     ],
     [
       'a lease that the window does not know of',
@@ -96,43 +96,43 @@ describeStores('the ledger put to the test', ({ open }) => {
           .insertInto('ledger_leases')
           .values({ node_id: 'n', budget_id: `key:${hash}:daily`, window_start: WINDOW, amount: 8 })
           .execute(),
-      [{ of: 'leases', expected: 8, found: 0 }],
+      [{ of: 'leases', expected: 8, actual: 0 }],
     ],
     [
       'a window that says more is set aside than nodes have',
       (queries) => queries.updateTable('ledger_windows').set({ leased: 9 }).where('spent', '=', 21).execute(),
-      [{ of: 'leases', expected: 0, found: 9 }],
+      [{ of: 'leases', expected: 0, actual: 9 }],
     ],
     [
       'a day that counts another sum',
       (queries) => queries.updateTable('usage_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
-      [{ of: 'usage', expected: 4, found: 1 }],
+      [{ of: 'usage', expected: 4, actual: 1 }],
     ],
     [
       'a day that counts another number of requests',
       (queries) => queries.updateTable('usage_days').set({ requests: 2 }).where('requests', '=', 1).execute(),
-      [{ of: 'requests', expected: 1, found: 2 }],
+      [{ of: 'requests', expected: 1, actual: 2 }],
     ],
     [
       'activity that counts another sum',
       (queries) => queries.updateTable('activity_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
-      [{ of: 'activity', expected: 4, found: 1 }],
+      [{ of: 'activity', expected: 4, actual: 1 }],
     ],
     [
       'activity that counts own accounts otherwise',
       (queries) =>
         queries.updateTable('activity_days').set({ byok_usage_nano: 1 }).where('byok_usage_nano', '=', 12).execute(),
-      [{ of: 'activity', expected: 12, found: 1 }],
+      [{ of: 'activity', expected: 12, actual: 1 }],
     ],
     [
       'a generation that is missing',
       (queries) => queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute(),
       [
-        { of: 'window', expected: 0, found: 4 },
-        { of: 'usage', expected: 0, found: 4 },
-        { of: 'requests', expected: 0, found: 1 },
-        { of: 'activity', expected: 0, found: 4 },
-        { of: 'requests', expected: 0, found: 1 },
+        { of: 'window', expected: 0, actual: 4 },
+        { of: 'usage', expected: 0, actual: 4 },
+        { of: 'requests', expected: 0, actual: 1 },
+        { of: 'activity', expected: 0, actual: 4 },
+        { of: 'requests', expected: 0, actual: 1 },
       ],
     ],
   ])('reported: %s', async (_fault, plant, differences) => {

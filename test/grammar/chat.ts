@@ -80,13 +80,13 @@ class ChatChecker {
   readonly #continued: boolean;
   #first: JsonObject | undefined;
   #answering: JsonObject | undefined;
-  #has_begun = false;
-  #has_usage = false;
-  #has_error = false;
-  readonly #have_roles = new Set<number>();
+  #hasBegun = false;
+  #hasUsage = false;
+  #hasError = false;
+  readonly #choicesWithRole = new Set<number>();
   readonly #finished = new Set<number>();
   /** Of each choice. */
-  readonly #calls_of = new Map<number, string[]>();
+  readonly #callsByChoice = new Map<number, string[]>();
   #calls: string[] = [];
   readonly #details = new Map<JsonValue | undefined, string>();
 
@@ -97,7 +97,7 @@ class ChatChecker {
   }
 
   chunk(chunk: JsonObject): void {
-    if (this.#has_usage) fail('something follows the usage', chunk);
+    if (this.#hasUsage) fail('something follows the usage', chunk);
     for (const name of Object.keys(chunk)) if (!IN_CHUNKS.has(name)) fail(`a chunk has ${name}`, chunk);
     const leaks = leaksOf(chunk);
     if (leaks.length > 0) fail('inside things show', leaks);
@@ -113,20 +113,20 @@ class ChatChecker {
     }
     if (chunk['debug'] !== undefined) {
       if (choices.length > 0) fail('a debug chunk has choices', chunk);
-      if (this.#has_begun && !this.#continued && this.#choices === 1) fail('a debug chunk comes late', chunk);
+      if (this.#hasBegun && !this.#continued && this.#choices === 1) fail('a debug chunk comes late', chunk);
       object(object(chunk['debug'])['echo_upstream_body'] ?? fail('a debug chunk of nothing', chunk));
       return;
     }
     if (choices.length !== 1) fail('a chunk does not have one choice', chunk);
-    this.#has_begun = true;
+    this.#hasBegun = true;
     const choice = object(choices[0]);
     this.#choice(choice);
     if (chunk['error'] !== undefined) this.#error(object(chunk['error']), choice);
   }
 
   end(): void {
-    if (!this.#has_usage) fail('no usage is told');
-    if (this.#finished.size !== this.#choices && !this.#has_error) fail('not every choice is finished');
+    if (!this.#hasUsage) fail('no usage is told');
+    if (this.#finished.size !== this.#choices && !this.#hasError) fail('not every choice is finished');
   }
 
   #envelope(chunk: JsonObject): void {
@@ -155,8 +155,8 @@ class ChatChecker {
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= this.#choices) {
       fail('no choice has this index', index);
     }
-    this.#calls = this.#calls_of.get(index) ?? [];
-    this.#calls_of.set(index, this.#calls);
+    this.#calls = this.#callsByChoice.get(index) ?? [];
+    this.#callsByChoice.set(index, this.#calls);
     if (this.#finished.has(index)) fail('something is told after the finish reason', choice);
     if (native_finish_reason !== null && typeof native_finish_reason !== 'string') fail('native_finish_reason', choice);
     if (logprobs !== null && typeof logprobs !== 'object') fail('logprobs are neither null nor an object', choice);
@@ -182,11 +182,11 @@ class ChatChecker {
 
   /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
   #role(index: number, role: JsonValue | undefined, isFailure: boolean): void {
-    const hasRole = this.#have_roles.has(index);
+    const hasRole = this.#choicesWithRole.has(index);
     if (role === undefined && (hasRole || isFailure)) return;
     if (role !== 'assistant') fail('the first delta is not of the assistant', role);
     if (hasRole) fail('the role is told again');
-    this.#have_roles.add(index);
+    this.#choicesWithRole.add(index);
   }
 
   #delta(delta: JsonObject): void {
@@ -245,15 +245,15 @@ class ChatChecker {
 
   /** The failure of a stream is reported once, by its last chunk. */
   #error(error: JsonObject, choice: JsonObject): void {
-    if (this.#has_error) fail('an error is told twice', error);
-    this.#has_error = true;
+    if (this.#hasError) fail('an error is told twice', error);
+    this.#hasError = true;
     checkError(error);
     if (choice['finish_reason'] !== 'error') fail('an error that is no finish', choice);
     if (choice['error'] !== undefined) fail('the error is told in the choice as well', choice);
   }
 
   #usage(chunk: JsonObject): void {
-    this.#has_usage = true;
+    this.#hasUsage = true;
     if (array(chunk['choices']).length > 0) fail('the usage chunk has choices', chunk);
     if (chunk['error'] !== undefined || chunk['debug'] !== undefined) fail('the usage chunk tells other things', chunk);
     const usage = object(chunk['usage']);

@@ -221,9 +221,9 @@ class StreamChecker {
   #begun: JsonObject | undefined;
   #item: OpenItem | undefined;
   #response: JsonObject | undefined;
-  #is_late = false;
+  #isLate = false;
   /** The item of the provider's own that is open said that it is completed. */
-  #is_over = false;
+  #isOver = false;
   readonly #items: JsonObject[] = [];
   readonly #ids = new Set<JsonValue | undefined>();
 
@@ -272,7 +272,7 @@ class StreamChecker {
 
   #add({ output_index, item: value }: JsonObject): void {
     const item = object(value);
-    if (this.#is_late) fail('an item opens behind late citations', item);
+    if (this.#isLate) fail('an item opens behind late citations', item);
     if (this.#item !== undefined) fail('an item opens before the last is closed', item);
     if (output_index !== this.#items.length) fail('an item takes another place than the next', output_index);
     const id = textOf(item['id'], 'an item without an id');
@@ -295,7 +295,7 @@ class StreamChecker {
       this.#ids.add(`call ${callId}`);
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
-    this.#is_over = false;
+    this.#isOver = false;
     this.#item = { id, type, added: item, parts: [], summary: [], input: '', isDone: false };
   }
 
@@ -331,8 +331,8 @@ class StreamChecker {
     const kind = of.replace(/_call$/, '');
     if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
     if (!OWN_EVENT.test(type)) fail(`an event of no name of a ${of}`, type);
-    if (this.#is_over) fail(`something of a ${of} that is completed`, type);
-    this.#is_over = /_call\.(?:completed|failed)$/.test(type);
+    if (this.#isOver) fail(`something of a ${of} that is completed`, type);
+    this.#isOver = /_call\.(?:completed|failed)$/.test(type);
   }
 
   #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
@@ -421,7 +421,7 @@ class StreamChecker {
     const annotation = event['annotation'] ?? fail('a citation of nothing', event);
     content[index] = { ...part, annotations: [...annotations, annotation] };
     this.#items[at] = { ...item, content };
-    this.#is_late = true;
+    this.#isLate = true;
   }
 
   #call(item: OpenItem, type: string, event: JsonObject): void {

@@ -29,9 +29,9 @@ const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../openap
   components: { schemas: Record<string, Json> };
 };
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, told]): Operation => {
-    const content = (told['requestBody'] as { content?: Record<string, { schema?: Json }> } | undefined)?.content;
-    const parameters = (told['parameters'] ?? []) as { in: string; name: string }[];
+  Object.entries(methods).map(([method, definition]): Operation => {
+    const content = (definition['requestBody'] as { content?: Record<string, { schema?: Json }> } | undefined)?.content;
+    const parameters = (definition['parameters'] ?? []) as { in: string; name: string }[];
     const queries = parameters.filter((one) => one.in === 'query').map(({ name }) => name);
     return { method: method.toUpperCase(), path, queries, body: content?.['application/json']?.schema };
   }),

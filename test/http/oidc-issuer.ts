@@ -120,7 +120,7 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
   return {
     url,
     /** The paths that were asked for. */
-    asked: requestedPaths,
+    requestedPaths,
     be(claims: Record<string, unknown>, different: IssuerFaults = {}) {
       person = claims;
       faults = different;

@@ -61,12 +61,12 @@ function run(args: string[]) {
     return ended;
   };
   onTestFinished(kill);
-  return { child, kill, said: () => text.split('\n').slice(0, -1) };
+  return { child, kill, output: () => text.split('\n').slice(0, -1) };
 }
 
 type Running = ReturnType<typeof run>;
-const outcomes = ({ said }: Running) => said().filter((line) => line.startsWith('outcome')).length;
-const keys = ({ said }: Running) => said().filter((line) => line.startsWith('key')).length;
+const outcomes = ({ output }: Running) => output().filter((line) => line.startsWith('outcome')).length;
+const keys = ({ output }: Running) => output().filter((line) => line.startsWith('key')).length;
 
 /** Pauses a process where it does not hold up the others: what stops inside a transaction keeps its lock. */
 async function pause(one: Running, others: readonly Running[]): Promise<void> {
@@ -78,10 +78,10 @@ async function pause(one: Running, others: readonly Running[]): Promise<void> {
     const before = made();
     for (let waits = 0; waits < 20 && made() === before; waits++) await sleep(50);
     if (made() > before) return;
-    const outputChars = one.said().length;
+    const outputChars = one.output().length;
     one.child.kill('SIGCONT');
     // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
-    await expect.poll(() => one.said().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
+    await expect.poll(() => one.output().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
     await sleep(Math.random() * 50);
   }
 }
@@ -128,7 +128,7 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     expect(readdirSync(join(dataDir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
     await Promise.all([...all, late].map(({ kill }) => kill()));
 
-    const lines = [...all, late].flatMap(({ said }) => said());
+    const lines = [...all, late].flatMap(({ output }) => output());
     const database = await replayed(dataDir, databaseUrl);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();

@@ -137,11 +137,11 @@ function decode(dialect: ChatDialect, recording: Recording): ChatCompletion {
 // ---------------------------------------------------------------- invoices
 
 describe('the arithmetic of the invoices themselves', () => {
-  test.each(invoices)('$file: lines and total match', ({ lines, nano, reported_usd: told_usd }) => {
+  test.each(invoices)('$file: lines and total match', ({ lines, nano, reported_usd: reportedUsd }) => {
     for (const [, units, price, amount] of lines) expect(BigInt(units) * atto(price)).toBe(atto(amount));
     const sum = lines.reduce((total, [, , , amount]) => total + atto(amount), 0n);
     expect(BigInt(nano)).toBe((sum + 999_999_999n) / 1_000_000_000n);
-    if (told_usd !== undefined) expect(Number(told_usd).toFixed(9)).toBe((nano / 1e9).toFixed(9));
+    if (reportedUsd !== undefined) expect(Number(reportedUsd).toFixed(9)).toBe((nano / 1e9).toFixed(9));
   });
 });
 

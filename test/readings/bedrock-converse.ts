@@ -102,11 +102,11 @@ function grown(block: JsonObject, delta: JsonObject): JsonObject {
     return { toolResult: { ...result, content: [...array(result['content']), ...array(added)] } };
   }
   if (kind === 'reasoningContent') {
-    const { redactedContent, ...said } = object(added);
+    const { redactedContent, ...fields } = object(added);
     if (redactedContent !== undefined) return { reasoningContent: { redactedContent } };
     const former = object(object(block['reasoningContent'])['reasoningText']);
     const joined = Object.fromEntries(
-      Object.entries(said).map(([name, value]) => [name, String(former[name] ?? '') + String(value)]),
+      Object.entries(fields).map(([name, value]) => [name, String(former[name] ?? '') + String(value)]),
     );
     return { reasoningContent: { reasoningText: { ...former, ...joined } } };
   }

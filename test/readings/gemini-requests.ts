@@ -56,8 +56,8 @@ function textOf(part: JsonObject): { type: 'text'; text: string } {
   return { type: 'text', text: String(part['text']) };
 }
 
-function decodeContent({ role, parts: given }: JsonObject): Message[] {
-  const parts = array(given).map(object);
+function decodeContent({ role, parts: original }: JsonObject): Message[] {
+  const parts = array(original).map(object);
   if (role === 'model') return [decodeModel(parts)];
   const results = parts.filter((part) => part['functionResponse'] !== undefined).map(decodeResult);
   const others = parts.filter((part) => part['functionResponse'] === undefined);

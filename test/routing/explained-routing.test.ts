@@ -482,10 +482,10 @@ async function outcomeOf(work: Promise<Record<string, unknown> | undefined>): Pr
 async function run(
   inference: Inference,
   call: Call,
-  { sent: asked, settled }: State,
+  { sent: sentAttempts, settled }: State,
 ): Promise<Record<string, unknown> | undefined> {
   const noteEnd = (what: string) => {
-    if (asked.length > 0 && !settled.has(call.generation_id)) early.push(`the end of ${what}`);
+    if (sentAttempts.length > 0 && !settled.has(call.generation_id)) early.push(`the end of ${what}`);
   };
   if (call.request.stream !== true) {
     const { metadata } = await inference.complete(call).finally(() => noteEnd('a whole answer'));
@@ -549,7 +549,7 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
 
 /** Compares the executed attempts with the explanation. */
 function compare(explanation: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
-  const { sent: asked, held, ended_at, refused_at } = state;
+  const { sent: sentAttempts, held, ended_at, refused_at } = state;
   const isWhole = ended_at === undefined && refused_at.size === 0 && explanation.error?.status !== 402;
   expect(shownLeftOut(metadata, !isWhole), where).toEqual(leftOut(explanation, !isWhole));
   if (explanation.error !== undefined) {
@@ -558,13 +558,13 @@ function compare(explanation: Explanation, { error, metadata }: Outcome, state: 
       one?.status,
       whyOf(isUnpaid ? 'Admit' : '', one?.message),
     ];
-    expect([statusAndReason(error), asked], where).toEqual([statusAndReason(explanation.error), []]);
+    expect([statusAndReason(error), sentAttempts], where).toEqual([statusAndReason(explanation.error), []]);
     counts[isUnpaid ? 'unpaid' : 'unroutable'] += 1;
     return;
   }
   const sent = explanation.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
   const tried = triedOf(explanation, state);
-  expect(asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
+  expect(sentAttempts, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
   expect(held, where).toEqual(
     tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
       granted_nano,

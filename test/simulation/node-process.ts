@@ -42,7 +42,7 @@ export class NodeProcess implements Actor {
   /** When the store's answer to a batch last came. */
   answered_at = Number.NEGATIVE_INFINITY;
   /** When the store last sent its time between batches. */
-  told_time_at = Number.NEGATIVE_INFINITY;
+  store_time_at = Number.NEGATIVE_INFINITY;
   #atStep: Step | undefined = 'starting';
   readonly #world: World;
 

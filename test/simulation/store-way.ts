@@ -130,7 +130,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
         () => store.watch(node, clock(at)),
         false,
         () => {
-          process.told_time_at = scheduler.now_ms;
+          process.store_time_at = scheduler.now_ms;
         },
       ),
     look: (windows) => trip('look', () => store.look(windows), false),

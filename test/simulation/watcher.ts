@@ -270,12 +270,12 @@ export class Watcher {
   }
 
   /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
-  admitted({ number, requested_at: asked_at }: Request, { at }: Ask, { lines }: Hold): void {
+  admitted({ number, requested_at: requestedAt }: Request, { at }: Ask, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
     const offMs = subject.limits.admission_clock_ms_max;
     // A node knows the store's time as well as its last answer was quick.
-    const moments = [asked_at - offMs, asked_at, now_ms, now_ms + offMs];
+    const moments = [requestedAt - offMs, requestedAt, now_ms, now_ms + offMs];
     if (at !== undefined && Math.abs(at - now_ms) <= 2 * offMs) moments.push(at);
     for (const { budget, window_start } of lines) {
       if (moments.some((moment) => subject.windowStart(budget.reset_interval, moment) === window_start)) continue;
@@ -325,10 +325,10 @@ export class Watcher {
    * Since when the store must have answered for a refusal: since the request asked. One that was refused at once was so for
    * the store's word to another one a moment ago; and so may be one that had first to learn what time it is.
    */
-  #refusedSince({ told_time_at }: NodeProcess, { requested_at: asked_at }: Request): number {
+  #refusedSince({ store_time_at: storeTimeAt }: NodeProcess, { requested_at: requestedAt }: Request): number {
     const { scheduler, subject } = this.#world;
-    const isRemembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
-    return isRemembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;
+    const isRemembered = scheduler.now_ms === requestedAt || storeTimeAt >= requestedAt;
+    return isRemembered ? Math.min(requestedAt, scheduler.now_ms - subject.limits.refusal_ms) : requestedAt;
   }
 
   /** A further attempt was refused. */

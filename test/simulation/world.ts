@@ -202,7 +202,7 @@ export class World {
   };
   readonly #strictLog = true;
   #trap: Step | undefined;
-  #is_chaos = true;
+  #isChaos = true;
   readonly #seed: number;
   /** When the first window ends that does. */
   readonly #midnight: number;
@@ -226,7 +226,7 @@ export class World {
 
   /** Whether a process ends here. */
   isTrap(step: Step): boolean {
-    if (this.#trap !== step || !this.#is_chaos) return false;
+    if (this.#trap !== step || !this.#isChaos) return false;
     this.#trap = undefined;
     return true;
   }
@@ -235,11 +235,11 @@ export class World {
   ended(process: NodeProcess): void {
     const { machine } = process;
     if (machine.process !== process) return;
-    if (this.plan.releases && this.#is_chaos && this.random.chance(0.15)) {
+    if (this.plan.releases && this.#isChaos && this.random.chance(0.15)) {
       this.#loseFor(machine, this.random.between(2_000, 15_000));
       return;
     }
-    const delayMs = this.#is_chaos ? this.random.longTailed(20, 1_500, 5_000) : 50;
+    const delayMs = this.#isChaos ? this.random.longTailed(20, 1_500, 5_000) : 50;
     this.scheduler.after(delayMs, 'restart', undefined, () => this.#start(machine));
   }
 
@@ -552,7 +552,7 @@ export class World {
       scheduler.at(this.#timeOfRequest(begin + FIRST_REQUEST_MS, end), 'request', undefined, () => this.#ask(number));
     }
     await scheduler.runUntil(calm, after);
-    this.#is_chaos = false;
+    this.#isChaos = false;
     this.weather = CALM;
     for (const machine of this.machines) machine.cut_until = 0;
     await scheduler.runUntil(end, after);

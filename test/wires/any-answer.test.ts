@@ -244,7 +244,7 @@ function responseShown(): ResponseContext {
 }
 
 function streamed(
-  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(told: StreamEnd): string },
+  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(outcome: StreamEnd): string },
   groups: readonly ChatChunk[][],
 ): string {
   return encoder.open(served) + groups.map((group) => encoder.chunks(group)).join('') + encoder.end(end);
@@ -277,8 +277,8 @@ test('a chat stream adds up to the whole completion', () => {
       checkChatStream(text);
       const answer = encodeCompletion(whole(chunks), chatShown);
       const { usage: _, ...read } = readStream(text);
-      const { usage: __, ...told } = readAnswer(JSON.parse(answer) as JsonObject);
-      expect({ ...read, ...apart(read.details) }).toEqual({ ...told, ...apart(told.details) });
+      const { usage: __, ...expected } = readAnswer(JSON.parse(answer) as JsonObject);
+      expect({ ...read, ...apart(read.details) }).toEqual({ ...expected, ...apart(expected.details) });
       expect(text + answer).not.toContain(INSIDE);
     }),
     RUNS,

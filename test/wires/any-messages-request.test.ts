@@ -35,7 +35,7 @@ function send(body: JsonObject, { name = 'claude-opus-4-5', betas = [] as string
   const endpoint = { ...ENDPOINT, upstream_model: name, quirks: anthropicModelQuirks(name) };
   const encoded = anthropicMessages.encodeRequest(ask(whole, betas), endpoint, { ...OPTIONS, strip_state });
   const reports = encoded.report.map(({ kind, field }) => `${kind} ${field}`);
-  return { ...encoded, told: reports, whole };
+  return { ...encoded, reports, whole };
 }
 
 const hello = { role: 'user', content: 'Hello' };
@@ -170,7 +170,7 @@ describe('what the wire itself refuses, or another client is spared, passes as i
     ],
   ])('%s', (_title, body) => {
     for (const name of ['claude-3-5-haiku', 'claude-opus-4-5', 'claude-opus-5-5', 'glm-5']) {
-      const { body: sent, told: reports, whole } = send(body, { name });
+      const { body: sent, reports, whole } = send(body, { name });
       expect(sent).toEqual({ ...whole, model: name });
       expect(reports).toEqual([]);
     }
@@ -220,7 +220,7 @@ describe('what the gateway changes all the same, and says', () => {
       ['changed messages[1].tool_calls[0].id'],
     ],
   ])('%s', (_title, body, otherwise, reported) => {
-    const { body: sent, told: reports, whole } = send(body);
+    const { body: sent, reports, whole } = send(body);
     expect(sent).toEqual({ ...whole, model: 'claude-opus-4-5', ...otherwise });
     expect(reports).toEqual(reported);
   });
@@ -238,10 +238,7 @@ describe('what the gateway changes all the same, and says', () => {
 
   test('after a refusal of its state a request goes without, and does not think where it must not then', () => {
     const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'S' }, ...use.content] };
-    const { body, told: reports } = send(
-      { thinking, tools: [tool], messages: [hello, turn, result] },
-      { strip_state: true },
-    );
+    const { body, reports } = send({ thinking, tools: [tool], messages: [hello, turn, result] }, { strip_state: true });
     expect(body['messages']).toEqual([hello, use, result]);
     expect(body).not.toHaveProperty('thinking');
     expect(reports).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
@@ -250,7 +247,7 @@ describe('what the gateway changes all the same, and says', () => {
   test('also where there was no state: the turn is another model’s, which did not think', () => {
     const request = { thinking, tools: [tool], messages: [hello, use, result] };
     expect(send(request).body['thinking']).toEqual(thinking);
-    const { body, told: reports } = send(request, { strip_state: true });
+    const { body, reports } = send(request, { strip_state: true });
     expect(body).not.toHaveProperty('thinking');
     expect(reports).toEqual(['changed thinking']);
   });
@@ -400,7 +397,7 @@ const own = fc.constantFrom(
   { type: 'compaction', content: 'c' },
 );
 const id = fc.constantFrom('toolu_1', 'toolu_2', 'call_3');
-const given = fc.oneof(
+const results = fc.oneof(
   of(
     'tool_result',
     {
@@ -436,7 +433,7 @@ const message = fc.oneof(
     content: fc.oneof(
       text,
       fc
-        .tuple(fc.array(given, { maxLength: 2 }), blocks(textBlock, image, document, searchResult, own))
+        .tuple(fc.array(results, { maxLength: 2 }), blocks(textBlock, image, document, searchResult, own))
         .map(([first, then]) => [...first, ...then]),
     ),
   }),
@@ -525,7 +522,7 @@ test('to an upstream of its wire it goes as it was written', () => {
     fc.property(body, (any) => {
       expect([...check.Errors(any)]).toEqual([]);
       const before = JSON.stringify(any);
-      const { body: sent, told: reports } = send(any as JsonObject);
+      const { body: sent, reports } = send(any as JsonObject);
       expect(JSON.stringify(any)).toBe(before);
       expect(reports).toEqual([]);
       expect(normal(sent)).toEqual({ ...normal(any as JsonObject), model: 'claude-opus-4-5' });

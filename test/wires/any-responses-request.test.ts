@@ -186,7 +186,7 @@ const fields = some({
 });
 const faithful = fc
   .record({ input: conversation, tools, fields })
-  .map(({ input, tools: told, fields: others }): JsonObject => ({ ...(others as JsonObject), input, tools: told }));
+  .map(({ input, tools, fields: others }): JsonObject => ({ ...(others as JsonObject), input, tools }));
 
 test('on its own wire a request comes out as it went in', () => {
   fc.assert(

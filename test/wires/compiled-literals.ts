@@ -29,7 +29,9 @@ export async function faultsByType(
       },
     );
     const errors = [...stdout.matchAll(/literals\.ts\((\d+),\d+\): (.*)/g)];
-    return Object.fromEntries(errors.map(([, line, said = '']) => [names[Number(line) - 2] ?? `line ${line}`, said]));
+    return Object.fromEntries(
+      errors.map(([, line, message = '']) => [names[Number(line) - 2] ?? `line ${line}`, message]),
+    );
   } finally {
     await rm(folder, { recursive: true });
   }

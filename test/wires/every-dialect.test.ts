@@ -69,7 +69,7 @@ function speaking(wire: Wire, slug: string) {
   const [name, row] = providers.find(([, { dialect }]) => dialect === wire)!;
   const ends = new RegExp(`[/-]${slug}$`);
   const [model, { endpoints }] = Object.entries(sandboxModels).find(
-    ([id, told]) => ends.test(id) && told.endpoints.some(({ provider }) => provider === name),
+    ([id, model]) => ends.test(id) && model.endpoints.some(({ provider }) => provider === name),
   )!;
   const { upstream_model } = endpoints.find(({ provider }) => provider === name)!;
   return { model, provider: name, base_url: row.base_url, upstream_model };

@@ -130,7 +130,7 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
       case 'nowhere':
         isNotThere();
         isNotElsewhere();
-        expect(there.report.map(({ field: told }) => told)).toContain(field);
+        expect(there.report.map(({ field: reportedField }) => reportedField)).toContain(field);
         break;
       case 'to other wires':
         isNotThere();

@@ -286,7 +286,7 @@ const message: Required<ResponseOutputMessage> = {
   content: [output, refusal],
 };
 const easy: Required<EasyInputMessage> = { type: 'message', role: 'user', phase: null, content: blocks as never };
-const { phase: _phase, ...asked } = easy;
+const { phase: _phase, ...inputMessage } = easy;
 const thought: Required<ResponseReasoningItem> = {
   type: 'reasoning',
   id: 'rs_1',
@@ -366,7 +366,7 @@ const namespace: Required<NamespaceTool> = {
 test('of the Responses API, in items and tools', () => {
   const tools = [functionTool, customTool, namespace];
   const input = [
-    asked,
+    inputMessage,
     thinking,
     message,
     call,

@@ -141,7 +141,7 @@ describe('what the sandbox answers', () => {
 
   /** The types leave `store` out, which is on the wire, and have `output_text` and `access_programs`, which are not. */
   function onTheWire(response: JsonValue | undefined): JsonObject {
-    const { usage, store: _recorded, ...told } = response as JsonObject;
-    return { ...told, ...(usage === null ? {} : { usage }), output_text: '', access_programs: null };
+    const { usage, store: _recorded, ...rest } = response as JsonObject;
+    return { ...rest, ...(usage === null ? {} : { usage }), output_text: '', access_programs: null };
   }
 });

@@ -149,10 +149,10 @@ function innerOf(body: JsonObject, stream: boolean): ChatRequest {
   if (typeof topK === 'number') request.top_k = topK;
   if (typeof thinking['budget_tokens'] === 'number') request.reasoning = { max_tokens: thinking['budget_tokens'] };
   if (format !== undefined) {
-    const { schema, ...told } = object(format);
+    const { schema, ...settings } = object(format);
     request.response_format = {
       type: 'json_schema',
-      json_schema: { ...told, schema: JSON.parse(String(schema)) },
+      json_schema: { ...settings, schema: JSON.parse(String(schema)) },
     } as ChatRequest['response_format'] & object;
   }
   return request;
@@ -193,10 +193,10 @@ function messagesOf({ role, content }: JsonObject): Message[] {
   const parts = partsOf(blocks.filter((block) => block['toolResult'] === undefined));
   return [
     ...results.map(
-      ({ toolUseId, content: told, status }): Message => ({
+      ({ toolUseId, content: blocks, status }): Message => ({
         role: 'tool',
         tool_call_id: String(toolUseId),
-        content: partsOf(array(told).map(object)),
+        content: partsOf(array(blocks).map(object)),
         ext: { wire: 'bedrock-converse', rest: { status: status! } },
       }),
     ),
@@ -316,8 +316,8 @@ function streamOf({ output, stopReason, additionalModelResponseFields, ...metada
     const { reasoningText, redactedContent } = object(block['reasoningContent']);
     for (const piece of pieces(block['text'])) delta({ text: piece });
     if (block['toolUse'] !== undefined) {
-      const { input, ...told } = object(block['toolUse']);
-      start({ toolUse: told });
+      const { input, ...fields } = object(block['toolUse']);
+      start({ toolUse: fields });
       for (const piece of pieces(JSON.stringify(input))) delta({ toolUse: { input: piece } });
     }
     for (const piece of pieces(object(reasoningText)['text'])) delta({ reasoningContent: { text: piece } });

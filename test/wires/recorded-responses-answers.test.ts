@@ -183,13 +183,13 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
     expect(left.map(({ type }) => type)).toEqual(right.map(({ type }) => type));
     const counted = left.length === ours.length && right.length === recorded.length;
     left.forEach((event, at) => {
-      const { response, sequence_number, ...told } = event;
+      const { response, sequence_number, ...fields } = event;
       if (response !== undefined) return;
       const { sequence_number: recordedNumber, ...other } = right[at]!;
       const numbers = counted
         ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recordedNumber ?? null } }
         : undefined;
-      expectKnown(differences(told, other, `${event['type']} `));
+      expectKnown(differences(fields, other, `${event['type']} `));
       if (numbers !== undefined) expectKnown(differences(numbers.ours, numbers.recorded, `${event['type']} `));
     });
   }

@@ -157,9 +157,9 @@ function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatReque
 }
 
 /** A text as the one block that it stands for, without blank ones; arguments without their spaces. */
-function normal({ content, arguments: told, ...turn }: JsonObject): JsonObject {
-  if (typeof told === 'string' && told !== '') return { ...turn, arguments: JSON.parse(told) as JsonObject };
-  if (told !== undefined) return { ...turn, arguments: told };
+function normal({ content, arguments: value, ...turn }: JsonObject): JsonObject {
+  if (typeof value === 'string' && value !== '') return { ...turn, arguments: JSON.parse(value) as JsonObject };
+  if (value !== undefined) return { ...turn, arguments: value };
   if (content === undefined) return turn;
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : array(content);
   // Where nothing is translated, nothing is taken out either.
@@ -172,7 +172,7 @@ const OPAQUE = /"(?:signature|data|thoughtSignature|encrypted_content|redactedCo
 
 /** What only the provider can read, in its order. */
 function opaqueIn(turns: readonly JsonObject[]): string[] {
-  return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, told = '']) => told);
+  return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, token = '']) => token);
 }
 
 /** Whether an answer carries a seal. */

@@ -23,13 +23,13 @@ const scenarios = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'));
 
 test.each(scenarios)('%s', async (name) => {
   const path = fileURLToPath(new URL(name, FOLDER));
-  const [, , model = '', asked = '', ...parts] = readFileSync(path, 'utf8').split(MARK);
+  const [, , model = '', requestText = '', ...parts] = readFileSync(path, 'utf8').split(MARK);
   const at = parts.indexOf('upstream answer');
   const status = Number.parseInt(parts[at + 1] ?? '', 10);
   const answer = at === -1 ? '' : (parts[at + 2] ?? '');
-  const request: ChatRequest = freeze(JSON.parse(asked));
+  const request: ChatRequest = freeze(JSON.parse(requestText));
 
-  const sections = [`=== inner request for ${model}\n${asked.trim()}\n`];
+  const sections = [`=== inner request for ${model}\n${requestText.trim()}\n`];
   let encoded: EncodedRequest | undefined;
   try {
     encoded = bedrockConverse.encodeRequest(request, endpoint(model), { media: MEDIA, strip_state: false });
