@@ -63,7 +63,7 @@ describe("bedrock-converse, by AWS's own client", () => {
       const whole = await client.send(new ConverseCommand(ask(model)));
       const events = await stream(ask(model));
       const text = events.map(({ contentBlockDelta }) => contentBlockDelta?.delta?.text ?? '').join('');
-      expect(text).toBe(whole.output?.message?.content?.map(({ text: said }) => said ?? '').join(''));
+      expect(text).toBe(whole.output?.message?.content?.map(({ text }) => text ?? '').join(''));
       expect(events.find(({ messageStop }) => messageStop)?.messageStop?.stopReason).toBe(whole.stopReason);
       expect(events.at(-1)?.metadata?.usage?.totalTokens).toBe(whole.usage?.totalTokens);
     },
@@ -71,8 +71,8 @@ describe("bedrock-converse, by AWS's own client", () => {
 
   test('a tool is called, its result is answered, and reasoning is signed', async () => {
     const thinking = { thinking: { type: 'enabled', budget_tokens: 1024 } };
-    const asked = ask('tools', { toolConfig: { tools: [weather] }, additionalModelRequestFields: thinking });
-    const { output, stopReason } = await client.send(new ConverseCommand(asked));
+    const input = ask('tools', { toolConfig: { tools: [weather] }, additionalModelRequestFields: thinking });
+    const { output, stopReason } = await client.send(new ConverseCommand(input));
     const content = output!.message!.content!;
     expect(stopReason).toBe('tool_use');
     expect(content.map((block) => Object.keys(block).find((key) => key !== '$unknown'))).toEqual([
@@ -81,14 +81,14 @@ describe("bedrock-converse, by AWS's own client", () => {
     ]);
     const toolUseId = content[1]!.toolUse!.toolUseId;
     const next = (first: object) => [
-      ...asked.messages!,
+      ...input.messages!,
       { role: 'assistant' as const, content: [first, content[1]!] as typeof content },
       { role: 'user' as const, content: [{ toolResult: { toolUseId, content: [{ text: 'warm' }] } }] },
     ];
-    const answered = await client.send(new ConverseCommand({ ...asked, messages: next(content[0]!) }));
+    const answered = await client.send(new ConverseCommand({ ...input, messages: next(content[0]!) }));
     expect(answered.output?.message?.content?.at(-1)).toEqual({ text: 'The tools answered: warm' });
     const changed = { reasoningContent: { reasoningText: { text: 'another', signature: 'x' } } };
-    await expect(client.send(new ConverseCommand({ ...asked, messages: next(changed) }))).rejects.toThrow('signature');
+    await expect(client.send(new ConverseCommand({ ...input, messages: next(changed) }))).rejects.toThrow('signature');
   });
 
   test('a marked prefix is written to the cache once and read from then on', async () => {

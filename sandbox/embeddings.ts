@@ -65,7 +65,7 @@ function base64Of(vector: number[]): string {
 /** The parts of a wire of embeddings that differ. Credentials and errors are those of `manners`. */
 interface VectorWire {
   path: RegExp;
-  manners: SandboxWire;
+  errorsOf: SandboxWire;
   /** The reason why the real service refuses a request; undefined if it accepts it. */
   problem(body: JsonObject): string | undefined;
   inputs(body: JsonObject): JsonValue[];
@@ -93,7 +93,7 @@ function readPrompt(inputs: Input[], conversation: string): Prompt {
   };
 }
 
-function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWire): SandboxWire {
+function wireOf({ path, errorsOf: manners, problem, inputs, dimensions, encode }: VectorWire): SandboxWire {
   const { credentialOf, credentialRefused, modelUnknown, promptTooLong, errorBody, errorEvent, answerHeaders } =
     manners;
   const lengthOf = (body: JsonObject): number => {
@@ -171,7 +171,7 @@ function listBody(vectors: number[][], format: JsonValue | undefined, model: Jso
 
 const openai = wireOf({
   path: /^\/v1\/embeddings$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: openaiProblem,
   inputs: (body) => listOf(body['input']),
   dimensions: (body) => body['dimensions'],
@@ -181,7 +181,7 @@ const openai = wireOf({
 
 const voyage = wireOf({
   path: /^\/voyage\/v1\/(?:multimodal)?embeddings$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: voyageProblem,
   inputs: (body) => listOf(body['input'] ?? body['inputs']),
   dimensions: (body) => body['output_dimension'],
@@ -191,7 +191,7 @@ const voyage = wireOf({
 
 const jina = wireOf({
   path: /^\/jina\/v1\/embeddings$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: jinaProblem,
   inputs: (body) =>
     listOf(body['input']).map((input) => {
@@ -205,7 +205,7 @@ const jina = wireOf({
 
 const cohere = wireOf({
   path: /^\/v2\/embed$/,
-  manners: cohereChat,
+  errorsOf: cohereChat,
   problem: cohereProblem,
   inputs: (body) => listOf(body['texts'] ?? body['inputs']),
   dimensions: (body) => body['output_dimension'],
@@ -240,7 +240,7 @@ function modalitiesOf(inputs: Input[], tokens: number): JsonObject[] {
 
 const gemini = wireOf({
   path: /^\/v1beta\/models\/(?:gemini-3-flash-)?([^/:]+):batchEmbedContents$/,
-  manners: geminiGenerateContent,
+  errorsOf: geminiGenerateContent,
   problem: geminiProblem,
   inputs: (body) => objectsOf(body['requests']).map(({ content }) => contentInput(content)),
   dimensions: (body) => objectsOf(body['requests'])[0]?.['outputDimensionality'],
@@ -252,7 +252,7 @@ const gemini = wireOf({
 
 const vertexContent = wireOf({
   path: /^\/vertex\/v1\/models\/([^/:]+):embedContent$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: vertexContentProblem,
   inputs: ({ content }) => [contentInput(content)],
   dimensions: ({ embedContentConfig: config }) => (isObject(config) ? config['outputDimensionality'] : undefined),
@@ -265,7 +265,7 @@ const vertexContent = wireOf({
 
 const vertex = wireOf({
   path: /^\/vertex\/v1\/models\/([^/:]+):predict$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: vertexProblem,
   inputs: (body) => objectsOf(body['instances']).map(({ content }) => textOf(content)),
   dimensions: ({ parameters }) => (isObject(parameters) ? parameters['outputDimensionality'] : undefined),
@@ -278,7 +278,7 @@ const vertex = wireOf({
 
 const titan = wireOf({
   path: /^\/bedrock-vectors\/model\/([^/]+)\/invoke$/,
-  manners: openAiChat,
+  errorsOf: openAiChat,
   problem: titanProblem,
   inputs: (body) => listOf(body['inputText']),
   dimensions: (body) => body['dimensions'],

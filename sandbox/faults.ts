@@ -119,9 +119,9 @@ export function readFaults(
   headers: Record<string, string | string[] | undefined>,
 ): Faults {
   const faults: Faults = { ...names, ...from_model };
-  const wish = body['sandbox'];
-  if (typeof wish === 'object' && wish !== null && !Array.isArray(wish)) {
-    for (const [name, value] of Object.entries(wish)) Object.assign(faults, read(name, value));
+  const settings = body['sandbox'];
+  if (typeof settings === 'object' && settings !== null && !Array.isArray(settings)) {
+    for (const [name, value] of Object.entries(settings)) Object.assign(faults, read(name, value));
   }
   for (const [header, value] of Object.entries(headers)) {
     if (!header.startsWith(header_prefix)) continue;

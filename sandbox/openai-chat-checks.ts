@@ -29,11 +29,11 @@ function checkNumbers(body: JsonObject): void {
     }
     if (value >= least && value <= most) continue;
     const above = value > most;
-    const said = above ? 'above maximum' : 'below minimum';
+    const problem = above ? 'above maximum' : 'below minimum';
     const wanted = above ? `<= ${most}` : `>= ${least}`;
     throw new Refusal(
       400,
-      `Invalid '${field}': decimal ${said} value. Expected a value ${wanted}, but got ${value} instead.`,
+      `Invalid '${field}': decimal ${problem} value. Expected a value ${wanted}, but got ${value} instead.`,
       above ? 'decimal_above_max_value' : 'decimal_below_min_value',
       field,
     );

@@ -64,10 +64,10 @@ function checkNumbers(body: JsonObject): void {
       throw invalid(`Invalid type for '${field}': expected ${kind}.`, field, 'invalid_type');
     }
     if (value >= least && value <= most) continue;
-    const [said, wanted, code] =
+    const [problem, wanted, code] =
       value > most ? ['above maximum', `<= ${most}`, 'above_max'] : ['below minimum', `>= ${least}`, 'below_min'];
     throw invalid(
-      `Invalid '${field}': ${kind} ${said} value. Expected a value ${wanted}, but got ${value} instead.`,
+      `Invalid '${field}': ${kind} ${problem} value. Expected a value ${wanted}, but got ${value} instead.`,
       field,
       `${kind}_${code}_value`,
     );

@@ -23,7 +23,7 @@ function countParts(content: JsonValue | undefined, types: string[]): number {
   return objectsOf(content).filter((part) => types.includes(textOf(part['type']))).length;
 }
 
-function saidIn(item: JsonObject): string {
+function textIn(item: JsonObject): string {
   return partsText(item['output'] ?? item['content']);
 }
 
@@ -59,7 +59,7 @@ function readPrompt(body: JsonObject): Prompt {
   const user = items.findLast((item) => item['role'] === 'user');
   const results: string[] = [];
   for (let at = items.length - 1; items[at]?.['type'] === 'function_call_output'; at -= 1) {
-    results.unshift(saidIn(items[at]!));
+    results.unshift(textIn(items[at]!));
   }
   const tools = objectsOf(body['tools']).filter((tool) => tool['type'] === 'function');
   const reasoning = isObject(body['reasoning']) ? body['reasoning'] : {};
@@ -83,7 +83,7 @@ function readPrompt(body: JsonObject): Prompt {
     reasoning: typeof reasoning['effort'] === 'string' && reasoning['effort'] !== 'none',
     tokens_max: typeof bound === 'number' ? bound : Number.POSITIVE_INFINITY,
     stop: [],
-    conversation: textOf(body['safety_identifier']) || items.map(saidIn).join('\n'),
+    conversation: textOf(body['safety_identifier']) || items.map(textIn).join('\n'),
     input_tokens:
       items.reduce((sum, item) => sum + itemTokens(item), 0) +
       (instructions === '' ? 0 : message_tokens + countTokens(instructions)) +

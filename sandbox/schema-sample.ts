@@ -74,8 +74,8 @@ function sampleNumber(schema: JsonObject, integer: boolean): number {
   const least = above === undefined ? asNumber(schema['minimum']) : Math.floor(above / step) * step + step;
   const most = below === undefined ? asNumber(schema['maximum']) : Math.ceil(below / step) * step - step;
   const lowest = least === undefined ? undefined : Math.ceil(least / step) * step;
-  const wish = Math.max(lowest ?? Number.NEGATIVE_INFINITY, step);
-  return most !== undefined && wish > most ? (lowest ?? Math.floor(most / step) * step) : wish;
+  const preferred = Math.max(lowest ?? Number.NEGATIVE_INFINITY, step);
+  return most !== undefined && preferred > most ? (lowest ?? Math.floor(most / step) * step) : preferred;
 }
 
 function sampleString(schema: JsonObject, name: string): string {

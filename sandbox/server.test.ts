@@ -365,8 +365,8 @@ describe('faults', () => {
 
   test('an attempt is found by the id its caller gave, with its end', async () => {
     await post(path, ask('echo'), { 'x-client-request-id': 'mine' });
-    const found = (await (await fetch(`${sandbox.url}/sandbox/attempts/mine`)).json()) as { data: unknown[] };
-    expect(found.data).toMatchObject([
+    const attempts = (await (await fetch(`${sandbox.url}/sandbox/attempts/mine`)).json()) as { data: unknown[] };
+    expect(attempts.data).toMatchObject([
       { client_request_id: 'mine', status: 200, outcome: 'completed', body: { model: 'echo' } },
     ]);
     expect((await fetch(`${sandbox.url}/sandbox/attempts/other`)).status).toBe(404);

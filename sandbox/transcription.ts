@@ -67,10 +67,19 @@ interface SpeechWire {
   /** Whether it bills whole seconds. */
   rounds_up?: true;
   encode(input: { text: string; body: JsonObject; ms: number; envelope: Envelope }): JsonObject;
-  manners?: Partial<Pick<SandboxWire, 'credentialOf' | 'errorBody'>>;
+  errors?: Partial<Pick<SandboxWire, 'credentialOf' | 'errorBody'>>;
 }
 
-function wireOf({ path, method, read, problem, is_silent, rounds_up, encode, manners }: SpeechWire): SandboxWire {
+function wireOf({
+  path,
+  method,
+  read,
+  problem,
+  is_silent,
+  rounds_up,
+  encode,
+  errors: manners,
+}: SpeechWire): SandboxWire {
   const { credentialOf, credentialRefused, modelUnknown, promptTooLong, errorBody, errorEvent, answerHeaders } =
     openAiChat;
   return {
@@ -157,7 +166,7 @@ const deepgram = wireOf({
   path: /^\/deepgram\/v1\/listen$/,
   read: ({ raw, url }) => ({ ...Object.fromEntries(url.searchParams), sound: measured(raw) }),
   problem: deepgramProblem,
-  manners: {
+  errors: {
     credentialOf: ({ authorization }) => /^token (.+)$/i.exec(authorization ?? '')?.[1],
     errorBody: ({ code, message }, request_id) => ({ err_code: code ?? 'Bad Request', err_msg: message, request_id }),
   },
@@ -181,7 +190,7 @@ const elevenlabs = wireOf({
     return { ...form, ...(model_id === undefined ? {} : { model: model_id }) };
   },
   problem: elevenlabsProblem,
-  manners: {
+  errors: {
     credentialOf: (headers) => {
       const key = headers['xi-api-key'];
       return typeof key === 'string' ? key : undefined;
@@ -214,7 +223,7 @@ function unpacked(text: string): JsonObject {
   throw new Refusal(400, 'Cannot access uploaded file, are you using the wrong API key?');
 }
 
-const assemblyManners: SpeechWire['manners'] = {
+const assemblyErrors: SpeechWire['errors'] = {
   credentialOf: ({ authorization }) => authorization,
   errorBody: ({ message }) => ({ error: message }),
 };
@@ -225,7 +234,7 @@ const assemblyUpload = wireOf({
   read: ({ raw }) => ({ model: 'echo', sound: measured(raw) }),
   problem: () => undefined,
   is_silent: true,
-  manners: assemblyManners,
+  errors: assemblyErrors,
   encode: ({ body }) => ({
     upload_url: `https://cdn.sandbox.invalid/upload/${packed({ sound: body['sound'] ?? null })}`,
   }),
@@ -241,7 +250,7 @@ const assemblyOrder = wireOf({
   },
   problem: assemblyaiProblem,
   rounds_up: true,
-  manners: assemblyManners,
+  errors: assemblyErrors,
   encode: ({ body: { model = '', sound = null, language_code = 'en' } }) => ({
     id: packed({ model, sound, language_code }),
     status: 'queued',
@@ -254,7 +263,7 @@ const assemblyTranscript = wireOf({
   read: ({ url }) => unpacked(url.pathname.split('/').at(-1) ?? ''),
   problem: () => undefined,
   is_silent: true,
-  manners: assemblyManners,
+  errors: assemblyErrors,
   encode: ({ text, body, ms, envelope: { faults } }) => ({
     status: 'completed',
     language_code: textOf(body['language_code']),

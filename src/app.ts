@@ -131,7 +131,7 @@ export interface AppOptions {
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
   /** The store's time, and this machine's monotonic clock. */
   clock: Clock;
-  /** Absent: `Math.random`. */
+  /** `Math.random` if not set. */
   chance?: (() => number) | undefined;
   log: Logger;
   metrics: Metrics;
@@ -143,8 +143,8 @@ export interface App {
   /** Binds every address that the configuration names, then does what must follow; ready is the service after that. */
   listen(address: { host: string; port: number; reusePort: boolean }, finish: () => Promise<void>): Promise<void>;
   /** Forgets the failures of endpoints that a reload has changed. */
-  forgetFailures(has_changed: (endpoint_id: string) => boolean): void;
-  /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left: their clients are told. */
+  forgetFailures(hasChanged: (endpointId: string) => boolean): void;
+  /** Stops taking requests, lets the running ones finish within a bound, then ends the rest and notifies their clients. */
   drain(): Promise<void>;
 }
 
@@ -177,8 +177,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     serve_without_store_ms: config.ledger.serve_without_store_ms,
   };
   // The embedded store has bounds of its own, and no network to wait for.
-  const store_ms_max = database.engine === 'postgres' ? limits.store_read_ms_max : Number.POSITIVE_INFINITY;
-  const storeWait = () => new StoreWait(store_ms_max, clock.monotonic_ms);
+  const storeMsMax = database.engine === 'postgres' ? limits.store_read_ms_max : Number.POSITIVE_INFINITY;
+  const storeWait = () => new StoreWait(storeMsMax, clock.monotonic_ms);
   const authenticate = createAuthenticate({
     findByHash: keyStore(database.prompt).findByHash,
     findAncestors: keyStore(database.prompt).findAncestors,
@@ -357,9 +357,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     in_doubt_nano: await ledger.sumInDoubt(clock.now_ms()),
     ...(await ledger.sumPresumed()),
   }));
-  const release_s = config.ledger.lost_node_release_after;
-  const after_ms = release_s === undefined ? undefined : release_s * 1000;
-  const lost = createLostNodes({ after_ms, database, change, home, clock, log });
+  const releaseS = config.ledger.lost_node_release_after;
+  const afterMs = releaseS === undefined ? undefined : releaseS * 1000;
+  const lost = createLostNodes({ after_ms: afterMs, database, change, home, clock, log });
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
     recorder.find(id) ?? (await generations.findById({ organization_id, id }));
@@ -514,14 +514,14 @@ export async function createApp(options: AppOptions): Promise<App> {
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);
-      const bound_ms = config.timeouts.shutdown_ms_max;
+      const boundMs = config.timeouts.shutdown_ms_max;
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
-      const bound = setTimeout(running.stop, bound_ms);
-      // Clients that are told so and do not read it are cut off.
-      const told_ms = bound_ms + limits.shutdown_settle_ms_max;
-      const last = setTimeout(() => server.server.closeAllConnections(), told_ms);
+      const bound = setTimeout(running.stop, boundMs);
+      // Clients that do not read this notice are disconnected.
+      const closeMs = boundMs + limits.shutdown_settle_ms_max;
+      const last = setTimeout(() => server.server.closeAllConnections(), closeMs);
       // A little later than the connections, so that what was sent on them is recorded.
-      const late = sleep(told_ms + SHUTDOWN_POLL_MS, undefined, { ref: false });
+      const late = sleep(closeMs + SHUTDOWN_POLL_MS, undefined, { ref: false });
       await closed;
       await metricsServer?.close();
       clearInterval(idle);
@@ -560,12 +560,12 @@ async function answers(database: Database): Promise<boolean> {
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), limits.readiness_ms_max);
   });
-  const asked = database.ping().then(
+  const ping = database.ping().then(
     () => true,
     () => false,
   );
   try {
-    return await Promise.race([asked, late]);
+    return await Promise.race([ping, late]);
   } finally {
     clearTimeout(timer);
   }

@@ -143,8 +143,8 @@ describe('providers of the table', () => {
     ['ap-southeast-2', ['au', 'apac', 'global']],
     ['ap-south-1', ['apac', 'global']],
     ['sa-east-1', ['global']],
-  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (AWS_REGION, variants) => {
-    const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION }).providers;
+  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (region, variants) => {
+    const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: region }).providers;
     expect(bedrock?.variants).toEqual(variants);
   });
 
@@ -156,10 +156,10 @@ describe('providers of the table', () => {
     ['eusc-de-east-1', false],
     ['ap-southeast-7', false],
     ['mx-central-1', false],
-  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, is_told) => {
+  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, isReported) => {
     const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
-    const told = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
-    expect(warnings).toEqual(is_told ? [told] : []);
+    const warning = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
+    expect(warnings).toEqual(isReported ? [warning] : []);
   });
 
   test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
@@ -197,8 +197,8 @@ describe('providers of the table', () => {
     [':8000', 'http://127.0.0.1:8000/v1'],
     ['0.0.0.0:11434', 'http://127.0.0.1:11434/v1'],
     ['https://ollama.example/api/v1/', 'https://ollama.example/api/v1'],
-  ])('OLLAMA_HOST=%s is reached at %s, without a key', (given, url) => {
-    const [ollama] = loadConfig({ OLLAMA_HOST: given }).providers;
+  ])('OLLAMA_HOST=%s is reached at %s, without a key', (address, url) => {
+    const [ollama] = loadConfig({ OLLAMA_HOST: address }).providers;
     expect(ollama).toMatchObject({ slug: 'ollama', base_url: url, credential: undefined });
   });
 });
@@ -296,7 +296,8 @@ describe('gateway.yaml', () => {
     const policies = (text: string, slug: string) => {
       const environment = { OPENAI_API_KEY: 'k', DEEPINFRA_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
       const provider = load(text, environment).providers.find((one) => one.slug === slug)!;
-      const of = (canonical_slug: string) => dataPolicyOf(provider, { canonical_slug }, { upstream_model: 'm' });
+      const of = (canonicalSlug: string) =>
+        dataPolicyOf(provider, { canonical_slug: canonicalSlug }, { upstream_model: 'm' });
       return [of('meta-llama/llama-9'), of('google/gemini-9')].map(({ training, retention_days }) => [
         training,
         retention_days,
@@ -342,8 +343,8 @@ describe('gateway.yaml', () => {
     ['two seconds in Nomad', { NOMAD_ALLOC_ID: 'a' }, '', 2_000],
     ['two seconds in Amazon ECS', { ECS_CONTAINER_METADATA_URI_V4: 'http://x' }, '', 2_000],
     ['what the file says', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'timeouts: { shutdown_grace_ms: 0 }', 0],
-  ])('the grace period after SIGTERM is %s', (_, environment, yaml, grace_ms) => {
-    expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(grace_ms);
+  ])('the grace period after SIGTERM is %s', (_, environment, yaml, graceMs) => {
+    expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(graceMs);
   });
 
   test('timeouts, journal and logging are taken, the environment wins over the file', () => {
@@ -493,11 +494,11 @@ test('the bundled catalog is read from the program', () => {
 test('media come from the usual ports of the public internet, and what clients drop is kept a day, unless the file says otherwise', () => {
   expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [], buckets: [] });
   expect(load('{}').reasoning_state).toEqual({ keep: 'store', hours: 24 });
-  const told = load(
+  const config = load(
     'media: { private_hosts: ["Files.Internal:9000"], ports: [8443] }\nreasoning_state: { keep: memory, hours: 1 }',
   );
-  expect(told.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'], buckets: [] });
-  expect(told.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
+  expect(config.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'], buckets: [] });
+  expect(config.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
 });
 
 test.each([
@@ -505,8 +506,8 @@ test.each([
   ['media: { buckets: ["s3://media/folder"] }', 'a bucket such as s3://media'],
   ['media: { ports: [0] }', 'the number of a port'],
   ['reasoning_state: { keep: always }', 'one of store, memory, off'],
-])('a wrong place or time to keep things is refused: %s', (yaml, told) => {
-  expect(refusal(yaml)).toContain(told);
+])('a wrong place or time to keep things is refused: %s', (yaml, message) => {
+  expect(refusal(yaml)).toContain(message);
 });
 
 test('endpoints are probed where the file gives a budget for it, and nowhere else', () => {
@@ -528,8 +529,8 @@ test.each([
   ['probes: { usd_per_day: 0 }', 'an amount of USD above 0'],
   ['probes: { usd_per_day: 1, every_minutes: 0 }', 'a number of minutes, at most a day'],
   ['probes: { usd_per_day: 1, often: true }', 'often'],
-])('a wrong budget of probes is refused: %s', (yaml, told) => {
-  expect(refusal(yaml)).toContain(told);
+])('a wrong budget of probes is refused: %s', (yaml, message) => {
+  expect(refusal(yaml)).toContain(message);
 });
 
 describe('a file with several faults', () => {

@@ -132,10 +132,13 @@ export function loadConfig(
   options: {
     config_file?: string | undefined;
     /** The file, if it was opened before; null if there is none. */
-    found?: FoundFile | null;
+    config_file_content?: FoundFile | null;
   } = {},
 ): Config {
-  const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
+  const file =
+    options.config_file_content === undefined
+      ? findConfigFile(environment, options.config_file)
+      : options.config_file_content;
   const read = file ? readConfigFile(file.path, file.text, file.value) : undefined;
   try {
     return buildConfig(environment, read, file?.path);
@@ -169,18 +172,18 @@ function faultsOf(environment: Environment, read: ReadFile): readonly string[] {
   return [];
 }
 
-function buildConfig(environment: Environment, read: ReadFile | undefined, config_file: string | undefined): Config {
+function buildConfig(environment: Environment, read: ReadFile | undefined, configFile: string | undefined): Config {
   const providers = resolveProviders(environment, read);
   const named = read?.value.providers ?? {};
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
-  const bundled_catalog = read?.value.bundled_catalog ?? true;
-  const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
+  const bundledCatalog = read?.value.bundled_catalog ?? true;
+  const models = read ? declaredModels(read, slugs, bundledCatalog) : [];
   const timeouts = timeoutsOf(environment, read?.value.timeouts);
   const ledger = readLedger(read, timeouts.upstream_total_ms_max);
   const { unknown_price } = ledger;
   const { auth, warnings: authWarnings } = readAuth(environment, read);
   const { logging, warnings: loggingWarnings } = readLogging(environment, read);
-  const rate_limits = readRateRules(read);
+  const rateLimits = readRateRules(read);
   const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
   const { host, port } = listenAddress(environment);
   const sandbox = readVariable(environment, 'GATEWAY_SANDBOX');
@@ -193,7 +196,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     database_url: databaseUrl(environment, 'DATABASE_URL'),
     listen_url: listenUrl(environment),
     database_connections: filled(fileSettings.database, file?.database).connections,
-    config_file,
+    config_file: configFile,
     config_watch: readVariable(environment, 'GATEWAY_CONFIG_WATCH') === 'on',
     management_key: readVariable(environment, 'GATEWAY_MANAGEMENT_KEY'),
     first_keys: readFirstKeys(environment),
@@ -207,7 +210,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     log_level: readVariable(environment, 'GATEWAY_LOG_LEVEL') ?? filled(fileSettings.logging, file?.logging).level,
     default_model: readVariable(environment, 'GATEWAY_DEFAULT_MODEL'),
     sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
-    bundled_catalog,
+    bundled_catalog: bundledCatalog,
     providers: providers.on,
     providers_own_only: providers.own_only,
     providers_off: providers.off,
@@ -225,7 +228,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     responses: filled(fileSettings.responses, file?.responses),
     logging,
     probes: file?.probes === undefined ? null : filled(fileSettings.probes, file?.probes),
-    rate_limits,
+    rate_limits: rateLimits,
     management_requests_per_minute: processLimits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
@@ -239,14 +242,14 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
       ...(models.length === 0
         ? []
         : modelWarnings(models, providers.on, {
-            bundled: bundled_catalog ? readBundledCatalog() : { format: 1, models: [] },
+            bundled: bundledCatalog ? readBundledCatalog() : { format: 1, models: [] },
             allow_unpriced: unknown_price === 'allow',
           })),
-      ...(rate_limits.models.size === 0
+      ...(rateLimits.models.size === 0
         ? []
         : rateWarnings(
-            rate_limits,
-            new Set([...models, ...(bundled_catalog ? readBundledCatalog().models : [])].map(({ id }) => id)),
+            rateLimits,
+            new Set([...models, ...(bundledCatalog ? readBundledCatalog().models : [])].map(({ id }) => id)),
           )),
       ...(Object.values(named).every(({ variants }) => variants === undefined)
         ? []

@@ -37,16 +37,16 @@ afterEach(async () => {
 
 /** A gateway that tells a collector, by these settings of the destination. */
 async function startSite(settings = '', type = 'otel-collector', environment = {}): Promise<Site> {
-  const told = await startCollector();
-  const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${told.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
+  const collector = await startCollector();
+  const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${collector.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
   const telling = await startLoggingGateway({ yaml, environment });
   await telling.set({ is_observability_broadcast_enabled: true });
   return {
-    collector: told,
+    collector: collector,
     gateway: telling,
     async stop() {
       await telling.stop();
-      await told.stop();
+      await collector.stop();
     },
   };
 }
@@ -57,7 +57,7 @@ async function start(...args: Parameters<typeof startSite>): Promise<void> {
   ({ collector, gateway } = own);
 }
 
-/** One without settings for all tests of the `describe` around; each begins with nothing told. */
+/** One without settings for all tests of the `describe` around; each begins without broadcast calls. */
 function sharedSite(): () => void {
   let site: Site;
   beforeAll(async () => {
@@ -73,8 +73,8 @@ function sharedSite(): () => void {
 }
 
 async function ask(body: object = {}, headers: Record<string, string> = {}): Promise<string> {
-  const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'a secret word' }], ...body };
-  const answer = await gateway.call('POST', '/chat/completions', asked, headers);
+  const request = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'a secret word' }], ...body };
+  const answer = await gateway.call('POST', '/chat/completions', request, headers);
   await answer.text();
   return answer.headers.get('x-generation-id') ?? '';
 }
@@ -94,8 +94,8 @@ describe('a call', () => {
   test('is told as a span with its model, tokens, money, times and end, and below it its attempts', async () => {
     shared();
     const id = await ask({ model: 'sandbox/fallback', temperature: 1, max_tokens: 50, user: 'u-1', session_id: 's-1' });
-    const told = await gateway.call('GET', `/generation?id=${id}`);
-    const { data: record } = (await told.json()) as { data: GenerationAnswer };
+    const response = await gateway.call('GET', `/generation?id=${id}`);
+    const { data: record } = (await response.json()) as { data: GenerationAnswer };
     await seen(1);
     expect(collector.requests[0]?.path).toBe('/v1/traces');
     const [call] = collector.calls();
@@ -206,15 +206,15 @@ describe('a call', () => {
     await gateway.call('POST', '/responses', { model: 'sandbox/echo', input: 'x', trace });
     await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', input: 'x' });
     await seen(4);
-    const told = collector.calls();
-    expect(told.map(({ attributes }) => attributes['gateway.api'])).toEqual([
+    const calls = collector.calls();
+    expect(calls.map(({ attributes }) => attributes['gateway.api'])).toEqual([
       'completions',
       'messages',
       'responses',
       'embeddings',
     ]);
-    expect(new Set(told.slice(0, 3).map(({ traceId }) => traceId)).size).toBe(1);
-    expect(told[3]?.attributes['gen_ai.operation.name']).toBe('embeddings');
+    expect(new Set(calls.slice(0, 3).map(({ traceId }) => traceId)).size).toBe(1);
+    expect(calls[3]?.attributes['gen_ai.operation.name']).toBe('embeddings');
   });
 });
 
@@ -292,7 +292,7 @@ describe('who is told', () => {
     // All or none of sixteen: once in thirty thousand.
     expect(turns.size).toBeGreaterThan(0);
     expect(turns.size).toBeLessThan(16);
-    for (const told of turns.values()) expect(told).toHaveLength(2);
+    for (const calls of turns.values()) expect(calls).toHaveLength(2);
   });
 });
 
@@ -308,8 +308,8 @@ describe('a webhook', () => {
     const { headers, body, path } = seenRequest ?? (expect.unreachable() as never);
     expect(path).toBe('/');
     expect(headers.authorization).toBe('Bearer token-1');
-    const [, at, given] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['x-gateway-signature'])) ?? [];
-    expect(given).toBe(createHmac('sha256', 'a shared secret').update(`${at},${body}`).digest('hex'));
+    const [, at, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['x-gateway-signature'])) ?? [];
+    expect(signature).toBe(createHmac('sha256', 'a shared secret').update(`${at},${body}`).digest('hex'));
     expect(headers['x-gateway-idempotency-key']).toEqual(expect.any(String));
     expect(gateway.log_lines.join('')).not.toContain('token-1');
   });

@@ -18,7 +18,7 @@ const MASKED = 'our...abc';
 let wire: WireServer;
 let gateway: TestGateway;
 /** What the upstream does with a request, by the credential that came with it; undefined: it answers. */
-let told: Record<string, () => Step[]>;
+let scripts: Record<string, () => Step[]>;
 const made: string[] = [];
 
 /** Ten tokens in, seven out: at USD 100 and 1000 per million, 1,000,000 + 7,000,000 nano-USD at `paid` and `other`. */
@@ -106,7 +106,7 @@ async function bring(over: object = {}, at = gateway): Promise<string> {
   return String(data['id']);
 }
 
-interface Asked {
+interface ChatOutcome {
   status: number;
   body: JsonObject;
   id: string;
@@ -117,7 +117,7 @@ interface Asked {
   };
 }
 
-async function ask(model: string, over: object = {}, key = gateway.key, at = gateway): Promise<Asked> {
+async function ask(model: string, over: object = {}, key = gateway.key, at = gateway): Promise<ChatOutcome> {
   const response = await at.call(
     'POST',
     '/chat/completions',
@@ -136,7 +136,7 @@ async function ask(model: string, over: object = {}, key = gateway.key, at = gat
 const generationOf = async (id: string) => (await manage('GET', `/generation?id=${id}`)).data;
 
 beforeAll(async () => {
-  wire = await startWireServer((exchange) => (told[keyOf(exchange)] ?? answered)());
+  wire = await startWireServer((exchange) => (scripts[keyOf(exchange)] ?? answered)());
   gateway = await startGateway({ yaml: configuration(wire.url) });
 });
 afterAll(async () => {
@@ -144,7 +144,7 @@ afterAll(async () => {
   await wire.stop();
 });
 beforeEach(() => {
-  told = {};
+  scripts = {};
   wire.exchanges.length = 0;
 });
 afterEach(async () => {
@@ -173,7 +173,7 @@ describe('which credential is sent', () => {
         byok: { id, label: MASKED, name: 'team' },
       },
     ]);
-    told[OURS] = refused(500);
+    scripts[OURS] = refused(500);
     await ask('wire/messages');
     expect(arrived()).toEqual([OURS, OURS]);
     expect(wire.exchanges[1]?.headers['x-api-key']).toBe(OURS);
@@ -199,7 +199,7 @@ describe('which credential is sent', () => {
     await bring({ key: OURS, sort_order: 1 });
     for (const status of [401, 402, 403, 429, 500]) {
       wire.exchanges.length = 0;
-      told[OURS] = refused(status);
+      scripts[OURS] = refused(status);
       const { body, metadata } = await ask('wire/one');
       expect([status, ...arrived().slice(-1)]).toEqual([status, SECOND]);
       expect(metadata.attempts.at(-1)?.status).toBe(200);
@@ -284,7 +284,7 @@ describe('who may use it', () => {
 describe('what comes after it', () => {
   test('never the gateway’s accounts, at its provider or another, unless it allows that', async () => {
     const id = await bring({ name: 'team' });
-    told[OURS] = refused(401, `the key ${OURS} is revoked`);
+    scripts[OURS] = refused(401, `the key ${OURS} is revoked`);
     const { status, body, metadata } = await ask('wire/two');
     expect(arrived()).toEqual([OURS]);
     expect(status).toBe(502);
@@ -309,7 +309,7 @@ describe('what comes after it', () => {
   test('one of several that does not allow it is enough', async () => {
     await bring({ sort_order: 1, allow_shared_fallback: true });
     await bring({ sort_order: 2, key: SECOND });
-    told = { [OURS]: refused(429), [SECOND]: refused(429) };
+    scripts = { [OURS]: refused(429), [SECOND]: refused(429) };
     const { status, body } = await ask('wire/one');
     expect(status).toBe(429);
     expect(JSON.stringify(body)).toContain('previous_errors');
@@ -318,7 +318,7 @@ describe('what comes after it', () => {
 
   test('the next model of the client’s list, whoever pays for that', async () => {
     await bring({ allowed_models: ['wire/one'] });
-    told[OURS] = refused(429);
+    scripts[OURS] = refused(429);
     await ask('wire/one', { models: ['wire/two'] });
     expect(arrived()).toEqual([OURS, GATEWAYS_OWN]);
   });
@@ -326,7 +326,7 @@ describe('what comes after it', () => {
   test('nothing, where the client wants no fallbacks: only further credentials at the endpoint', async () => {
     await bring({ sort_order: 1, allow_shared_fallback: true });
     await bring({ sort_order: 2, key: SECOND, allow_shared_fallback: true });
-    told = { [OURS]: refused(500), [SECOND]: refused(500) };
+    scripts = { [OURS]: refused(500), [SECOND]: refused(500) };
     await ask('wire/two', { provider: { allow_fallbacks: false } });
     expect(arrived()).toEqual([OURS, SECOND]);
   });
@@ -334,7 +334,7 @@ describe('what comes after it', () => {
   test('a fallback credential comes after the gateway’s accounts', async () => {
     await bring({ is_fallback: true });
     await ask('wire/one');
-    told[GATEWAYS_OWN] = refused(503);
+    scripts[GATEWAYS_OWN] = refused(503);
     const { body } = await ask('wire/two');
     expect(arrived()).toEqual([GATEWAYS_OWN, GATEWAYS_OWN, GATEWAYS_OWN, OURS]);
     expect(body['usage']).toMatchObject({ is_byok: true, cost: 0 });
@@ -371,7 +371,7 @@ describe('what comes after it', () => {
 
   test('its failures cool down nothing for others', async () => {
     const id = await bring({ allowed_models: ['wire/two'] });
-    told[OURS] = refused(401);
+    scripts[OURS] = refused(401);
     for (let nth = 0; nth < 3; nth += 1) await ask('wire/two');
     await manage('DELETE', `/byok/${id}`);
     wire.exchanges.length = 0;
@@ -383,7 +383,7 @@ describe('what comes after it', () => {
 
 describe('who pays', () => {
   test('its own account: no cost, the list price told apart, to the nano', async () => {
-    const byok_id = await bring();
+    const byokId = await bring();
     const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
     const { body, id } = await ask('wire/one');
     expect(body['usage']).toMatchObject({
@@ -400,7 +400,7 @@ describe('who pays', () => {
       usage: 0,
       total_cost: 0,
       upstream_inference_cost: COST_USD,
-      provider_responses: [{ is_byok: true, byok_id, status: 200 }],
+      provider_responses: [{ is_byok: true, byok_id: byokId, status: 200 }],
     });
     const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
     expect(Number(after['usage']) - Number(before['usage'])).toBeCloseTo(0, 12);
@@ -412,7 +412,7 @@ describe('who pays', () => {
     const chunk = (over: object) =>
       `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', ...over })}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 7, total_tokens: 17 };
-    told[OURS] = () => [
+    scripts[OURS] = () => [
       responseHead(200, 'text/event-stream'),
       chunk({ choices: [{ index: 0, delta: { content: 'Yes.' }, finish_reason: 'stop' }] }),
       `${chunk({ choices: [], usage })}data: [DONE]\n\n`,
@@ -437,11 +437,11 @@ describe('who pays', () => {
     'both, where an attempt on %s account may have been billed before %s answered',
     async (_first, _then, broken, over) => {
       await bring(over);
-      told[broken] = brokenOff;
+      scripts[broken] = brokenOff;
       const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
       const { body, id } = await ask('wire/one');
       const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
-      const is_byok = broken !== OURS;
+      const isByok = broken !== OURS;
       const nano = (usd: unknown) => Math.round(Number(usd) * 1e9);
       const raised = (field: string) => nano(after[field]) - nano(before[field]);
       const generation = await generationOf(id);
@@ -449,13 +449,13 @@ describe('who pays', () => {
       const sum = (own: boolean) =>
         charges.reduce((total, charge) => total + (charge.is_byok === own ? Number(charge.amount) : 0), 0);
       // The answer's is known; the other's is what the prompt alone comes to, by our count.
-      expect(nano(sum(is_byok))).toBe(8_000_000);
-      expect(nano(sum(!is_byok))).toBeGreaterThan(0);
-      expect(charges.find((charge) => charge.is_byok !== is_byok)?.attempt).toBe(1);
+      expect(nano(sum(isByok))).toBe(8_000_000);
+      expect(nano(sum(!isByok))).toBeGreaterThan(0);
+      expect(charges.find((charge) => charge.is_byok !== isByok)?.attempt).toBe(1);
       expect([raised('usage'), raised('byok_usage')]).toEqual([nano(sum(false)), nano(sum(true))]);
       expect(nano(generation['total_cost'])).toBe(nano(sum(false)));
-      expect(generation).toMatchObject({ is_byok, upstream_inference_cost: is_byok ? COST_USD : null });
-      expect(body['usage']).toMatchObject({ is_byok, cost: is_byok ? 0 : COST_USD });
+      expect(generation).toMatchObject({ is_byok: isByok, upstream_inference_cost: isByok ? COST_USD : null });
+      expect(body['usage']).toMatchObject({ is_byok: isByok, cost: isByok ? 0 : COST_USD });
     },
   );
 
@@ -487,9 +487,9 @@ describe('who pays', () => {
 
 test('no log line, metric, audit entry or record has a credential', async () => {
   await bring({ name: 'team' });
-  told[OURS] = refused(400, `Incorrect API key provided: ${OURS}`);
+  scripts[OURS] = refused(400, `Incorrect API key provided: ${OURS}`);
   const { id } = await ask('wire/one');
-  told[OURS] = () => [responseHead(200, 'text/html'), `<p>${OURS}</p>`, 'END'];
+  scripts[OURS] = () => [responseHead(200, 'text/html'), `<p>${OURS}</p>`, 'END'];
   await ask('wire/one');
   await ask('wire/one', { stream: true }).catch(() => undefined);
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text();

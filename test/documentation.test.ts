@@ -16,7 +16,7 @@ import { effectsTable, settingsTables, variablesTable } from './settings-tables.
 
 const documents = userDocuments();
 const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
-const all_text = documents.map(({ text }) => text).join('\n');
+const allText = documents.map(({ text }) => text).join('\n');
 
 /** The variables that turn a provider on, as the README shows them. */
 function variablesOf({ credential_variables, credential_parts, base_url }: ProviderRow): string {
@@ -98,8 +98,8 @@ test('every YAML of the README and the guides is a configuration that loads with
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
     for (const { file, yaml } of yamls) {
-      const config_file = join(folder, 'gateway.yaml');
-      writeFileSync(config_file, yaml);
+      const configFile = join(folder, 'gateway.yaml');
+      writeFileSync(configFile, yaml);
       const environment = {
         ACME_API_KEY: 'k',
         AZURE_API_KEY: 'k',
@@ -109,7 +109,7 @@ test('every YAML of the README and the guides is a configuration that loads with
         METRICS_TOKEN: 'm'.repeat(32),
         VOYAGE_API_KEY: 'k',
       };
-      const config = loadConfig(environment, { config_file });
+      const config = loadConfig(environment, { config_file: configFile });
       expect(config.warnings, file).toEqual([]);
       expect(config.models.length, file).toBe(/^models:/m.test(yaml) ? 1 : 0);
     }
@@ -155,11 +155,11 @@ test('every link of every document leads to a file of the tree, and its anchor t
       if (/^https?:/.test(link)) return [];
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? join(root, file) : resolve(root, file, '..', path);
-      const is_right =
+      const isRight =
         target.startsWith(root) &&
         existsSync(target) &&
         (anchor === undefined || anchorsOf(readFileSync(target, 'utf8')).has(anchor));
-      return is_right ? [] : [`${file} links ${link}`];
+      return isRight ? [] : [`${file} links ${link}`];
     }),
   );
   expect(wrong).toEqual([]);
@@ -172,14 +172,14 @@ test('the README leads to every guide', () => {
 
 /** What the README and the guides send with curl: every path with its body. */
 function requestsOfDocuments(): { path: string; body: string | undefined }[] {
-  const blocks = blocksOf(all_text, 'sh').map((block) => block.replaceAll('\\\n', ' '));
+  const blocks = blocksOf(allText, 'sh').map((block) => block.replaceAll('\\\n', ' '));
   const curls = blocks.flatMap((block) =>
     block.split(/^(?=curl |manage )/m).filter((text) => text.startsWith('curl ')),
   );
   return curls.flatMap((text) => {
     const path = /(?:localhost:8080\/api\/v1|127\.0\.0\.1:8080\/api\/v1|\$GATEWAY)(\/[^\s"]+)/.exec(text)?.[1];
-    const is_prepared = /MANAGEMENT_KEY|gen-…| -F /.test(text);
-    return path === undefined || is_prepared ? [] : [{ path, body: / -d '([\s\S]*?)'/.exec(text)?.[1] }];
+    const isPrepared = /MANAGEMENT_KEY|gen-…| -F /.test(text);
+    return path === undefined || isPrepared ? [] : [{ path, body: / -d '([\s\S]*?)'/.exec(text)?.[1] }];
   });
 }
 
@@ -207,7 +207,7 @@ function administration(): {
   method: string;
   body: string | undefined;
 }[] {
-  const blocks = blocksOf(all_text, 'sh').filter((block) => block.includes('manage '));
+  const blocks = blocksOf(allText, 'sh').filter((block) => block.includes('manage '));
   return blocks
     .flatMap((block) => block.split(/^(?=manage |node |curl |export |#)/m))
     .filter((text) => /^manage [^(]|^node /.test(text))
@@ -235,9 +235,9 @@ test('what the README and the guides tell an administrator to type works, one af
       }
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       const response = await gateway.call(method, filled(path), body && JSON.parse(filled(body)), headers);
-      const told = await response.text();
-      expect(response.ok, `${text}: ${told}`).toBe(true);
-      const { data } = JSON.parse(told);
+      const answer = await response.text();
+      expect(response.ok, `${text}: ${answer}`).toBe(true);
+      const { data } = JSON.parse(answer);
       if (path === '/organization/members') {
         ids['<id of the member>'] = data.find((one: { email: string | null }) => one.email === 'ada@example.com').id;
       }
@@ -251,7 +251,7 @@ test('what the README and the guides tell an administrator to type works, one af
 });
 
 test('every sandbox model that the guides name is there', async () => {
-  const names = [...all_text.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
+  const names = [...allText.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`(?:sandbox\/)?([a-z0-9-]+)`/g)].map(([, name = '']) => name),
   );
   expect(names.length).toBeGreaterThan(20);

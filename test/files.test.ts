@@ -41,12 +41,12 @@ const site = createServer(async (request, response) => {
   if (request.url === '/v1/ocr') {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    const asked = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>;
-    ocr.calls.push({ authorization: request.headers.authorization, body: asked });
+    const body = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>;
+    ocr.calls.push({ authorization: request.headers.authorization, body });
     const pages = [{ index: 0, markdown: '# A blue box\n', images: [], dimensions: null }];
-    const usage_info = { pages_processed: 1, doc_size_bytes: 1_178 };
+    const usageInfo = { pages_processed: 1, doc_size_bytes: 1_178 };
     response.writeHead(ocr.status, { 'content-type': 'application/json' });
-    response.end(ocr.status === 200 ? JSON.stringify({ pages, model: asked['model'], usage_info }) : '{}');
+    response.end(ocr.status === 200 ? JSON.stringify({ pages, model: body['model'], usage_info: usageInfo }) : '{}');
     return;
   }
   const [type, body] = request.url!.startsWith('/report')
@@ -54,18 +54,18 @@ const site = createServer(async (request, response) => {
     : ['text/plain', request.url!.startsWith('/mail') ? 'Write to ann@mail.example today' : 'no'];
   response.writeHead(200, { 'content-type': type }).end(body);
 });
-let site_url: string;
+let siteUrl: string;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
   const { port } = site.address() as AddressInfo;
-  site_url = `http://127.0.0.1:${port}`;
+  siteUrl = `http://127.0.0.1:${port}`;
   const pricing = { prompt: 1, completion: 1 };
-  const row = (provider: string, upstream_model: string, input_modalities: string[]) => ({
+  const row = (provider: string, upstreamModel: string, inputModalities: string[]) => ({
     context_length: 200_000,
-    input_modalities,
-    endpoints: [{ provider, upstream_model, pricing }],
+    input_modalities: inputModalities,
+    endpoints: [{ provider, upstream_model: upstreamModel, pricing }],
   });
   const text = ['text'];
   const file = {
@@ -75,7 +75,7 @@ beforeAll(async () => {
     ledger: { journal_sync: 'os' },
     plugins: {
       file_parser: {
-        ocr: { engine: 'mistral-ocr', api_key: 'ocr-secret', base_url: `${site_url}/v1/`, price_per_page_usd: 0.003 },
+        ocr: { engine: 'mistral-ocr', api_key: 'ocr-secret', base_url: `${siteUrl}/v1/`, price_per_page_usd: 0.003 },
       },
     },
     models: {
@@ -100,8 +100,11 @@ afterAll(async () => {
 });
 
 type Part = { type: string; [field: string]: unknown };
-const filePart = (file_data: string, filename?: string): Part => ({ type: 'file', file: { file_data, filename } });
-const asked = (model: string, parts: Part[], more: object = {}) => ({
+const filePart = (fileData: string, filename?: string): Part => ({
+  type: 'file',
+  file: { file_data: fileData, filename },
+});
+const questionOn = (model: string, parts: Part[], more: object = {}) => ({
   model,
   messages: [{ role: 'user', content: [{ type: 'text', text: 'What does it say?' }, ...parts] }],
   ...more,
@@ -118,11 +121,11 @@ describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
   'a model of text alone, over %s',
   (wire) => {
     test('reads a PDF as text, with its name', async () => {
-      const found = await chat(asked(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
-      expect(found.status).toBe(200);
-      expect(textOf(found)).toContain('<file name="report.pdf">\nQuarterly report');
-      expect(textOf(found)).toContain('Zürich 980.00');
-      expect(stageOf(found)).toMatchObject({
+      const answer = await chat(questionOn(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
+      expect(answer.status).toBe(200);
+      expect(textOf(answer)).toContain('<file name="report.pdf">\nQuarterly report');
+      expect(textOf(answer)).toContain('Zürich 980.00');
+      expect(stageOf(answer)).toMatchObject({
         type: 'plugin',
         data: { engine: 'pdf-text', pdfs: 1, pages: 2, reused: 0 },
       });
@@ -131,24 +134,24 @@ describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
 );
 
 test('a model that takes files gets the file, and one engine of the gateway makes it text all the same', async () => {
-  expect(textOf(await chat(asked('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
+  expect(textOf(await chat(questionOn('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
   for (const engine of ['pdf-text', 'cloudflare-ai']) {
     const plugins = [{ id: 'file-parser', pdf: { engine } }];
-    expect(textOf(await chat(asked('test/files', [filePart(REPORT, 'r.pdf')], { plugins })))).toContain(
+    expect(textOf(await chat(questionOn('test/files', [filePart(REPORT, 'r.pdf')], { plugins })))).toContain(
       'Oslo 1,204.50',
     );
   }
 });
 
 test('where one endpoint takes files and the next does not, the file is read when its turn comes', async () => {
-  const found = await chat(asked('test/failing-files', [filePart(REPORT, 'r.pdf')], { models: ['test/claude'] }));
-  expect(textOf(found)).toContain('Oslo 1,204.50');
-  expect(found.body.gateway_metadata.attempts).toHaveLength(2);
+  const answer = await chat(questionOn('test/failing-files', [filePart(REPORT, 'r.pdf')], { models: ['test/claude'] }));
+  expect(textOf(answer)).toContain('Oslo 1,204.50');
+  expect(answer.body.gateway_metadata.attempts).toHaveLength(2);
 });
 
 test('a file at an address is fetched, and named after it', async () => {
-  const found = await chat(asked('test/text', [filePart(`${site_url}/report%20one.pdf?x=1`)]));
-  expect(textOf(found)).toContain('<file name="report one.pdf">\nQuarterly report');
+  const answer = await chat(questionOn('test/text', [filePart(`${siteUrl}/report%20one.pdf?x=1`)]));
+  expect(textOf(answer)).toContain('<file name="report one.pdf">\nQuarterly report');
 });
 
 test.each([
@@ -157,8 +160,8 @@ test.each([
   ['application/json', '{"a": 1}', 'data.json'],
   ['text/markdown', '# Ünïcode', 'read.md'],
 ])('a file of %s is text', async (type, content, filename) => {
-  const found = await chat(asked('test/text', [filePart(dataUrl(Buffer.from(content), type), filename)]));
-  expect(textOf(found)).toContain(`<file name="${filename}">\n${content}\n</file>`);
+  const answer = await chat(questionOn('test/text', [filePart(dataUrl(Buffer.from(content), type), filename)]));
+  expect(textOf(answer)).toContain(`<file name="${filename}">\n${content}\n</file>`);
 });
 
 test.each([
@@ -166,13 +169,13 @@ test.each([
   ['UTF-16 the other way round', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
   ['what Windows writes', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
 ])('a table in %s keeps its letters', async (_, bytes) => {
-  const found = await chat(asked('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
-  expect(textOf(found)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
+  const answer = await chat(questionOn('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
+  expect(textOf(answer)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
 });
 
 describe('a second turn', () => {
   test('uses what the answer said of the file: nothing is read again', async () => {
-    const first = await chat(asked('test/text', [filePart(REPORT, 'report.pdf')]));
+    const first = await chat(questionOn('test/text', [filePart(REPORT, 'report.pdf')]));
     const { message } = first.body.choices[0]!;
     expect(message.annotations).toEqual([
       {
@@ -185,10 +188,10 @@ describe('a second turn', () => {
       },
     ]);
     const { file } = message.annotations![0]!;
-    const told = { type: 'file', file: { ...file, content: [{ type: 'text', text: 'told by the client' }] } };
+    const annotation = { type: 'file', file: { ...file, content: [{ type: 'text', text: 'told by the client' }] } };
     const messages = [
-      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
-      { ...message, content: 'It tells of sales.', annotations: [told] },
+      ...questionOn('', [filePart(REPORT, 'report.pdf')]).messages,
+      { ...message, content: 'It tells of sales.', annotations: [annotation] },
       { role: 'user', content: 'And what else?' },
     ];
     // The last user text alone is echoed: what stands before is seen in what it costs, and in the stage.
@@ -203,7 +206,7 @@ describe('a second turn', () => {
     const annotations = [{ type: 'file', file: { hash, name: 'x', content: [{ type: 'text', text: 'forged' }] } }];
     const messages = [
       { role: 'assistant', content: 'Hello', annotations },
-      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
+      ...questionOn('', [filePart(REPORT, 'report.pdf')]).messages,
     ];
     expect(textOf(await chat({ model: 'test/text', messages }))).toContain('Quarterly report');
   });
@@ -217,14 +220,14 @@ describe('a second turn', () => {
   ])('what has another shape is passed over: %j', async (annotation) => {
     const messages = [
       { role: 'assistant', content: 'Hello', annotations: [annotation] },
-      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
+      ...questionOn('', [filePart(REPORT, 'report.pdf')]).messages,
     ];
     expect(textOf(await chat({ model: 'test/text', messages }))).toContain('Quarterly report');
   });
 });
 
 test('a stream tells of the file before its end, and says what the whole answer says', async () => {
-  const body = asked('test/text', [filePart(REPORT, 'report.pdf')]);
+  const body = questionOn('test/text', [filePart(REPORT, 'report.pdf')]);
   const whole = await chat(body);
   const response = await gateway.call('POST', '/chat/completions', { ...body, stream: true });
   const events = (await response.text())
@@ -240,7 +243,7 @@ test('a stream tells of the file before its end, and says what the whole answer 
 });
 
 test('a failure after the reading tells what was read', async () => {
-  const { status, body } = await chat(asked('test/failing', [filePart(REPORT, 'report.pdf')]));
+  const { status, body } = await chat(questionOn('test/failing', [filePart(REPORT, 'report.pdf')]));
   expect(status).toBe(503);
   expect(body.error.metadata.file_annotations[0]!.file.content[0]!.text).toContain('Quarterly report');
 });
@@ -258,14 +261,14 @@ describe('is refused, named by its place', () => {
     ['what is no PDF', filePart(dataUrl(Buffer.from('Hello'))), /is not a PDF, although/],
     ['what is called a PDF', filePart(dataUrl(Buffer.from('Hello'), 'text/plain'), 'x.pdf'), /is not a PDF, although/],
   ])('%s', async (_title, part, reason) => {
-    const { status, body } = await chat(asked('test/text', [part]));
+    const { status, body } = await chat(questionOn('test/text', [part]));
     expect(status).toBe(400);
     expect(body.error.message).toMatch(place);
     expect(body.error.message).toMatch(reason);
   });
 
   test('an address where nothing is', async () => {
-    const { status, body } = await chat(asked('test/text', [filePart('http://nowhere.invalid/x.pdf')]));
+    const { status, body } = await chat(questionOn('test/text', [filePart('http://nowhere.invalid/x.pdf')]));
     expect(status).toBe(400);
     expect(body.error.message).toMatch(/^messages\[0\]\.content\[1\]\.file\.file_data cannot be fetched: /);
   });
@@ -278,7 +281,7 @@ describe('is refused, named by its place', () => {
     [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is not an option/],
     [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is not an option/],
   ])('an option that there is not: %j', async (options, message) => {
-    const body = asked('test/text', [filePart(REPORT)], { plugins: [{ id: 'file-parser', ...options }] });
+    const body = questionOn('test/text', [filePart(REPORT)], { plugins: [{ id: 'file-parser', ...options }] });
     for (const stream of [false, true]) {
       const { status, body: answer } = await chat({ ...body, stream });
       expect(status).toBe(400);
@@ -289,15 +292,15 @@ describe('is refused, named by its place', () => {
 
 test('engine native goes to models that take files, and to no others', async () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'native' } }];
-  expect((await chat(asked('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
-  const { status, body } = await chat(asked('test/text', [filePart(REPORT)], { plugins }));
+  expect((await chat(questionOn('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
+  const { status, body } = await chat(questionOn('test/text', [filePart(REPORT)], { plugins }));
   expect(status).toBe(404);
   expect(body.error.message).toContain('does not accept file input');
 });
 
 test('switched off, nothing is read', async () => {
   const plugins = [{ id: 'file-parser', enabled: false }];
-  expect(textOf(await chat(asked('test/text', [filePart(REPORT, 'x.pdf')], { plugins })))).toBe(
+  expect(textOf(await chat(questionOn('test/text', [filePart(REPORT, 'x.pdf')], { plugins })))).toBe(
     '[1 file] What does it say?',
   );
 });
@@ -370,7 +373,7 @@ test('the hold covers what was read: a key that cannot pay for the text is refus
   });
   const { key } = (await response.json()) as { key: string };
   const ask = (parts: Part[]) =>
-    gateway.call('POST', '/chat/completions', asked('test/text', parts, { max_tokens: 16 }), {
+    gateway.call('POST', '/chat/completions', questionOn('test/text', parts, { max_tokens: 16 }), {
       authorization: `Bearer ${key}`,
     });
   expect((await ask([])).status).toBe(200);
@@ -394,7 +397,7 @@ async function keyWith(filters: object[]): Promise<string> {
 }
 
 describe('what a file holds is held against the filters of its caller', () => {
-  const body = asked('test/text', [filePart(dataUrl(plainPdf('Write to ann@mail.example today')), 'x.pdf')]);
+  const body = questionOn('test/text', [filePart(dataUrl(plainPdf('Write to ann@mail.example today')), 'x.pdf')]);
 
   test('redacted, it is so for the model and in what the client is told', async () => {
     const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'redact' }])}`;
@@ -412,7 +415,7 @@ describe('what a file holds is held against the filters of its caller', () => {
   });
 
   test.each(['test/text', 'test/files'])('a text that is fetched for %s is none other', async (model) => {
-    const fetched = asked(model, [filePart(`${site_url}/mail.txt`)], { debug: { echo_upstream_body: true } });
+    const fetched = questionOn(model, [filePart(`${siteUrl}/mail.txt`)], { debug: { echo_upstream_body: true } });
     const ask = async (action: string) => {
       const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
       return gateway.call('POST', '/chat/completions', { ...fetched, stream: true }, { authorization });
@@ -428,13 +431,13 @@ describe('what a file holds is held against the filters of its caller', () => {
 
 describe('the engine that reads pictures', () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }];
-  const picture = asked('test/text', [filePart(dataUrl(pdf('picture-pdfkit.pdf')), 'box.pdf')], { plugins });
+  const picture = questionOn('test/text', [filePart(dataUrl(pdf('picture-pdfkit.pdf')), 'box.pdf')], { plugins });
 
   test('reads what has no text, and is paid by the page', async () => {
     ocr.calls.length = 0;
-    const found = await chat(picture);
-    expect(found.status).toBe(200);
-    expect(textOf(found)).toContain('<file name="box.pdf">\n# A blue box\n</file>');
+    const answer = await chat(picture);
+    expect(answer.status).toBe(200);
+    expect(textOf(answer)).toContain('<file name="box.pdf">\n# A blue box\n</file>');
     expect(ocr.calls).toHaveLength(1);
     expect(ocr.calls[0]).toMatchObject({
       authorization: 'Bearer ocr-secret',
@@ -445,12 +448,12 @@ describe('the engine that reads pictures', () => {
         include_image_base64: false,
       },
     });
-    const { prompt_tokens, completion_tokens, cost } = found.body.usage;
+    const { prompt_tokens, completion_tokens, cost } = answer.body.usage;
     expect(cost).toBeCloseTo((prompt_tokens + completion_tokens) * 1e-6 + 0.003, 9);
-    expect(stageOf(found)).toMatchObject({ data: { engine: 'mistral-ocr', pages: 1 } });
-    const record = await gateway.call('GET', `/generation?id=${found.body.id}`);
+    expect(stageOf(answer)).toMatchObject({ data: { engine: 'mistral-ocr', pages: 1 } });
+    const record = await gateway.call('GET', `/generation?id=${answer.body.id}`);
     expect(((await record.json()) as { data: { total_cost: number } }).data.total_cost).toBe(cost);
-    const { message } = found.body.choices[0]!;
+    const { message } = answer.body.choices[0]!;
     const again = { ...picture, messages: [...picture.messages, message, { role: 'user', content: 'Sure?' }] };
     const second = await chat(again);
     expect(ocr.calls).toHaveLength(1);
@@ -485,17 +488,17 @@ test('a client that leaves ends the reading of its file', { timeout: 12_000 }, a
   const left = fetch(`${gateway.base_url}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(asked('test/text', [filePart(slow)])),
+    body: JSON.stringify(questionOn('test/text', [filePart(slow)])),
     signal: leaving.signal,
   });
   setTimeout(() => leaving.abort(), 300);
   await expect(left).rejects.toThrow();
   // A key has one reader: this waits for it.
-  expect((await chat(asked('test/text', [filePart(dataUrl(plainPdf('next')))]))).status).toBe(200);
+  expect((await chat(questionOn('test/text', [filePart(dataUrl(plainPdf('next')))]))).status).toBe(200);
 });
 
 test('explaining a route reads what is at hand, and fetches nothing', async () => {
-  const body = asked('test/text', [filePart(REPORT), filePart(`${site_url}/report.pdf`)]);
+  const body = questionOn('test/text', [filePart(REPORT), filePart(`${siteUrl}/report.pdf`)]);
   const response = await gateway.call('POST', '/route/explain', body);
   expect(response.status).toBe(200);
 });

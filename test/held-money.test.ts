@@ -156,7 +156,7 @@ const CASES: readonly Case[] = [
     request: {},
     endpoint: { quirks: { reasoning_field: 'enable_thinking' } },
   },
-  ...MODELS.map((upstream_model) => ({ name: upstream_model, request: {}, endpoint: { upstream_model } })),
+  ...MODELS.map((upstreamModel) => ({ name: upstreamModel, request: {}, endpoint: { upstream_model: upstreamModel } })),
   ...Object.entries(PARTS).map(([name, part]) => ({ name, request: user(text('What is this?'), part) })),
   { name: 'a picture for GPT', request: user(PARTS['picture']!), tokenizer: 'GPT' },
   ...DECLARED.flatMap((block, at) =>
@@ -203,9 +203,9 @@ const measure = createMeasure({ count: async () => undefined } as unknown as Par
 const media = new Map([['https://files.example/a.png', { mime_type: 'image/png', base64 }]]);
 
 /** What is held for a request in strict and in soft mode, its least output bound, and what is sent and reported for it. */
-async function held(wire: Wire, one: Case, has_limit: boolean): Promise<string> {
+async function held(wire: Wire, one: Case, hasLimit: boolean): Promise<string> {
   const request = { messages: [{ role: 'user', content: 'Hello' }], ...one.request } as ChatRequest;
-  const spend = has_limit ? { default_tokens: 4_096 } : undefined;
+  const spend = hasLimit ? { default_tokens: 4_096 } : undefined;
   try {
     const candidate = candidateOf(wire, one);
     const prepared = await prepareAttempt(request, candidate, dialects.get(wire)!, false, spend, media);

@@ -195,7 +195,7 @@ describe('a guardrail that enforces zero retention keeps the log off, and no pre
       });
       expect(assigned.status).toBe(200);
     }
-    const is_kept = rule === undefined;
+    const isKept = rule === undefined;
     for (const api of apis) {
       const ways = [{}, { stream: true }, { model: 'sandbox/fail-503' }];
       for (const more of api === 'chat' ? ways : inTier(ways.slice(1, 2), ways)) {
@@ -203,7 +203,7 @@ describe('a guardrail that enforces zero retention keeps the log off, and no pre
         const id = await send(api, word, { ...more, ...(provider === undefined ? {} : { provider }) }, key);
         const { status } = await gateway.content(id, key);
         if (!('model' in more)) expect(statuses.get(id)).toBe(200);
-        expect({ api, more, status }).toEqual({ api, more, status: is_kept ? 200 : 404 });
+        expect({ api, more, status }).toEqual({ api, more, status: isKept ? 200 : 404 });
       }
     }
   });
@@ -294,8 +294,8 @@ test('a change of the workspace is in force at once', async () => {
   const during = await send('chat', canary());
   await gateway.set({ is_observability_io_logging_enabled: false });
   const after = await send('chat', canary());
-  const told = await Promise.all([before, during, after].map(async (id) => (await gateway.content(id)).status));
-  expect(told).toEqual([404, 200, 404]);
+  const statuses = await Promise.all([before, during, after].map(async (id) => (await gateway.content(id)).status));
+  expect(statuses).toEqual([404, 200, 404]);
 });
 
 test('contents are encrypted on the disk, and so is what the log tells', async () => {
@@ -315,11 +315,11 @@ test('those of another workspace, and of another member, are not there for a key
     name: 'apart',
     slug: `apart-${canary()}`,
   });
-  const workspace_id = made.body.data.id;
-  for (const id of [workspace_id, gateway.workspace_id]) {
+  const workspaceId = made.body.data.id;
+  for (const id of [workspaceId, gateway.workspace_id]) {
     await gateway.set({ is_observability_io_logging_enabled: true }, id);
   }
-  const apart = await gateway.addKey({ workspace_id });
+  const apart = await gateway.addKey({ workspace_id: workspaceId });
   const here = await send('chat', canary());
   const there = await send('chat', canary(), {}, apart.key);
   const sibling = await gateway.addKey();
@@ -339,13 +339,13 @@ test('contents go with their workspace', async () => {
     name: 'short-lived',
     slug: `short-lived-${canary()}`,
   });
-  const workspace_id = made.body.data.id;
-  await gateway.set({ is_observability_io_logging_enabled: true }, workspace_id);
-  const { key, hash } = await gateway.addKey({ workspace_id });
+  const workspaceId = made.body.data.id;
+  await gateway.set({ is_observability_io_logging_enabled: true }, workspaceId);
+  const { key, hash } = await gateway.addKey({ workspace_id: workspaceId });
   const id = await send('chat', canary(), {}, key);
   await written();
   expect(await gateway.content(id, gateway.management_key)).toMatchObject({ status: 200 });
   expect(await gateway.managed('DELETE', `/keys/${hash}`)).toMatchObject({ status: 200 });
-  expect(await gateway.managed('DELETE', `/workspaces/${workspace_id}`)).toMatchObject({ status: 200 });
+  expect(await gateway.managed('DELETE', `/workspaces/${workspaceId}`)).toMatchObject({ status: 200 });
   expect(await gateway.content(id, gateway.management_key)).toMatchObject({ status: 404 });
 });

@@ -42,12 +42,12 @@ const aws = (events: readonly (readonly [string, object])[]) =>
   );
 
 function chat({ reasoning, text, args }: ModelOutput): Buffer {
-  const chunk = (delta: object, finish_reason: string | null = null) => ({
+  const chunk = (delta: object, finishReason: string | null = null) => ({
     id: 'c',
     object: 'chat.completion.chunk',
     created: 1,
     model: 'm',
-    choices: [{ index: 0, delta, finish_reason }],
+    choices: [{ index: 0, delta, finish_reason: finishReason }],
   });
   const call = (delta: object) => chunk({ tool_calls: [{ index: 0, ...delta }] });
   const events = sse([
@@ -187,7 +187,7 @@ function cohere({ reasoning, text, args }: ModelOutput): Buffer {
   );
 }
 
-const WRITERS: Readonly<Record<Wire, (told: ModelOutput) => Buffer>> = {
+const WRITERS: Readonly<Record<Wire, (output: ModelOutput) => Buffer>> = {
   'openai-chat': chat,
   'anthropic-messages': messages,
   'openai-responses': responses,

@@ -26,7 +26,7 @@ import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { bytesOf, decoded, type ModelOutput } from './leak-streams.ts';
 import { inTier } from './tier.ts';
-import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
+import { contextOf, encoded, generationId, streamed } from './wires/responses-encoder.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
@@ -77,14 +77,14 @@ function filtered(groups: readonly (readonly ChatChunk[])[], action: 'redact' | 
 const json = (text: string) => JSON.stringify(text).slice(1, -1);
 const cutAt = (text: string, ...cuts: number[]) =>
   [0, ...cuts].map((from, at) => text.slice(from, [...cuts, text.length][at]));
-const told = (text: string): ModelOutput => ({
+const outputOf = (text: string): ModelOutput => ({
   reasoning: [`I think of ${text} here.`],
   text: [`Write to ${text}, then go on.`],
   args: [`{"to":"${json(text)}","n":1}`],
 });
 /** The same with each text in two, cut inside of what is secret. */
-function cutTold(secret: string, cut: number): ModelOutput {
-  const { reasoning, text, args } = told(secret);
+function cutOutput(secret: string, cut: number): ModelOutput {
+  const { reasoning, text, args } = outputOf(secret);
   const at = Math.min(cut, json(secret).length);
   return {
     reasoning: cutAt(reasoning[0]!, 'I think of '.length + cut),
@@ -118,9 +118,9 @@ const expected = (placeholder: string): Reading => ({
 const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 const served = { model: 'maker/model', provider: 'Host' };
-const chatShown = { id: generation_id, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
-const messagesShown = { id: generation_id, envelope, reasoning: 'shown' } as const;
-const prompts = [{ generation_id: generation_id, echo: '' }];
+const chatShown = { id: generationId, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
+const messagesShown = { id: generationId, envelope, reasoning: 'shown' } as const;
+const prompts = [{ generation_id: generationId, echo: '' }];
 
 /** What the clients of all APIs get, streamed and whole. */
 function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
@@ -177,14 +177,14 @@ const cutOver = (wire: Wire) =>
 describe.each(wires)('over %s', (wire) => {
   test.each(cutOver(wire))('%s cut at every place leaves %s, and all that stands around it', (secret, placeholder) => {
     for (let cut = 0; cut <= secret.length; cut += 1) {
-      const groups = filtered(decoded(wire, [bytesOf(wire, cutTold(secret, cut))]));
+      const groups = filtered(decoded(wire, [bytesOf(wire, cutOutput(secret, cut))]));
       expect(read(accumulate(groups.flat(), 1)), `cut at ${cut}`).toEqual(expected(placeholder));
       expectNothingOf(secret, groups);
     }
     const letters: ModelOutput = {
-      reasoning: [...told(secret).reasoning[0]!],
-      text: [...told(secret).text[0]!],
-      args: [...told(secret).args[0]!],
+      reasoning: [...outputOf(secret).reasoning[0]!],
+      text: [...outputOf(secret).text[0]!],
+      args: [...outputOf(secret).args[0]!],
     };
     const groups = filtered(decoded(wire, [bytesOf(wire, letters)]));
     expect(read(accumulate(groups.flat(), 1))).toEqual(expected(placeholder));
@@ -193,21 +193,21 @@ describe.each(wires)('over %s', (wire) => {
 
   test('bytes cut at every place say the same', () => {
     const all = (of: readonly string[]) => of.join(' and ');
-    const bytes = bytesOf(wire, told(all(SECRETS.map(([secret]) => secret))));
+    const bytes = bytesOf(wire, outputOf(all(SECRETS.map(([secret]) => secret))));
     const wanted = expected(all(SECRETS.map(([, placeholder]) => placeholder)));
     const plain = JSON.stringify(decoded(wire, [bytes]).flat());
     for (let cut = 0; cut <= bytes.length; cut += 1) {
-      const came = decoded(wire, [bytes.subarray(0, cut), bytes.subarray(cut)]);
+      const chunks = decoded(wire, [bytes.subarray(0, cut), bytes.subarray(cut)]);
       // The same chunks are filtered in the same way, in whatever reads they come: that is looked at now and then.
-      if (cut % 16 !== 0 && JSON.stringify(came.flat()) === plain) continue;
-      const groups = filtered(came);
+      if (cut % 16 !== 0 && JSON.stringify(chunks.flat()) === plain) continue;
+      const groups = filtered(chunks);
       expect(read(accumulate(groups.flat(), 1)), `byte ${cut}`).toEqual(wanted);
     }
   });
 
   test('a whole answer is filtered as its stream is', () => {
     for (const [secret, placeholder] of SECRETS) {
-      const completion = accumulate(decoded(wire, [bytesOf(wire, told(secret))]).flat(), 1);
+      const completion = accumulate(decoded(wire, [bytesOf(wire, outputOf(secret))]).flat(), 1);
       const shown = transformWhole(completion, createAnswerFilter(optionsOf()));
       expect(read(shown)).toEqual(expected(placeholder));
       expect(shown.ext.usage).toEqual(completion.ext.usage);
@@ -215,7 +215,7 @@ describe.each(wires)('over %s', (wire) => {
   });
 
   test('an answer that holds nothing of the kind comes out as it came, in order', () => {
-    const groups = decoded(wire, [bytesOf(wire, told('the harbour (at 7, or 8.30)'))]);
+    const groups = decoded(wire, [bytesOf(wire, outputOf('the harbour (at 7, or 8.30)'))]);
     const plain = accumulate(groups.flat(), 1);
     expect(accumulate(filtered(groups).flat(), 1)).toEqual(plain);
     expect(transformWhole(plain, createAnswerFilter(optionsOf()))).toBe(plain);
@@ -226,7 +226,7 @@ describe.each(wires)('over %s', (wire) => {
   test('what blocks ends the answer before it, wherever it is cut', () => {
     for (const [secret] of cutOver(wire)) {
       for (let cut = 0; cut <= secret.length; cut += 3) {
-        const groups = filtered(decoded(wire, [bytesOf(wire, cutTold(secret, cut))]), 'block');
+        const groups = filtered(decoded(wire, [bytesOf(wire, cutOutput(secret, cut))]), 'block');
         const { reasoning, content, tool_calls } = accumulate(groups.flat(), 1).choices[0].message;
         expect([reasoning, content, tool_calls]).toEqual(['I think of ', null, undefined]);
         expect(groups.flat().some(({ finish_reason }) => finish_reason != null)).toBe(false);
@@ -237,10 +237,11 @@ describe.each(wires)('over %s', (wire) => {
   test('what is signed stays so where its text is shown as it came, and nowhere else', () => {
     const signed = (text: string) =>
       JSON.stringify(
-        accumulate(filtered(decoded(wire, [bytesOf(wire, told(text))])).flat(), 1).choices[0].message.reasoning_details,
+        accumulate(filtered(decoded(wire, [bytesOf(wire, outputOf(text))])).flat(), 1).choices[0].message
+          .reasoning_details,
       ).includes('signature');
-    const has_signature = wire === 'anthropic-messages' || wire === 'bedrock-converse';
-    expect([signed('the harbour'), signed('415-555-0134')]).toEqual([has_signature, false]);
+    const hasSignature = wire === 'anthropic-messages' || wire === 'bedrock-converse';
+    expect([signed('the harbour'), signed('415-555-0134')]).toEqual([hasSignature, false]);
   });
 });
 
@@ -262,13 +263,13 @@ test('any text in any pieces comes out as the whole text filtered', () => {
   fc.assert(
     fc.property(fc.constantFrom(...wires), text, text, text, cuts, (wire, reasoning, content, value, at) => {
       fc.pre(reasoning !== '' && content !== '');
-      const arguments_told = JSON.stringify({ value });
-      const given: ModelOutput = {
+      const argumentsJson = JSON.stringify({ value });
+      const output: ModelOutput = {
         reasoning: pieces(reasoning, at),
         text: pieces(content, at),
-        args: pieces(arguments_told, at),
+        args: pieces(argumentsJson, at),
       };
-      const groups = decoded(wire, [bytesOf(wire, given)]);
+      const groups = decoded(wire, [bytesOf(wire, output)]);
       const { message } = accumulate(filtered(groups).flat(), 1).choices[0];
       const filter = createAnswerFilter(optionsOf());
       const { message: whole } = transformWhole(accumulate(groups.flat(), 1), filter).choices[0];

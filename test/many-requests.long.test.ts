@@ -9,15 +9,15 @@ test('ten thousand requests, one after the other, leave nothing behind', { timeo
   const sandbox = await startSandbox();
   const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', probe, sandbox.url, '10000']);
   await sandbox.stop();
-  const told = JSON.parse(stdout) as { failed: number; heap_bytes: number[]; rss_bytes: number[] };
-  expect(told.failed).toBe(0);
+  const result = JSON.parse(stdout) as { failed: number; heap_bytes: number[]; rss_bytes: number[] };
+  expect(result.failed).toBe(0);
   // Least squares over the second half, when caches are warm: bytes that each further request leaves on the heap.
-  const half = told.heap_bytes.slice(told.heap_bytes.length / 2);
-  const mean_x = (half.length - 1) / 2;
-  const mean_y = half.reduce((sum, bytes) => sum + bytes, 0) / half.length;
+  const half = result.heap_bytes.slice(result.heap_bytes.length / 2);
+  const meanX = (half.length - 1) / 2;
+  const meanY = half.reduce((sum, bytes) => sum + bytes, 0) / half.length;
   const slope =
-    half.reduce((sum, bytes, at) => sum + (at - mean_x) * (bytes - mean_y), 0) /
-    half.reduce((sum, _, at) => sum + (at - mean_x) ** 2, 0);
-  const bytes_a_request = slope / 1_000;
-  expect(bytes_a_request, JSON.stringify(told)).toBeLessThan(300);
+    half.reduce((sum, bytes, at) => sum + (at - meanX) * (bytes - meanY), 0) /
+    half.reduce((sum, _, at) => sum + (at - meanX) ** 2, 0);
+  const bytesARequest = slope / 1_000;
+  expect(bytesARequest, JSON.stringify(result)).toBeLessThan(300);
 });

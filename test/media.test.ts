@@ -31,10 +31,10 @@ beforeAll(async () => {
   const { port } = files.address() as AddressInfo;
   allowed = `http://localhost:${port}`;
   address = `http://127.0.0.1:${port}`;
-  const base_url = `${sandbox.url}/v1`;
-  const endpoint = (provider: string, upstream_model: string, variant?: string) => ({
+  const baseUrl = `${sandbox.url}/v1`;
+  const endpoint = (provider: string, upstreamModel: string, variant?: string) => ({
     provider,
-    upstream_model,
+    upstream_model: upstreamModel,
     ...(variant ? { variant } : {}),
     pricing: { prompt: provider === 'inline' ? 1 : 2, completion: 1 },
   });
@@ -47,8 +47,13 @@ beforeAll(async () => {
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
-        inline: { name: 'Inline', dialect: 'openai-chat', base_url, quirks: { inline_images: true } },
-        fetching: { name: 'Fetching', dialect: 'anthropic-messages', base_url, quirks: { inline_media: false } },
+        inline: { name: 'Inline', dialect: 'openai-chat', base_url: baseUrl, quirks: { inline_images: true } },
+        fetching: {
+          name: 'Fetching',
+          dialect: 'anthropic-messages',
+          base_url: baseUrl,
+          quirks: { inline_media: false },
+        },
       },
       models: {
         'media/echo': model(endpoint('inline', 'echo')),

@@ -13,7 +13,7 @@ import { startSearchEngine } from './search-engine.ts';
 
 const LIMIT_USD = 0.002;
 const AT_ONCE = 8;
-const input_audio = {
+const inputAudio = {
   data: readFileSync(join(import.meta.dirname, 'audio/speech.wav')).toString('base64'),
   format: 'wav',
 };
@@ -46,8 +46,8 @@ function searchingAsks(): Ask[] {
       { path: '/chat/completions', body: { messages, max_tokens: 120 } },
       ...OTHERS.filter(({ path }) => path !== '/completions'),
     ].flatMap(({ path, body }, nth): Ask[] => {
-      const ask = (stream: boolean, more: object, leaves_ms = 20_000): Ask => {
-        return { path, body: { model, stream, ...body, ...more }, leaves_ms };
+      const ask = (stream: boolean, more: object, leavesMs = 20_000): Ask => {
+        return { path, body: { model, stream, ...body, ...more }, leaves_ms: leavesMs };
       };
       return [
         ask(nth % 2 === 0, { tools: [search, { type: 'gateway:datetime' }] }),
@@ -62,10 +62,10 @@ function searchingAsks(): Ask[] {
 function asks(): Ask[] {
   const chats = Object.keys(sandboxModels).flatMap((model): Ask[] => {
     const never = /hang|stall|slow/.test(model);
-    const ask = (stream: boolean, leaves_ms: number): Ask => ({
+    const ask = (stream: boolean, leavesMs: number): Ask => ({
       path: '/chat/completions',
       body: { model, messages, stream, max_tokens: 120 },
-      leaves_ms,
+      leaves_ms: leavesMs,
     });
     return [ask(true, never ? 300 : 20_000), ask(false, never ? 300 : 20_000), ask(true, 60)];
   });
@@ -73,7 +73,11 @@ function asks(): Ask[] {
   const others = Object.keys(sandboxModels).flatMap((model, nth): Ask[] => {
     const never = /hang|stall|slow/.test(model);
     const { path, body } = OTHERS[nth % OTHERS.length]!;
-    const ask = (stream: boolean, leaves_ms: number): Ask => ({ path, body: { model, stream, ...body }, leaves_ms });
+    const ask = (stream: boolean, leavesMs: number): Ask => ({
+      path,
+      body: { model, stream, ...body },
+      leaves_ms: leavesMs,
+    });
     return [ask(nth % 2 === 0, never ? 300 : 20_000), ask(true, 60), ask(false, 30)];
   });
   const vectors = Object.keys(sandboxVectorModels).map((model) => ({
@@ -83,7 +87,7 @@ function asks(): Ask[] {
   }));
   const speech = Object.keys(sandboxSpeechModels).map((model) => ({
     path: '/audio/transcriptions',
-    body: { model, input_audio },
+    body: { model, input_audio: inputAudio },
     leaves_ms: 20_000,
   }));
   return [...chats, ...others, ...vectors, ...speech, ...searchingAsks()];
@@ -130,9 +134,9 @@ describeStores('a session of everything', ({ freshUrl }) => {
         .poll(
           async () => {
             const now = (await rows()).length;
-            const is_still = now === before;
+            const isStill = now === before;
             before = now;
-            return is_still;
+            return isStill;
           },
           { interval: 2_000, timeout: 180_000 },
         )
@@ -141,10 +145,10 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const settled = await rows();
       const costs = new Map<string, number>();
       for (const { key_hash, cost, record } of settled) {
-        const told = recordOf(record);
-        const parts = [...told.attempts, ...(told.fees ?? [])];
-        expect(told.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
-        expect(cost).toBe(told.cost_nano);
+        const stored = recordOf(record);
+        const parts = [...stored.attempts, ...(stored.fees ?? [])];
+        expect(stored.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
+        expect(cost).toBe(stored.cost_nano);
         for (const { charges, cost_nano, estimated } of parts as AttemptRecord[]) {
           if (charges === undefined || estimated) continue;
           const atto = charges.reduce((sum, line) => sum + amountAtto(line), 0n);

@@ -56,7 +56,7 @@ beforeAll(async () => {
       })),
     },
   ]);
-  const asked = responses.map((one) => [
+  const routes = responses.map((one) => [
     modelOf(one),
     {
       endpoints: [
@@ -79,7 +79,7 @@ beforeAll(async () => {
         },
       ]),
     ),
-    models: Object.fromEntries([...models, ...asked]),
+    models: Object.fromEntries([...models, ...routes]),
     ledger: { journal_sync: 'os' },
   };
   gateway = await startGateway({ yaml: JSON.stringify(file) });
@@ -152,9 +152,9 @@ describe.skipIf(all.length === 0)(`whole answers${why}`, () => {
     expect(response.status, JSON.stringify(answer)).toBe(200);
     const recorded = object(chat.recording.response.json);
     expectFields(recorded, answer);
-    const [said, told] = [recorded, answer].map((one) => object(object(array(one['choices'])[0])['message']));
+    const [expected, actual] = [recorded, answer].map((one) => object(object(array(one['choices'])[0])['message']));
     // Beside tool calls some providers say null where others say nothing.
-    expect(told!['content'] ?? '').toBe(said!['content'] ?? '');
+    expect(actual!['content'] ?? '').toBe(expected!['content'] ?? '');
   });
 });
 

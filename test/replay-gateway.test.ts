@@ -138,8 +138,8 @@ function expectChat(got: ClientReading, raw: ChatReading): void {
   expect(got.refusal).toBe(raw.refusal);
   expect(got.calls).toHaveLength(raw.calls.length);
   raw.calls.forEach((call, i) => {
-    const { id, name, arguments: told } = got.calls[i]!;
-    expect([name, JSON.parse(told)]).toEqual([call.name, JSON.parse(call.arguments || '{}')]);
+    const { id, name, arguments: argumentsText } = got.calls[i]!;
+    expect([name, JSON.parse(argumentsText)]).toEqual([call.name, JSON.parse(call.arguments || '{}')]);
     if (call.id === '') expect(id).toMatch(/^call_[0-9A-Za-z]{24}$/);
     else expect(id).toBe(call.id);
   });
@@ -149,7 +149,7 @@ function expectChat(got: ClientReading, raw: ChatReading): void {
   expectCounts(got.usage, raw);
 }
 
-/** Where the provider told no usage the gateway counts itself; the count is then never nothing. */
+/** If the provider reported no usage, the gateway counts tokens itself; the count is then never zero. */
 function expectCounts(usage: JsonObject, { prompt, completion, cached }: ChatReading): void {
   if (prompt === undefined) {
     expect(Number(usage['prompt_tokens'])).toBeGreaterThan(0);
@@ -171,7 +171,7 @@ function expectMessages(got: ClientReading, raw: MessagesReading): void {
       type === 'reasoning.encrypted' ? { data } : { text: text ?? '', signature: signature ?? '' },
     ),
   ).toEqual(raw.thinking);
-  expect(got.calls.map(({ id, name, arguments: told }) => ({ id, name, input: JSON.parse(told) }))).toEqual(raw.calls);
+  expect(got.calls.map(({ id, name, arguments: text }) => ({ id, name, input: JSON.parse(text) }))).toEqual(raw.calls);
   expect(got.finish).toBe(raw.finish);
   expect(got.native_finish).toBe(raw.native_finish);
   expect(got.error).toBeUndefined();
@@ -299,14 +299,14 @@ describe.each(wires)('%s', (wire) => {
   describe.skipIf(isAbsent)(`an error${why}`, () => {
     test.each(errors)('$name', async (replay) => {
       const { status, json } = replay.recording.response;
-      const told = String(object(object(json)['error'])['message']);
+      const message = String(object(object(json)['error'])['message']);
       for (const stream of [false, true]) {
         const response = await ask(replay, stream);
         const { error } = (await response.json()) as { error: JsonObject };
         // A model that the provider does not have is no fault of the caller's.
         expect(response.status).toBe(status === 404 ? 502 : status);
         expect(error['code']).toBe(response.status);
-        expect(error['message']).toContain(told);
+        expect(error['message']).toContain(message);
         expect(object(error['metadata'])['provider_name']).toBe(`Recorded ${wire}`);
       }
     });

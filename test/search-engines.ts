@@ -23,7 +23,7 @@ export interface Page {
 export interface SearchEngines {
   origin: string;
   /** The received requests, in order. */
-  asked: ReceivedRequest[];
+  requests: ReceivedRequest[];
   /** The pages that every search returns. */
   pages: Page[];
   stop(): Promise<void>;
@@ -168,8 +168,8 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
 
 /** Starts the stand-in on a free port of this machine. */
 export async function startSearchEngines(): Promise<SearchEngines> {
-  const asked: ReceivedRequest[] = [];
-  const engines: SearchEngines = { origin: '', asked, pages: [...PAGES], stop: async () => {} };
+  const requests: ReceivedRequest[] = [];
+  const engines: SearchEngines = { origin: '', requests, pages: [...PAGES], stop: async () => {} };
   const failed = new Set<string>();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -191,7 +191,7 @@ export async function startSearchEngines(): Promise<SearchEngines> {
         .writeHead(status, { 'content-type': 'application/json' })
         .end(typeof value === 'string' ? value : JSON.stringify(value));
     if (path.join('/') !== paths[engine]) return void send(404, { error: 'no such path' });
-    asked.push({ engine, body, query });
+    requests.push({ engine, body, query });
     const wrong = fault(engine, request, body);
     if (wrong !== undefined) return void send(wrong[0], { error: wrong[1] });
     if (query.includes('late')) return;

@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 /** What every client API says of an answer, in one form. */
-interface Told {
+interface Answer {
   text: string;
   links: string[];
   cost: number | undefined;
@@ -76,12 +76,12 @@ interface ChatDelta {
   tool_calls?: { index: number; id: string; function: { name: string; arguments: string } }[];
   reasoning_details?: (Record<string, string | number> & { index: number })[];
 }
-interface ChatChunkTold {
+interface ReceivedChunk {
   usage?: ChatUsage;
   choices: { delta: ChatDelta }[];
 }
 
-async function chat({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Told> {
+async function chat({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Answer> {
   const own = { type: 'function', function: { ...FUNCTION, parameters: SCHEMA } };
   const body = {
     model,
@@ -98,7 +98,7 @@ async function chat({ model, history = [], tools, reasons }: Request, stream: bo
   let usage: ChatUsage | undefined;
   if (stream) {
     const chunks = await openai.chat.completions.create(body as never);
-    for await (const chunk of chunks as unknown as AsyncIterable<ChatChunkTold>) {
+    for await (const chunk of chunks as unknown as AsyncIterable<ReceivedChunk>) {
       usage = chunk.usage ?? usage;
       const delta = chunk.choices[0]?.delta;
       if (delta === undefined) continue;
@@ -120,11 +120,11 @@ async function chat({ model, history = [], tools, reasons }: Request, stream: bo
       choices: [{ message: ChatDelta }];
     };
     usage = answer.usage;
-    const given = answer.choices[0].message;
-    message.content = given.content ?? '';
-    annotations.push(...(given.annotations ?? []));
-    calls.push(...(given.tool_calls ?? []));
-    details.push(...(given.reasoning_details ?? []));
+    const received = answer.choices[0].message;
+    message.content = received.content ?? '';
+    annotations.push(...(received.annotations ?? []));
+    calls.push(...(received.tool_calls ?? []));
+    details.push(...(received.reasoning_details ?? []));
   }
   if (calls.length > 0) message['tool_calls'] = calls;
   if (details.length > 0) message['reasoning_details'] = details;
@@ -139,7 +139,7 @@ async function chat({ model, history = [], tools, reasons }: Request, stream: bo
   };
 }
 
-async function responses({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Told> {
+async function responses({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Answer> {
   const own = { type: 'function', ...FUNCTION, parameters: SCHEMA, strict: false };
   const body = {
     model,
@@ -187,7 +187,7 @@ async function responses({ model, history = [], tools, reasons }: Request, strea
   };
 }
 
-async function messages({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Told> {
+async function messages({ model, history = [], tools, reasons }: Request, stream: boolean): Promise<Answer> {
   const own = { ...FUNCTION, input_schema: SCHEMA };
   const body = {
     model,
@@ -242,9 +242,9 @@ describe.each(wires)('%s', (wire) => {
       expect(whole.searches).toBe(1);
       expect(whole.cost).toBeGreaterThan(0.01);
       // The SDK of Messages keeps of a stream's usage what it knows.
-      const { turn: _, cost = whole.cost, ...told } = streamed;
+      const { turn: _, cost = whole.cost, ...expected } = streamed;
       expect(cost).toBe(whole.cost);
-      expect(whole).toMatchObject(told);
+      expect(whole).toMatchObject(expected);
       expect(engine.searches).toHaveLength(2);
     });
 

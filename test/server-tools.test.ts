@@ -71,7 +71,7 @@ interface Usage {
 interface Citation {
   url_citation: { url: string; title: string; content: string; start_index: number; end_index: number };
 }
-interface Told {
+interface ReceivedAnswer {
   id: string;
   status: number;
   text: string;
@@ -85,8 +85,8 @@ interface Told {
 
 const WANTS = { 'x-gateway-experimental-metadata': 'enabled' };
 
-/** What a client of chat completions is told, whole or streamed. */
-async function ask(stream: boolean, body: object, key?: string, at = gateway): Promise<Told> {
+/** The answer that a client of chat completions receives, whole or streamed. */
+async function ask(stream: boolean, body: object, key?: string, at = gateway): Promise<ReceivedAnswer> {
   const request = {
     model: 'test/tools',
     provider: { order: ['one', 'two'] },
@@ -99,10 +99,15 @@ async function ask(stream: boolean, body: object, key?: string, at = gateway): P
   const id = response.headers.get('x-generation-id') ?? '';
   if (!stream || response.status !== 200) {
     const answer = (await response.json()) as {
-      choices?: [{ message: Partial<Told> & { content?: string; tool_calls?: Told['calls'] }; finish_reason: string }];
+      choices?: [
+        {
+          message: Partial<ReceivedAnswer> & { content?: string; tool_calls?: ReceivedAnswer['calls'] };
+          finish_reason: string;
+        },
+      ];
       usage: Usage;
-      gateway_metadata?: Told['metadata'];
-      error?: NonNullable<Told['error']>;
+      gateway_metadata?: ReceivedAnswer['metadata'];
+      error?: NonNullable<ReceivedAnswer['error']>;
     };
     const message = answer.choices?.[0].message ?? {};
     return {
@@ -117,7 +122,7 @@ async function ask(stream: boolean, body: object, key?: string, at = gateway): P
       ...(answer.error === undefined ? {} : { error: answer.error }),
     };
   }
-  const told: Told = {
+  const received: ReceivedAnswer = {
     id,
     status: response.status,
     text: '',
@@ -130,26 +135,26 @@ async function ask(stream: boolean, body: object, key?: string, at = gateway): P
   const frames = (await response.text()).split('\n\n').filter((frame) => frame.startsWith('data: {'));
   for (const frame of frames) {
     const chunk = JSON.parse(frame.slice(6));
-    if (chunk.usage) told.usage = chunk.usage;
-    if (chunk.gateway_metadata) told.metadata = chunk.gateway_metadata;
-    if (chunk.error) told.error = chunk.error;
+    if (chunk.usage) received.usage = chunk.usage;
+    if (chunk.gateway_metadata) received.metadata = chunk.gateway_metadata;
+    if (chunk.error) received.error = chunk.error;
     const [choice] = chunk.choices;
     if (choice === undefined) continue;
-    told.text += choice.delta.content ?? '';
+    received.text += choice.delta.content ?? '';
     if (choice.finish_reason) {
-      expect(told.finish_reason, 'one finish').toBeNull();
-      told.finish_reason = choice.finish_reason;
+      expect(received.finish_reason, 'one finish').toBeNull();
+      received.finish_reason = choice.finish_reason;
     }
-    told.annotations.push(...(choice.delta.annotations ?? []));
+    received.annotations.push(...(choice.delta.annotations ?? []));
     for (const call of choice.delta.tool_calls ?? []) {
-      told.calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: '' } };
-      told.calls[call.index]!.function.arguments += call.function.arguments ?? '';
+      received.calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: '' } };
+      received.calls[call.index]!.function.arguments += call.function.arguments ?? '';
     }
   }
-  return told;
+  return received;
 }
 
-interface GenerationTold {
+interface GenerationRecord {
   outcome: string;
   total_cost: number;
   charges: { class: string; amount: string }[];
@@ -158,7 +163,7 @@ interface GenerationTold {
 
 async function record(id: string, at = gateway) {
   const response = await at.call('GET', `/generation?id=${id}`);
-  return ((await response.json()) as { data: GenerationTold }).data;
+  return ((await response.json()) as { data: GenerationRecord }).data;
 }
 
 const slice = (text: string, { start_index, end_index }: { start_index: number; end_index: number }) =>
@@ -167,8 +172,8 @@ const slice = (text: string, { start_index, end_index }: { start_index: number; 
 describe.each([false, true])('streamed: %s', (stream) => {
   test('runs what the model calls, feeds it back, and answers as one', async () => {
     model.follow({ text: 'Let me look.', calls: [search()] }, { text: '🌍 [One](https://a.example/one) says so.' });
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told).toMatchObject({
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer).toMatchObject({
       status: 200,
       text: 'Let me look.\n\n🌍 [One](https://a.example/one) says so.',
       calls: [],
@@ -186,17 +191,17 @@ describe.each([false, true])('streamed: %s', (stream) => {
 
   test('bills all steps and fees once: usage, record and charges are the same', async () => {
     model.follow({ calls: [search('a'), search('b')] }, { calls: [search('c')] }, { text: 'Done.' });
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told.usage).toMatchObject({
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer.usage).toMatchObject({
       prompt_tokens: 300,
       completion_tokens: 30,
       server_tool_use: { web_search_requests: 3 },
       server_tool_use_details: { web_search_requests: 3, tool_calls_requested: 3, tool_calls_executed: 3 },
     });
-    expect(told.usage.cost).toBeCloseTo(3 * TURN_USD + 3 * SEARCH_USD, 9);
-    const data = await record(told.id);
+    expect(answer.usage.cost).toBeCloseTo(3 * TURN_USD + 3 * SEARCH_USD, 9);
+    const data = await record(answer.id);
     expect(data).toMatchObject({
-      total_cost: told.usage.cost,
+      total_cost: answer.usage.cost,
       tokens_prompt: 300,
       tokens_completion: 30,
       num_search_results: 6,
@@ -204,10 +209,10 @@ describe.each([false, true])('streamed: %s', (stream) => {
       finish_reason: 'stop',
     });
     const sum = data.charges.reduce((total, { amount }) => total + Number(amount), 0);
-    expect(sum).toBeCloseTo(told.usage.cost, 12);
+    expect(sum).toBeCloseTo(answer.usage.cost, 12);
     expect(data.charges.filter((line) => line.class === 'web_search')).toHaveLength(3);
     expect(data.provider_responses).toHaveLength(3);
-    expect(told.metadata.pipeline).toMatchObject([
+    expect(answer.metadata.pipeline).toMatchObject([
       { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: ['gateway:web_search'] } },
       { type: 'plugin', name: 'web-search', data: { engine: 'exa', searches: 3, results: 6 } },
     ]);
@@ -217,8 +222,8 @@ describe.each([false, true])('streamed: %s', (stream) => {
     const text =
       '😀 First [a](https://a.example/one), then https://b.example/two?x=1. And [c](https://c.example/) is unknown.';
     model.follow({ text: '𝒲ait…', calls: [search()] }, { text });
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told.annotations.map(({ url_citation: one }) => [one.url, slice(told.text, one)])).toEqual([
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer.annotations.map(({ url_citation: one }) => [one.url, slice(answer.text, one)])).toEqual([
       ['https://a.example/one', '[a](https://a.example/one)'],
       ['https://b.example/two?x=1', 'https://b.example/two?x=1'],
     ]);
@@ -233,58 +238,58 @@ describe.each([false, true])('streamed: %s', (stream) => {
   });
 
   test("moves the provider's own citations behind the text before them", async () => {
-    const url_citation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
+    const urlCitation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
     model.follow(
       { text: '😀!', calls: [search()] },
-      { text: 'Well', annotations: [{ type: 'url_citation', url_citation }] },
+      { text: 'Well', annotations: [{ type: 'url_citation', url_citation: urlCitation }] },
     );
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told.annotations).toHaveLength(1);
-    expect(slice(told.text, told.annotations[0]!.url_citation)).toBe('Well');
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer.annotations).toHaveLength(1);
+    expect(slice(answer.text, answer.annotations[0]!.url_citation)).toBe('Well');
   });
 
   test("gives the client its own calls, also beside one of the gateway's, which is not run then", async () => {
     model.follow({ text: 'Both.', calls: [search(), { name: 'weather', args: { city: 'Rome' } }] });
-    const told = await ask(stream, { tools: [SEARCH, WEATHER] });
-    expect(told).toMatchObject({
+    const answer = await ask(stream, { tools: [SEARCH, WEATHER] });
+    expect(answer).toMatchObject({
       text: 'Both.',
       finish_reason: 'tool_calls',
       calls: [{ id: 'call_0_1', function: { name: 'weather', arguments: '{"city":"Rome"}' } }],
     });
     expect(engine.searches).toHaveLength(0);
-    expect(told.usage.cost).toBeCloseTo(TURN_USD, 9);
+    expect(answer.usage.cost).toBeCloseTo(TURN_USD, 9);
   });
 
   test('runs its tools first and gives the calls of a later step to the client', async () => {
     model.follow({ calls: [search()] }, { calls: [{ name: 'weather', args: {} }] });
-    const told = await ask(stream, { tools: [SEARCH, WEATHER] });
-    expect(told).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'weather' } }] });
+    const answer = await ask(stream, { tools: [SEARCH, WEATHER] });
+    expect(answer).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'weather' } }] });
     expect(engine.searches).toHaveLength(1);
   });
 
   test("declares its tool under another name where the client's has that one", async () => {
     const mine = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
     model.follow({ calls: [{ name: 'gateway_web_search', args: { query: 'x' } }] }, { calls: [search('mine')] });
-    const told = await ask(stream, { tools: [mine, SEARCH] });
+    const answer = await ask(stream, { tools: [mine, SEARCH] });
     expect(model.requests[0]!.tools!.map((tool) => tool.function.name)).toEqual(['web_search', 'gateway_web_search']);
     expect(engine.searches).toMatchObject([{ query: 'x' }]);
-    expect(told.calls).toMatchObject([{ function: { name: 'web_search', arguments: '{"query":"mine"}' } }]);
+    expect(answer.calls).toMatchObject([{ function: { name: 'web_search', arguments: '{"query":"mine"}' } }]);
   });
 
   test('ends after max_tool_calls calls, asking for an answer without tools', async () => {
     model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Enough.' } : { calls: [search()] });
-    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 2 });
-    expect(told).toMatchObject({ text: 'Enough.', finish_reason: 'stop' });
+    const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 2 });
+    expect(answer).toMatchObject({ text: 'Enough.', finish_reason: 'stop' });
     expect(engine.searches).toHaveLength(2);
     expect(model.requests.map(({ tool_choice }) => tool_choice ?? 'auto')).toEqual(['auto', 'auto', 'none']);
   });
 
   test('runs at most so many calls of one turn, and tells the model of the others', async () => {
     model.follow({ calls: Array.from({ length: 4 }, () => search()) }, { text: 'Ok' });
-    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 3 });
+    const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 3 });
     expect(engine.searches).toHaveLength(3);
     expect(model.requests[1]!.messages.at(-1)!.content).toContain('has already called 3 tools');
-    expect(told.usage.server_tool_use_details).toMatchObject({ tool_calls_requested: 4, tool_calls_executed: 3 });
+    expect(answer.usage.server_tool_use_details).toMatchObject({ tool_calls_requested: 4, tool_calls_executed: 3 });
   });
 
   test('never runs more than the most there is', async () => {
@@ -295,8 +300,8 @@ describe.each([false, true])('streamed: %s', (stream) => {
 
   test('lets a model that calls although it may not end with what it said', async () => {
     model.script = () => ({ text: 'More', calls: [search()] });
-    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 1 });
-    expect(told).toMatchObject({ text: 'More\n\nMore', finish_reason: 'stop', calls: [] });
+    const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 1 });
+    expect(answer).toMatchObject({ text: 'More\n\nMore', finish_reason: 'stop', calls: [] });
     expect(engine.searches).toHaveLength(1);
   });
 
@@ -317,8 +322,8 @@ describe.each([false, true])('streamed: %s', (stream) => {
     [{ type: 'finish_reason_is', reason: 'tool_calls' }, 1],
   ])('ends its loop where %j fires', async (condition, searches) => {
     model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Stop' } : { calls: [search()] });
-    const told = await ask(stream, { tools: [SEARCH], stop_server_tools_when: [condition], max_tool_calls: 1 });
-    expect(told.text).toBe('Stop');
+    const answer = await ask(stream, { tools: [SEARCH], stop_server_tools_when: [condition], max_tool_calls: 1 });
+    expect(answer.text).toBe('Stop');
     expect(engine.searches).toHaveLength(searches);
   });
 
@@ -333,10 +338,10 @@ describe.each([false, true])('streamed: %s', (stream) => {
 
   test('runs nothing for a client that wants no tool called, whatever the model does', async () => {
     model.follow({ text: 'No.', calls: [search()] });
-    const told = await ask(stream, { tools: [SEARCH], tool_choice: 'none' });
-    expect(told).toMatchObject({ text: 'No.', calls: [], finish_reason: 'stop' });
+    const answer = await ask(stream, { tools: [SEARCH], tool_choice: 'none' });
+    expect(answer).toMatchObject({ text: 'No.', calls: [], finish_reason: 'stop' });
     expect(engine.searches).toHaveLength(0);
-    expect(told.usage.cost).toBeCloseTo(TURN_USD, 9);
+    expect(answer.usage.cost).toBeCloseTo(TURN_USD, 9);
   });
 
   test.each([
@@ -345,14 +350,14 @@ describe.each([false, true])('streamed: %s', (stream) => {
   ])('may be among the tools that are allowed, and is forced for the first step alone', async (choice) => {
     const other = { type: 'function', function: { name: 'other', parameters: { type: 'object', properties: {} } } };
     model.follow({ calls: [search()] }, { text: 'Found.' });
-    const told = await ask(stream, {
+    const answer = await ask(stream, {
       tools: [other, SEARCH, WEATHER],
       tool_choice: choice({
         mode: 'required',
         tools: [{ type: 'openrouter:web_search' }, { type: 'function', function: { name: 'weather' } }],
       }),
     });
-    expect(told.text).toBe('Found.');
+    expect(answer.text).toBe('Found.');
     const names = model.requests.map(({ tools = [] }) => tools.map(({ function: { name } }) => name));
     expect(names).toEqual([
       ['web_search', 'weather'],
@@ -371,30 +376,30 @@ describe.each([false, true])('streamed: %s', (stream) => {
       },
       { text: 'Ok' },
     );
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told.text).toBe('Ok');
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer.text).toBe('Ok');
     const [broken, empty] = model.requests[1]!.messages.slice(-2);
     expect(broken!.content).toContain('not a JSON object');
     expect(empty!.content).toContain('query');
-    expect(told.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
+    expect(answer.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
   });
 
   test('goes on at another endpoint where a later step fails before it says anything', async () => {
     model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
     other.follow({ text: 'From the other.' });
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told).toMatchObject({ text: 'Look.\n\nFrom the other.', finish_reason: 'stop' });
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer).toMatchObject({ text: 'Look.\n\nFrom the other.', finish_reason: 'stop' });
     expect(other.requests[0]!.messages.at(-1)).toMatchObject({ role: 'tool' });
-    expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD + 2 * TURN_USD, 9);
-    expect((await record(told.id)).total_cost).toBe(told.usage.cost);
+    expect(answer.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD + 2 * TURN_USD, 9);
+    expect((await record(answer.id)).total_cost).toBe(answer.usage.cost);
   });
 
   test('fails where no endpoint makes the next step, and charges what was done', async () => {
     model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
     other.script = () => ({ status: 500 });
-    const told = await ask(stream, { tools: [SEARCH] });
-    expect(told.error?.code ?? told.status).toBeGreaterThanOrEqual(500);
-    const data = await record(told.id);
+    const answer = await ask(stream, { tools: [SEARCH] });
+    expect(answer.error?.code ?? answer.status).toBeGreaterThanOrEqual(500);
+    const data = await record(answer.id);
     expect(data).toMatchObject({ outcome: 'failed', finish_reason: 'error' });
     expect(data.total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
   });
@@ -402,20 +407,20 @@ describe.each([false, true])('streamed: %s', (stream) => {
   test('shows nothing of its tools to a call that has none', async () => {
     model.follow({ calls: [search()] });
     const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
-    const told = await ask(stream, { tools: [own] });
-    expect(told).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'web_search' } }] });
-    expect(told.usage.server_tool_use_details).toBeUndefined();
-    expect(told.metadata.pipeline).toBeUndefined();
+    const answer = await ask(stream, { tools: [own] });
+    expect(answer).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'web_search' } }] });
+    expect(answer.usage.server_tool_use_details).toBeUndefined();
+    expect(answer.metadata.pipeline).toBeUndefined();
   });
 
   test('searches before a call of the plugin web, bills it, and cites its results', async () => {
     model.follow({ text: 'Per [a](https://a.example/one).' });
-    const told = await ask(stream, { plugins: [{ id: 'web', max_results: 2 }] });
-    expect(told.annotations.map(({ url_citation: one }) => slice(told.text, one))).toEqual([
+    const answer = await ask(stream, { plugins: [{ id: 'web', max_results: 2 }] });
+    expect(answer.annotations.map(({ url_citation: one }) => slice(answer.text, one))).toEqual([
       '[a](https://a.example/one)',
     ]);
-    expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
-    expect((await record(told.id)).total_cost).toBe(told.usage.cost);
+    expect(answer.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+    expect((await record(answer.id)).total_cost).toBe(answer.usage.cost);
   });
 
   describe('within a spend limit', () => {
@@ -440,36 +445,36 @@ describe.each([false, true])('streamed: %s', (stream) => {
     test('spends exactly what its usage says', async () => {
       const { key, usage } = await keyWith(1);
       model.follow({ calls: [search(), search()] }, { text: 'Ok' });
-      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
-      expect(told.usage.cost).toBeCloseTo(2 * TURN_USD + 2 * SEARCH_USD, 9);
-      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+      const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(answer.usage.cost).toBeCloseTo(2 * TURN_USD + 2 * SEARCH_USD, 9);
+      await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
     test('does not run a tool that cannot be paid for, and lets the model end', async () => {
       const { key, usage } = await keyWith(0.008);
       model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Unpaid.' } : { calls: [search()] });
-      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
-      expect(told.text).toBe('Unpaid.');
+      const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(answer.text).toBe('Unpaid.');
       expect(engine.searches).toHaveLength(0);
-      expect(told.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
-      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+      expect(answer.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
+      await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
     test('ends with what was said where the next step cannot be paid for', async () => {
       const { key, usage } = await keyWith(0.0103);
       model.follow({ text: 'So far.', calls: [search()] });
-      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
-      expect(told).toMatchObject({ text: 'So far.', finish_reason: 'length' });
-      expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
-      expect(await record(told.id)).toMatchObject({ outcome: 'completed', finish_reason: 'length' });
-      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+      const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(answer).toMatchObject({ text: 'So far.', finish_reason: 'length' });
+      expect(answer.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+      expect(await record(answer.id)).toMatchObject({ outcome: 'completed', finish_reason: 'length' });
+      await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
     test('is a 402 where nothing was said yet', async () => {
       const { key, usage } = await keyWith(0.0103);
       model.follow({ calls: [search()] });
-      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
-      expect(told.error?.code).toBe(402);
+      const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(answer.error?.code).toBe(402);
       await expect.poll(usage).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
     });
   });
@@ -477,23 +482,23 @@ describe.each([false, true])('streamed: %s', (stream) => {
 
 test('a stream that breaks in the middle of a later step ends with an error, and charges both', async () => {
   model.follow({ text: 'Look.', calls: [search()] }, { text: 'Half of', dies: true });
-  const told = await ask(true, { tools: [SEARCH], provider: { order: ['one'], allow_fallbacks: false } });
-  expect(told.text).toBe('Look.\n\nHalf of');
-  expect(told.error?.code).toBe(502);
-  const data = await record(told.id);
+  const answer = await ask(true, { tools: [SEARCH], provider: { order: ['one'], allow_fallbacks: false } });
+  expect(answer.text).toBe('Look.\n\nHalf of');
+  expect(answer.error?.code).toBe(502);
+  const data = await record(answer.id);
   expect(data.outcome).toBe('failed');
-  expect(data.total_cost).toBe(told.usage.cost);
-  expect(told.usage.cost).toBeGreaterThan(TURN_USD + SEARCH_USD);
+  expect(data.total_cost).toBe(answer.usage.cost);
+  expect(answer.usage.cost).toBeGreaterThan(TURN_USD + SEARCH_USD);
 });
 
 test('runs several tools at once', async () => {
-  let under_way = 0;
+  let underWay = 0;
   let most = 0;
   engine.before = async () => {
-    under_way += 1;
-    most = Math.max(most, under_way);
+    underWay += 1;
+    most = Math.max(most, underWay);
     await sleep(100);
-    under_way -= 1;
+    underWay -= 1;
   };
   const calls = Array.from({ length: 3 }, (_, at) => search(`q${at}`));
   model.follow({ calls }, { text: 'Ok' });
@@ -516,7 +521,7 @@ test.each([
   });
   const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
   const leaving = new AbortController();
-  const asked = fetch(`${gateway.base_url}/chat/completions`, {
+  const request = fetch(`${gateway.base_url}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({
@@ -533,7 +538,7 @@ test.each([
   );
   await expect.poll(() => engine.searches.length).toBe(1);
   leaving.abort();
-  await asked.catch(() => {});
+  await request.catch(() => {});
   const spent = async () => {
     const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
     return ((await read.json()) as { data: { usage: number } }).data.usage;
@@ -561,20 +566,20 @@ describeStores('many answers at once', ({ freshUrl }) => {
       return tool_choice === 'none' || steps > 2 ? { text: 'Ok' } : { text: 'So', calls: [search(), search()] };
     };
     engine.before = () => sleep(Math.random() * 10);
-    const asked = Array.from({ length: 30 }, (_, at) =>
+    const requests = Array.from({ length: 30 }, (_, at) =>
       ask(at % 2 === 0, { tools: [SEARCH], max_tokens: 20 }, key, own),
     );
-    const told = await Promise.all(asked);
+    const answers = await Promise.all(requests);
     const spent = async () => {
       const read = await fetch(`${own.base_url}/keys/${data.hash}`, { headers });
       return ((await read.json()) as { data: { usage: number } }).data.usage;
     };
-    const costs = await Promise.all(told.map(async ({ id }) => (await record(id, own))?.total_cost ?? 0));
+    const costs = await Promise.all(answers.map(async ({ id }) => (await record(id, own))?.total_cost ?? 0));
     const sum = costs.reduce((total, cost) => total + cost, 0);
     await expect.poll(spent, { timeout: 30_000 }).toBeCloseTo(sum, 9);
     expect(sum).toBeLessThanOrEqual(LIMIT);
     expect(sum).toBeGreaterThan(LIMIT / 2);
-    for (const [at, { usage, status }] of told.entries()) {
+    for (const [at, { usage, status }] of answers.entries()) {
       if (status === 200) expect(usage.cost).toBeCloseTo(costs[at]!, 9);
     }
   });

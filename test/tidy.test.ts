@@ -221,11 +221,11 @@ test('every operation has a test beside it: of its own, or in its folder and reg
     ]),
   );
   const missing = operations.filter(({ file }) => {
-    const import_of_it = `from './${basename(file)}'`;
+    const importOfIt = `from './${basename(file)}'`;
     const registers = (text: string) =>
       [...setUps].some(([name, code]) => text.includes(`/${name}'`) && code.includes(`/${file}'`));
     return !tests.some(
-      (one) => dirname(one.file) === dirname(file) && (one.text.includes(import_of_it) || registers(one.text)),
+      (one) => dirname(one.file) === dirname(file) && (one.text.includes(importOfIt) || registers(one.text)),
     );
   });
   const own = missing.filter(({ file }) => !existsSync(join(root, file.replace(/\.ts$/, '.test.ts'))));

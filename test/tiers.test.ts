@@ -63,7 +63,7 @@ test('the sample is small, and holds no credentials', () => {
         credential
           .exec(text)
           ?.slice(0, 1)
-          .map((found) => `${file}: ${found}`) ?? [],
+          .map((match) => `${file}: ${match}`) ?? [],
     ),
   ).toEqual([]);
 });

@@ -15,7 +15,7 @@ const address = Object.values(networkInterfaces())
   .flatMap((all) => all ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-/** Proxies of Debian, and how each is told where to listen and to log. */
+/** Proxies of Debian, and how the addresses and log file of each are configured. */
 const PROXIES = {
   tinyproxy: {
     program: '/usr/bin/tinyproxy',
@@ -89,8 +89,8 @@ describe.skipIf(address === undefined)('towards an upstream of a private authori
       const port = await freePort();
       const config = join(folder, 'proxy.conf');
       writeFileSync(config, proxy.config(port, folder));
-      const process_of_proxy: ChildProcess = spawn(proxy.program, proxy.args(config), { stdio: 'ignore' });
-      const ended = once(process_of_proxy, 'exit');
+      const processOfProxy: ChildProcess = spawn(proxy.program, proxy.args(config), { stdio: 'ignore' });
+      const ended = once(processOfProxy, 'exit');
       const log = () => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'utf8') : '');
       try {
         await until('the proxy listens', async () => {
@@ -120,7 +120,7 @@ describe.skipIf(address === undefined)('towards an upstream of a private authori
         await stop(strange);
         expect(requests).toBe(before);
       } finally {
-        process_of_proxy.kill('SIGTERM');
+        processOfProxy.kill('SIGTERM');
         await ended;
         rmSync(folder, { recursive: true, force: true });
       }

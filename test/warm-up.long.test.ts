@@ -13,10 +13,10 @@ const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: join(directory, 'ca
 
 /** Says of a gateway that is ready whether Node had to make JavaScript of TypeScript for it: what does that takes 16 MB for good. */
 const witness = join(directory, 'witness.cjs');
-const told = join(directory, 'told');
+const reportFile = join(directory, 'told');
 writeFileSync(
   witness,
-  `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(told)}, String(process.moduleLoadList.some((name) => name.includes('amaro')))));`,
+  `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(reportFile)}, String(process.moduleLoadList.some((name) => name.includes('amaro')))));`,
 );
 
 async function startsStripping(): Promise<string> {
@@ -29,7 +29,7 @@ async function startsStripping(): Promise<string> {
   const ended = new Promise((resolve) => gateway.once('exit', resolve));
   gateway.kill('SIGTERM');
   await ended;
-  return readFileSync(told, 'utf8');
+  return readFileSync(reportFile, 'utf8');
 }
 
 test('after an installation the first start makes nothing of sources any more', { timeout: 180_000 }, async () => {

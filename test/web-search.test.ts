@@ -63,11 +63,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (body.messages.some(({ role, content }) => role === 'user' && content === 'slowly')) await sleep(300);
   // A model that may call tools calls each once, and then answers.
   const called = body.messages.some(({ role }) => role === 'tool');
-  const tool_calls = called || request.url === '/messages' ? [] : callsOf(body);
+  const toolCalls = called || request.url === '/messages' ? [] : callsOf(body);
   if (request.url === '/messages') {
     const usage = { input_tokens: 10, output_tokens: 10, server_tool_use: { web_search_requests: 1 } };
     const content = [{ type: 'text', text: LINK }];
-    const told = {
+    const answer = {
       id: 'msg_1',
       type: 'message',
       role: 'assistant',
@@ -77,23 +77,25 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       stop_sequence: null,
       usage,
     };
-    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
+    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   }
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
   if (body.stream !== true) {
     const message =
-      tool_calls.length > 0 ? { role: 'assistant', content: null, tool_calls } : { role: 'assistant', content: LINK };
-    const choices = [{ index: 0, message, finish_reason: tool_calls.length > 0 ? 'tool_calls' : 'stop' }];
-    const told = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage };
-    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
+      toolCalls.length > 0
+        ? { role: 'assistant', content: null, tool_calls: toolCalls }
+        : { role: 'assistant', content: LINK };
+    const choices = [{ index: 0, message, finish_reason: toolCalls.length > 0 ? 'tool_calls' : 'stop' }];
+    const answer = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage };
+    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const chunk = (delta: object, more: object = {}) =>
     response.write(
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`,
     );
-  if (tool_calls.length > 0) {
-    chunk({ tool_calls: tool_calls.map((one, index) => ({ index, ...one })) });
+  if (toolCalls.length > 0) {
+    chunk({ tool_calls: toolCalls.map((one, index) => ({ index, ...one })) });
     chunk({}, { finish_reason: 'tool_calls' });
   } else {
     for (const piece of LINK.match(/.{1,7}/gu)!) chunk({ content: piece });
@@ -107,7 +109,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 beforeAll(async () => {
   engines = await startSearchEngines();
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
-  const base_url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
   const pricing = { prompt: 1, completion: 1 };
   const row = (provider: string, more: object = {}) => ({
     context_length: 200_000,
@@ -118,8 +120,8 @@ beforeAll(async () => {
     bundled_catalog: false,
     ledger: { journal_sync: 'os' },
     providers: {
-      chat: { dialect: 'openai-chat', base_url },
-      claude: { dialect: 'anthropic-messages', base_url, quirks: { native_search: 'anthropic' } },
+      chat: { dialect: 'openai-chat', base_url: baseUrl },
+      claude: { dialect: 'anthropic-messages', base_url: baseUrl, quirks: { native_search: 'anthropic' } },
     },
     models: {
       'test/chat': row('chat'),
@@ -143,7 +145,7 @@ beforeAll(async () => {
 });
 afterEach(() => {
   sent.length = 0;
-  engines.asked.length = 0;
+  engines.requests.length = 0;
 });
 afterAll(async () => {
   await gateway.stop();
@@ -153,7 +155,7 @@ afterAll(async () => {
 });
 
 const QUESTION = 'How long is the river Isen?';
-const asked = (more: object) => ({ model: 'test/chat', messages: [{ role: 'user', content: QUESTION }], ...more });
+const question = (more: object) => ({ model: 'test/chat', messages: [{ role: 'user', content: QUESTION }], ...more });
 async function call(body: object, { to = gateway, path = '/chat/completions' } = {}) {
   const response = await to.call('POST', path, body, METADATA);
   return { status: response.status, body: (await response.json()) as Answer };
@@ -170,9 +172,9 @@ describe('the plugin web', () => {
     ['the suffix', { model: 'test/chat:online' }],
     ['both', { model: 'test/chat:online', plugins: [{ id: 'web' }] }],
   ])('%s: one search with the words of the user, and its pages in the prompt', async (_name, more) => {
-    const found = await call(asked(more));
-    expect(found.body.choices[0]!.message.content).toBe(LINK);
-    expect(engines.asked).toMatchObject([{ engine: 'exa', query: QUESTION, body: { numResults: 5 } }]);
+    const answer = await call(question(more));
+    expect(answer.body.choices[0]!.message.content).toBe(LINK);
+    expect(engines.requests).toMatchObject([{ engine: 'exa', query: QUESTION, body: { numResults: 5 } }]);
     expect(shown().results).toHaveLength(5);
     expect(shown().results[0]).toMatchObject({
       number: 1,
@@ -180,13 +182,13 @@ describe('the plugin web', () => {
       title: 'Rivers of gold',
     });
     expect(sent[0]!.messages.map(({ role }) => role)).toEqual(['system', 'user']);
-    expect(found.body.gateway_metadata.pipeline).toMatchObject([
+    expect(answer.body.gateway_metadata.pipeline).toMatchObject([
       { type: 'plugin', name: 'web-search', data: { engine: 'exa', results: 5 } },
     ]);
   });
 
   test('is paid: the usage, the generation and its charges say the same', async () => {
-    const { body } = await call(asked({ plugins: [{ id: 'web' }] }));
+    const { body } = await call(question({ plugins: [{ id: 'web' }] }));
     expect(body.usage.cost).toBeCloseTo(0.005 + 20e-6, 9);
     expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
     const { data } = (await (await gateway.call('GET', `/generation?id=${body.id}`)).json()) as {
@@ -203,7 +205,7 @@ describe('the plugin web', () => {
       // Two searches, and one answer at a time.
       const made = await gateway.call('POST', '/keys', { name: 'limited', limit: 0.0222 }, headers);
       const authorization = `Bearer ${((await made.json()) as { key: string }).key}`;
-      const asked = engines.asked.length;
+      const searchesBefore = engines.requests.length;
       const body = {
         model: 'test/chat',
         prompt: ['slowly', 'slowly'],
@@ -212,9 +214,9 @@ describe('the plugin web', () => {
         stream,
       };
       const response = await gateway.call('POST', '/completions', body, { authorization });
-      const told = await response.text();
-      expect([response.status, told.match(/(?<="finish_reason":")\w+/g)?.sort()]).toEqual([200, ['error', 'stop']]);
-      expect(engines.asked.length - asked).toBe(2);
+      const text = await response.text();
+      expect([response.status, text.match(/(?<="finish_reason":")\w+/g)?.sort()]).toEqual([200, ['error', 'stop']]);
+      expect(engines.requests.length - searchesBefore).toBe(2);
       const key = (await (await gateway.call('GET', '/key', undefined, { authorization })).json()) as {
         data: { usage: number };
       };
@@ -224,7 +226,7 @@ describe('the plugin web', () => {
 
   test('what it found is cited where the answer links to it', async () => {
     for (const stream of [false, true]) {
-      const { text, annotations } = await told(stream);
+      const { text, annotations } = await readAnswer(stream);
       expect(text).toBe(LINK);
       const [cited] = annotations;
       expect(cited).toMatchObject({ url: 'https://news.example.com/rivers', title: 'Rivers of gold' });
@@ -234,7 +236,7 @@ describe('the plugin web', () => {
     }
   });
 
-  async function told(stream: boolean) {
+  async function readAnswer(stream: boolean) {
     const body = { model: 'test/chat:online', messages: [{ role: 'user' as const, content: QUESTION }] };
     let text = '';
     const annotations: { url: string; start_index: number; end_index: number }[] = [];
@@ -268,7 +270,7 @@ describe('the plugin web', () => {
       // In a stream the text may come in pieces.
       if (!stream) expect(text).toContain('https://news.example.com/rivers');
     }
-    expect(engines.asked.map(({ query }) => query)).toEqual([QUESTION, QUESTION]);
+    expect(engines.requests.map(({ query }) => query)).toEqual([QUESTION, QUESTION]);
     expect(shown().results).toHaveLength(5);
   });
 
@@ -281,8 +283,8 @@ describe('the plugin web', () => {
       exclude_domains: ['example.com/shop'],
       search_prompt: 'Use these.',
     };
-    await call(asked({ plugins: [plugin] }));
-    expect(engines.asked).toMatchObject([
+    await call(question({ plugins: [plugin] }));
+    expect(engines.requests).toMatchObject([
       { engine: 'firecrawl', body: { limit: 2, query: `${QUESTION} site:example.com -site:example.com/shop` } },
     ]);
     expect(shown().results.map(({ url }) => url)).toEqual([
@@ -293,16 +295,19 @@ describe('the plugin web', () => {
   });
 
   test('that is off searches for nothing, also where the model says :online', async () => {
-    await call(asked({ model: 'test/chat:online', plugins: [{ id: 'web', enabled: false }] }));
-    expect(engines.asked).toEqual([]);
+    await call(question({ model: 'test/chat:online', plugins: [{ id: 'web', enabled: false }] }));
+    expect(engines.requests).toEqual([]);
     expect(sent[0]!.messages).toHaveLength(1);
   });
 
   test('is left to an endpoint that searches itself', async () => {
     const { body } = await call(
-      asked({ model: 'test/claude:online', plugins: [{ id: 'web', max_uses: 3, include_domains: ['example.com'] }] }),
+      question({
+        model: 'test/claude:online',
+        plugins: [{ id: 'web', max_uses: 3, include_domains: ['example.com'] }],
+      }),
     );
-    expect(engines.asked).toEqual([]);
+    expect(engines.requests).toEqual([]);
     expect(sent[0]!.tools).toEqual([
       { type: 'web_search_20250305', name: 'web_search', max_uses: 3, allowed_domains: ['example.com'] },
     ]);
@@ -312,9 +317,9 @@ describe('the plugin web', () => {
   });
 
   test('is done here where that endpoint cannot carry the wish, or has no price for it', async () => {
-    await call(asked({ model: 'test/claude', plugins: [{ id: 'web', include_domains: ['*.example.com'] }] }));
-    await call(asked({ model: 'test/unpriced', plugins: [{ id: 'web' }] }));
-    expect(engines.asked).toHaveLength(2);
+    await call(question({ model: 'test/claude', plugins: [{ id: 'web', include_domains: ['*.example.com'] }] }));
+    await call(question({ model: 'test/unpriced', plugins: [{ id: 'web' }] }));
+    expect(engines.requests).toHaveLength(2);
     expect(sent.map(({ tools }) => tools)).toEqual([undefined, undefined]);
   });
 
@@ -325,8 +330,8 @@ describe('the plugin web', () => {
       ['broken', 502],
     ] as const) {
       const messages = [{ role: 'user', content: query }];
-      const { status: told, body } = await call(asked({ messages, plugins: [{ id: 'web' }] }));
-      expect(told).toBe(status);
+      const { status: answerStatus, body } = await call(question({ messages, plugins: [{ id: 'web' }] }));
+      expect(answerStatus).toBe(status);
       expect(body.error.message).toMatch(/^The web search failed at exa: /);
       expect(JSON.stringify(body)).not.toContain(ENGINE_KEY);
     }
@@ -349,7 +354,7 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
       /^plugins\[0\]\.engine must be an engine that this gateway has configured, and exa is not/,
     ],
   ])('%j without an engine', async (more, message) => {
-    const { status, body } = await call(asked(more), { to: unsearched });
+    const { status, body } = await call(question(more), { to: unsearched });
     expect(body.error.message).toMatch(message);
     expect(status).toBe(400);
     expect(sent).toEqual([]);
@@ -366,18 +371,18 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
       /^tools\[0\]\.engine must not be native/,
     ],
   ])('%j', async (more, message) => {
-    const { status, body } = await call(asked(more));
+    const { status, body } = await call(question(more));
     expect(body.error.message).toMatch(message);
     expect(status).toBe(400);
-    expect(engines.asked).toEqual([]);
+    expect(engines.requests).toEqual([]);
   });
 
   test('an endpoint that searches itself does without', async () => {
-    const { status } = await call(asked({ model: 'test/claude:online' }), { to: unsearched });
+    const { status } = await call(question({ model: 'test/claude:online' }), { to: unsearched });
     expect(status).toBe(200);
     // The first cannot, and the second can.
     const models = ['test/chat:online', 'test/claude'];
-    expect((await call({ messages: asked({}).messages, models }, { to: unsearched })).status).toBe(200);
+    expect((await call({ messages: question({}).messages, models }, { to: unsearched })).status).toBe(200);
   });
 
   test.each<[string, object, string]>([
@@ -403,7 +408,7 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
     ],
   ])('%s refuses %j', async (path, more, message) => {
     const { status, body } = await call(
-      { ...asked(more), ...(path === '/responses' ? { messages: undefined } : {}) },
+      { ...question(more), ...(path === '/responses' ? { messages: undefined } : {}) },
       { path },
     );
     expect(body.error.message).toBe(message);
@@ -418,7 +423,7 @@ describe("a provider's own tool at another provider", () => {
       '/messages',
       {
         max_tokens: 100,
-        messages: asked({}).messages,
+        messages: question({}).messages,
         tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }],
       },
     ],
@@ -432,8 +437,8 @@ describe("a provider's own tool at another provider", () => {
     const { status, body: answer } = await call({ model: 'test/chat', ...body }, { path, to: unsearched });
     expect(status).toBe(200);
     expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
-    const told = sent[1]!.messages.find(({ role }) => role === 'tool')?.content;
-    expect(told).toMatch(/cannot be searched.*no search engine.*EXA_API_KEY/);
+    const toolResult = sent[1]!.messages.find(({ role }) => role === 'tool')?.content;
+    expect(toolResult).toMatch(/cannot be searched.*no search engine.*EXA_API_KEY/);
     const failed = path === '/responses' ? '"type":"web_search_call"' : '"type":"web_search_tool_result_error"';
     expect(JSON.stringify(answer)).toContain(failed);
     expect(JSON.stringify(answer)).toContain(path === '/responses' ? '"status":"failed"' : '"unavailable"');
@@ -446,8 +451,11 @@ describe("a provider's own tool at another provider", () => {
     ['/responses', vendors[0][1], 'required'],
     ['/messages', vendors[1][1], { type: 'tool', name: 'web_search' }],
     ['/messages', vendors[1][1], { type: 'any' }],
-  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, tool_choice) => {
-    const { status, body: answer } = await call({ model: 'test/chat', ...body, tool_choice }, { path, to: unsearched });
+  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, toolChoice) => {
+    const { status, body: answer } = await call(
+      { model: 'test/chat', ...body, tool_choice: toolChoice },
+      { path, to: unsearched },
+    );
     expect(status).toBe(400);
     expect(answer.error.message).toMatch(/tools\[0\].* cannot be served .*EXA_API_KEY/);
     expect(sent).toHaveLength(0);
@@ -477,18 +485,18 @@ describe('the tools of the gateway', () => {
       .map(({ content }) => JSON.parse(content) as Record<string, unknown>);
 
   test.each<[string, object]>([
-    ['/chat/completions', asked({ tools })],
+    ['/chat/completions', question({ tools })],
     ['/responses', { model: 'test/chat', input: QUESTION, tools }],
-    ['/messages', { model: 'test/chat', max_tokens: 100, messages: asked({}).messages, tools }],
+    ['/messages', { model: 'test/chat', max_tokens: 100, messages: question({}).messages, tools }],
   ])('over %s are run, whole and streamed, and what they found is told the model', async (path, body) => {
     for (const stream of [false, true]) {
       sent.length = 0;
-      engines.asked.length = 0;
+      engines.requests.length = 0;
       const response = await gateway.call('POST', path, { ...body, stream });
       const text = await response.text();
       expect(response.status, text).toBe(200);
       expect(sent).toHaveLength(2);
-      expect(engines.asked).toMatchObject([{ engine: 'exa', query: 'length of the Isen', body: { numResults: 2 } }]);
+      expect(engines.requests).toMatchObject([{ engine: 'exa', query: 'length of the Isen', body: { numResults: 2 } }]);
       const [search, page, time] = results();
       expect(search).toMatchObject({
         note: expect.stringContaining('quoted as data'),
@@ -512,7 +520,7 @@ describe('the tools of the gateway', () => {
   });
 
   test('are paid with the call', async () => {
-    const { body } = await call(asked({ tools }));
+    const { body } = await call(question({ tools }));
     expect(body.choices[0]!.message.content).toBe(LINK);
     expect(body.usage.cost).toBeCloseTo(0.005 + 40e-6, 9);
     const data = { engine: 'exa', searches: 1, results: 2 };
@@ -526,7 +534,7 @@ describe('the tools of the gateway', () => {
     const { parameters } = tools[0] as { parameters: object };
     ARGUMENTS['web_search'] = { query: 'busy' };
     try {
-      const { status, body } = await call(asked({ tools: [{ type: 'web_search', parameters }] }));
+      const { status, body } = await call(question({ tools: [{ type: 'web_search', parameters }] }));
       expect(status).toBe(200);
       expect(body.usage.cost).toBeCloseTo(40e-6, 9);
       const [{ content }] = sent[1]!.messages.filter(({ role }) => role === 'tool') as [Message];

@@ -96,7 +96,7 @@ function qualityTable(): string {
     return matches;
   });
   const cell = (key: string) => {
-    const { labelled, found: reported, right, wrong } = scores.get(key)!;
+    const { labelled, reported, right, wrong } = scores.get(key)!;
     return `${(right / labelled).toFixed(3)} / ${((reported - wrong.length) / reported).toFixed(3)}`;
   };
   const head = ['recall / precision', 'all', ...LOCALES];

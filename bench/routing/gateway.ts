@@ -175,7 +175,7 @@ const forgetful: Recorder = {
     store_failing: false,
     problem: undefined,
     journal_bytes: 0,
-    journal_given_up_bytes: 0,
+    journal_discarded_bytes: 0,
     disk_free_bytes: 0,
     batches: 0,
     held_nano: 0,

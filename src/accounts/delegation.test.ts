@@ -44,7 +44,8 @@ test('an absent limit and expiry become those of the parent', () => {
 
 test('a limit above the parent’s is lowered to it, one below stays; the requested interval stays', () => {
   const parent = key({ limit_nano: 5, limit_reset: 'weekly' });
-  const granted = (limit_nano: number) => boundGrant({ limit_nano, limit_reset: null, expires_at: null }, [parent]);
+  const granted = (limitNano: number) =>
+    boundGrant({ limit_nano: limitNano, limit_reset: null, expires_at: null }, [parent]);
   expect([granted(0), granted(4), granted(5), granted(6)].map(({ limit_nano }) => limit_nano)).toEqual([0, 4, 5, 5]);
   expect(granted(6).limit_reset).toBeNull();
 });
@@ -80,5 +81,5 @@ test.each([
   [['soft', null], null],
   [['soft', 'soft'], 'soft'],
 ] as const)('budgets of %j are kept as the strictest wants: %s', (modes, mode) => {
-  expect(lineageBudgetMode(modes.map((budget_mode) => ({ budget_mode })))).toBe(mode);
+  expect(lineageBudgetMode(modes.map((budgetMode) => ({ budget_mode: budgetMode })))).toBe(mode);
 });

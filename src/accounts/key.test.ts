@@ -87,9 +87,12 @@ test.each([
   [4, null, false, 0, 'exactly used up'],
   [1, null, false, 0, 'never below zero'],
   [0, 'daily', false, 0, 'a limit of zero is a limit'],
-] as const)('limit %s, reset %s, BYOK counts %s: %s remain: %s', (limit, limit_reset, byok, remaining, _why) => {
-  const limit_nano = limit === null ? null : toNano(limit);
-  const key = describeKey(stored({ limit_nano, limit_reset, include_byok_in_limit: byok }), spent);
+] as const)('limit %s, reset %s, BYOK counts %s: %s remain: %s', (limit, limitReset, byok, remaining, _why) => {
+  const limitNano = limit === null ? null : toNano(limit);
+  const key = describeKey(
+    stored({ limit_nano: limitNano, limit_reset: limitReset, include_byok_in_limit: byok }),
+    spent,
+  );
   expect(key.limit_remaining).toBe(remaining);
   expect(key.limit).toBe(limit);
 });
@@ -126,8 +129,8 @@ test('the public record has exactly the specified fields, the key number and the
 });
 
 test('what remains of a limit follows from what admission counts, if that is known', () => {
-  const counted = (limit_nano: number | null) =>
-    describeKey(stored({ limit_nano }), { ...spent, counted: 2_500_000_000 }).limit_remaining;
+  const counted = (limitNano: number | null) =>
+    describeKey(stored({ limit_nano: limitNano }), { ...spent, counted: 2_500_000_000 }).limit_remaining;
   expect([counted(10_000_000_000), counted(1), counted(null)]).toEqual([7.5, 0, null]);
 });
 

@@ -24,8 +24,8 @@ test.each([
   ['now', limits.session_ms_max, 'over'],
   ['before', limits.session_overlap_ms, 'superseded'],
   ['before', limits.session_overlap_ms + 1, 'over'],
-])('the secret "%s" %i ms after the rotation is %s', (token_hash, ms, state) => {
-  expect(judgeSession(session, token_hash, START + ms)).toBe(state);
+])('the secret "%s" %i ms after the rotation is %s', (tokenHash, ms, state) => {
+  expect(judgeSession(session, tokenHash, START + ms)).toBe(state);
 });
 
 test('a form’s token is of one session and one secret', () => {

@@ -17,16 +17,16 @@ test('another secret, another place and a changed text are distinguished and ope
   const sealed = vault.seal('credential', 'byok o 1');
   expect(() => createVault(`${SECRET}!`).open(sealed, 'byok o 1')).toThrow(/another GATEWAY_SECRET/);
   expect(() => vault.open(sealed, 'byok o 2')).toThrow(/changed, or belongs to another/);
-  const [format, key_id, body = ''] = sealed.split('.');
+  const [format, keyId, body = ''] = sealed.split('.');
   const bytes = Buffer.from(body, 'base64url');
   for (const at of [0, 12, bytes.length - 1]) {
     const changed = Buffer.from(bytes);
     changed[at] = (changed[at] ?? 0) ^ 1;
-    expect(() => vault.open(`${format}.${key_id}.${changed.toString('base64url')}`, 'byok o 1')).toThrow(/changed/);
+    expect(() => vault.open(`${format}.${keyId}.${changed.toString('base64url')}`, 'byok o 1')).toThrow(/changed/);
   }
   for (const length of [0, 5, 12, 20, bytes.length - 1]) {
     const cut = bytes.subarray(0, length).toString('base64url');
-    expect(() => vault.open(`${format}.${key_id}.${cut}`, 'byok o 1')).toThrow(/changed/);
+    expect(() => vault.open(`${format}.${keyId}.${cut}`, 'byok o 1')).toThrow(/changed/);
   }
   expect(() => vault.open('v9.00000000.abc', 'byok o 1')).toThrow(/format/);
 });

@@ -43,7 +43,7 @@ function setUp(
   findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
-  const state = { reads: 0, current: true, at_ms: 0, heard_ms: 0, is_sure: true, revoked: '' };
+  const state = { reads: 0, current: true, at_ms: 0, confirmed_ms: 0, is_sure: true, revoked: '' };
   const authenticate = createAuthenticate({
     findByHash: (hash) => {
       state.reads += 1;
@@ -70,7 +70,7 @@ function setUp(
           listener = added;
         },
         current: () => state.current,
-        heardUntil_ms: () => state.heard_ms,
+        currentUntilMs: () => state.confirmed_ms,
       },
       serve_without_store_ms: serveWithoutStoreMs,
     },
@@ -315,7 +315,7 @@ test('a store that does not answer refuses all keys, unless the operator lets th
 
 test('a key seen lately is served without the store for as long as was set, from when the last change would have been heard', async () => {
   const { take, state, authenticate, away } = await withoutStore();
-  state.heard_ms = 30_000;
+  state.confirmed_ms = 30_000;
   state.at_ms = 89_999;
   expect(await authenticate('a')).toMatchObject({ key_id: 7, is_served_without_store: true });
   state.at_ms = 90_000;

@@ -12,8 +12,8 @@ describeStores('a change', ({ open }) => {
     const { change, changes, home } = await managementServer(database, NOW);
     const { organization_id, default_workspace_id: id } = home;
     const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
-    const heard: string[] = [];
-    changes.listen((change) => heard.push(change === 'everything' ? change : change.id));
+    const announcements: string[] = [];
+    changes.listen((change) => announcements.push(change === 'everything' ? change : change.id));
     /** Names the default workspace and says so, twice over. */
     const rename = async ({ tx, audit, announce }: Work, name: string) => {
       await tx.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
@@ -27,17 +27,17 @@ describeStores('a change', ({ open }) => {
         .where('id', '=', id)
         .executeTakeFirstOrThrow();
       const events = await database.queries.selectFrom('audit_events').select('state_after').orderBy('seq').execute();
-      return { name, audited: events.map((event) => event.state_after), heard };
+      return { name, audited: events.map((event) => event.state_after), announcements };
     };
-    return { change, actor, rename, left, database, id, heard, changes };
+    return { change, actor, rename, left, database, id, announcements, changes };
   }
 
-  const untouched = { name: 'Default', audited: [], heard: [] };
+  const untouched = { name: 'Default', audited: [], announcements: [] };
 
   test('is stored, audited and announced once it is committed', async () => {
     const { change, actor, rename, left } = await setUp();
     expect(await change(actor, (work) => rename(work, 'new').then(() => 'answer'))).toBe('answer');
-    expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], heard: ['new'] });
+    expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], announcements: ['new'] });
   });
 
   test('is announced when everybody can read it, and not before', async () => {
@@ -78,7 +78,7 @@ describeStores('a change', ({ open }) => {
         await rename(work, `try ${tries}`);
         if (tries < 5) throw Object.assign(new Error('given up'), fault);
       });
-      expect(await left()).toEqual({ name: 'try 5', audited: [{ name: 'try 5' }], heard: ['try 5'] });
+      expect(await left()).toEqual({ name: 'try 5', audited: [{ name: 'try 5' }], announcements: ['try 5'] });
     },
   );
 

@@ -74,7 +74,7 @@ export function createChange(options: {
           await changes.note(tx, announced);
           return made;
         });
-        await changes.heard(announced);
+        await changes.deliver(announced);
         return result;
       } catch (error) {
         // A referenced row may be deleted or inserted between read and write; the next try sees the current state.

@@ -52,7 +52,7 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
     takesJson: (provider) => provider === 'parts',
     memory: {
       clock: { monotonic_ms: () => state.now_ms, is_sure: true },
-      changes: { listen: changes.listen, current: () => state.is_current, heardUntil_ms: () => state.now_ms },
+      changes: { listen: changes.listen, current: () => state.is_current, currentUntilMs: () => state.now_ms },
       serve_without_store_ms: 0,
     },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },
@@ -80,7 +80,7 @@ test('a change makes the node forget its workspace, and results of earlier reads
   const { of, reads, changes, wait } = memory(() => [stored('1', 'sk-one')]);
   await of('w');
   await of('v');
-  await changes.heard([{ topic: 'policy', id: 'w' }]);
+  await changes.deliver([{ topic: 'policy', id: 'w' }]);
   expect(of('v')).not.toBeInstanceOf(Promise);
   let answer = () => {};
   wait(
@@ -89,11 +89,11 @@ test('a change makes the node forget its workspace, and results of earlier reads
     }),
   );
   const late = of('w');
-  await changes.heard([{ topic: 'policy', id: 'w' }]);
+  await changes.deliver([{ topic: 'policy', id: 'w' }]);
   answer();
   await late;
   expect(of('w')).toBeInstanceOf(Promise);
-  await changes.heard([{ topic: 'keys', id: 'w' }]);
+  await changes.deliver([{ topic: 'keys', id: 'w' }]);
   expect(reads).toEqual(['w', 'v', 'w', 'w']);
 });
 

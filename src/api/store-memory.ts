@@ -8,7 +8,7 @@ import { isUnavailable } from '../storage/unavailable.ts';
 export interface StoreMemoryOptions {
   clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
   /** Reports changes, and whether its reports are complete. */
-  changes: Pick<ChangeFeed, 'listen' | 'current' | 'heardUntil_ms'>;
+  changes: Pick<ChangeFeed, 'listen' | 'current' | 'currentUntilMs'>;
   /** How long records are used that cannot be read again, from the time when they were last known to be current. */
   serve_without_store_ms: number;
 }
@@ -122,7 +122,7 @@ export class StoreMemory<T> {
   #holds({ read_ms }: Remembered<T>): boolean {
     const { clock, changes, serve_without_store_ms } = this.#options;
     if (serve_without_store_ms === 0 || !clock.is_sure) return false;
-    const trueAtMs = Math.max(read_ms, changes.heardUntil_ms());
+    const trueAtMs = Math.max(read_ms, changes.currentUntilMs());
     return clock.monotonic_ms() - trueAtMs < serve_without_store_ms;
   }
 

@@ -289,7 +289,7 @@ describe('facts', () => {
       endpoints: [{ context: 128_000, completion_max: 4_096 }],
     });
     expect(one({ id: 'gpt-x', limit: { input: 0 } })?.endpoints[0]).not.toHaveProperty('prompt_max');
-    // Facts of strangers: what is no whole number is not told.
+    // Data of third parties: a value that is not a whole number is ignored.
     const odd = one({ id: 'gpt-x', limit: { context: '128000' as never, output: 0.5 } });
     expect(odd).not.toHaveProperty('context');
     expect(odd?.endpoints[0]).not.toHaveProperty('context');

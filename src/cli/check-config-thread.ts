@@ -7,7 +7,7 @@ import type { CheckRequest, CheckResult } from './check-config.ts';
 function check({ environment, file }: CheckRequest): CheckResult {
   try {
     const { value } = readConfigFile(file.path, file.text);
-    loadConfig(environment, { found: { ...file, value } });
+    loadConfig(environment, { config_file_content: { ...file, value } });
     return { value };
   } catch (error) {
     if (error instanceof ConfigError) return { reason: error.message };

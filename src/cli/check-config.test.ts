@@ -29,7 +29,9 @@ test('a large file is read while other work goes on, and holds what it would hol
   clearInterval(timer);
   expect(turns).toBeGreaterThan(10);
   expect(checked.value).toEqual(readConfigFile(file.path, file.text).value);
-  expect(loadConfig({}, { found: checked }).models).toEqual(loadConfig({}, { found: file }).models);
+  expect(loadConfig({}, { config_file_content: checked }).models).toEqual(
+    loadConfig({}, { config_file_content: file }).models,
+  );
 });
 
 test('an error in a large file names its line, whatever it is', async () => {
@@ -44,5 +46,7 @@ test('an error in a large file names its line, whatever it is', async () => {
 test('a file that was checked elsewhere still names the line of an error here', async () => {
   const file = { ...large(), text: large().text.replace('"http://127.0.0.1:9/v1"', `"\${ADDRESS}"`) };
   const checked = await checkedFile({ ADDRESS: 'http://127.0.0.1:9' }, file);
-  expect(() => loadConfig({}, { found: checked })).toThrow(/line 2: providers\.acme\.base_url refers to ADDRESS/);
+  expect(() => loadConfig({}, { config_file_content: checked })).toThrow(
+    /line 2: providers\.acme\.base_url refers to ADDRESS/,
+  );
 });

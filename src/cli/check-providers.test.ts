@@ -30,10 +30,10 @@ models:
 `;
   const config = join(folder, 'gateway.yaml');
   writeFileSync(config, yaml);
-  const data_dir = join(folder, 'data');
-  const environment = { GATEWAY_DATA_DIR: data_dir };
+  const dataDir = join(folder, 'data');
+  const environment = { GATEWAY_DATA_DIR: dataDir };
   // As in a container with a read-only root.
-  mkdirSync(data_dir);
+  mkdirSync(dataDir);
   vi.stubEnv('TMPDIR', join(folder, 'missing'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   try {
@@ -53,7 +53,7 @@ models:
       { provider: 'empty', skipped: expect.any(String) },
       { provider: 'hears', model: 'a/hears', cost: 0.0001 },
     ]);
-    expect(readdirSync(data_dir)).toEqual([]);
+    expect(readdirSync(dataDir)).toEqual([]);
     expect(faults).toEqual([
       expect.stringMatching(/^Provider "wrong" does not answer: 502/),
       expect.stringMatching(/^Provider "away" does not answer: 502/),

@@ -11,9 +11,9 @@ beforeEach(() => {
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 test('the data directory is made for its user alone', () => {
-  const data_dir = join(home, 'a', 'b');
-  prepareDataDir(data_dir);
-  expect(statSync(data_dir).mode & 0o777).toBe(0o700);
+  const dataDir = join(home, 'a', 'b');
+  prepareDataDir(dataDir);
+  expect(statSync(dataDir).mode & 0o777).toBe(0o700);
 });
 
 test('a data directory that is there, or behind a link, is taken', () => {

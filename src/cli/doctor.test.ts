@@ -145,25 +145,28 @@ test('a wrong file is refused with its message, which the program ends on', asyn
 
 test('the data directory is reported as a start would see it', async () => {
   const path = file('bundled_catalog: false\n');
-  const data_dir = mkdtempSync(join(folder, 'data-'));
-  const stateWith = async (DATABASE_URL?: string) => {
+  const dataDir = mkdtempSync(join(folder, 'data-'));
+  const stateWith = async (databaseUrl?: string) => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-    await doctorCommand.run(['--config', path], { GATEWAY_DATA_DIR: data_dir, ...(DATABASE_URL && { DATABASE_URL }) });
+    await doctorCommand.run(['--config', path], {
+      GATEWAY_DATA_DIR: dataDir,
+      ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+    });
     const printed = write.mock.calls.join('');
     write.mockRestore();
     return /^Data directory: (.*)$/m.exec(printed)?.[1];
   };
   expect(await stateWith()).toBe('empty');
-  writeFileSync(join(data_dir, 'notes.txt'), 'mine');
+  writeFileSync(join(dataDir, 'notes.txt'), 'mine');
   expect(await stateWith()).toBe('not empty, but without a store yet');
   expect(await stateWith('postgres://u@127.0.0.1:1/d')).toBe('in use');
 
-  const store = join(data_dir, DATABASE_FILE);
-  await (await openDatabase({ data_dir })).close();
+  const store = join(dataDir, DATABASE_FILE);
+  await (await openDatabase({ data_dir: dataDir })).close();
   expect(await stateWith()).toBe('in use');
   const whole = readFileSync(store);
   const refusal = () =>
-    openDatabase({ data_dir }).then(
+    openDatabase({ data_dir: dataDir }).then(
       () => 'opened',
       (error: Error) => error.message,
     );
@@ -172,10 +175,10 @@ test('the data directory is reported as a start would see it', async () => {
     [Buffer.alloc(whole.length, 'x'), 'not a database'],
   ] as const) {
     writeFileSync(store, bytes);
-    const said = await refusal();
-    expect(said).toContain(`${store} is damaged, or is not a store of this program (`);
-    expect(said).toContain(reason);
-    expect(await stateWith()).toBe(`not usable. ${said}`);
+    const message = await refusal();
+    expect(message).toContain(`${store} is damaged, or is not a store of this program (`);
+    expect(message).toContain(reason);
+    expect(await stateWith()).toBe(`not usable. ${message}`);
   }
   writeFileSync(store, whole);
   const database = new DatabaseSync(store);

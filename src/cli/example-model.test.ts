@@ -5,7 +5,7 @@ import { cheapModel, exampleModel } from './example-model.ts';
 import { addSandbox } from './with-sandbox.ts';
 
 function started(environment: Record<string, string>) {
-  const config = loadConfig(environment, { found: null });
+  const config = loadConfig(environment, { config_file_content: null });
   const whole = config.sandbox ? addSandbox(config, 'http://127.0.0.1:29') : config;
   const { providers } = whole;
   return {

@@ -11,7 +11,7 @@ const KEYS_FILE = 'first-keys.env';
 
 /** The keys that a first start created. They cannot be read again. */
 export interface FirstKeys {
-  /** Undefined: none of this kind was created. */
+  /** Undefined if none of this kind was created. */
   management_key: string | undefined;
   api_key: string | undefined;
   /** The file with the keys; undefined: they are to be printed. */

@@ -48,18 +48,18 @@ test.each(Object.entries(commands))('%s says on one screen how it is called', (n
 });
 
 test('keys create prints the key alone, with its limit in the store', async () => {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: data_dir });
+  const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: dataDir });
   try {
     expect(await run('create', '--name', 'laptop', '--limit', '5', '--limit-reset', 'daily')).toBe(0);
     expect(write.mock.calls.join('')).toMatch(/^sk-gw-v1-[0-9a-f]{64}\n$/);
-    for (const [args, said] of [
+    for (const [args, message] of [
       [['--limit', 'five'], "--limit must be an amount of USD such as 5 or 0.50, not 'five'."],
       [['--limit-reset', 'daily'], '--limit-reset must be daily, weekly or monthly, beside a --limit.'],
       [['--management', '--limit', '5'], 'Management keys cannot call models: remove --limit.'],
     ] as const) {
-      await expect(run('create', '--name', 'x', ...args)).rejects.toThrow(new UsageError(said));
+      await expect(run('create', '--name', 'x', ...args)).rejects.toThrow(new UsageError(message));
     }
     write.mockClear();
     await run('list', '--json');
@@ -67,6 +67,6 @@ test('keys create prints the key alone, with its limit in the store', async () =
     expect(JSON.parse(write.mock.calls.join(''))).toMatchObject([laptop]);
   } finally {
     write.mockRestore();
-    rmSync(data_dir, { recursive: true });
+    rmSync(dataDir, { recursive: true });
   }
 });

@@ -78,8 +78,8 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     const { gateway, run, url } = await setUp();
     const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
     try {
-      for (const key_label of ['new app', 'old app']) {
-        const body = { callback_url: 'https://app.example/cb', key_label };
+      for (const keyLabel of ['new app', 'old app']) {
+        const body = { callback_url: 'https://app.example/cb', key_label: keyLabel };
         const { data } = (await (await gateway.call('POST', '/auth/keys/code', body)).json()) as {
           data: { id: string };
         };

@@ -25,7 +25,8 @@ function reportOf({ generations, windows, differences }: Verification): string {
   const compared = `${generations} generations, ${windows} windows`;
   if (differences.length === 0) return `${compared}: no differences\n`;
   const lines = differences.map(
-    ({ of, name, expected, found }) => `${of}  ${name}  expected ${expected}  found ${found}  (${found - expected})\n`,
+    ({ of, name, expected, actual }) =>
+      `${of}  ${name}  expected ${expected}  found ${actual}  (${actual - expected})\n`,
   );
   const more = differences.length === limits.verify_differences_max ? ' or more' : '';
   return `${lines.join('')}${compared}: ${differences.length}${more} differences\n`;

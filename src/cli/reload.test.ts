@@ -251,7 +251,7 @@ describe('a configuration file that is followed', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  function follow(is_watched = true, configFile: FoundFile | null = findConfigFile({}, path)): void {
+  function follow(isWatched = true, configFile: FoundFile | null = findConfigFile({}, path)): void {
     const reload = createReloader({
       environment: {},
       path,
@@ -259,7 +259,7 @@ describe('a configuration file that is followed', () => {
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: (config) => void applied.push(config.models.map(({ id }) => id).join(',')),
     });
-    stop = followConfig({ path, is_watched }, reload);
+    stop = followConfig({ path, is_watched: isWatched }, reload);
   }
 
   const other = acme().replace('acme/fast', 'acme/other');

@@ -98,7 +98,7 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
         return;
       }
       const checked = file === null ? null : await checkedFile(environment, file);
-      options.apply(loadConfig(environment, { found: checked }), checked);
+      options.apply(loadConfig(environment, { config_file_content: checked }), checked);
       current = file;
       isRefused = false;
     } catch (error) {

@@ -23,7 +23,7 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
   const worker = cluster.isWorker ? workerSide() : undefined;
   // The file that the parent has checked; it may have changed since.
   const configFile = worker ? (await worker.settings()).configFile : findConfigFile(environment, options.config_file);
-  const config = loadConfig(environment, { found: configFile });
+  const config = loadConfig(environment, { config_file_content: configFile });
   const log = createLog(
     config.log_level,
     process.stdout.isTTY ? readableOutput(standardOutput(), { hasColours: process.stdout.hasColors() }) : undefined,

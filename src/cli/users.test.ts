@@ -169,23 +169,28 @@ describeStores('model-gateway users', ({ freshUrl }) => {
         (await run('add', '--email', 'bob@example.com')).stdout.trim(),
       ];
       const authorization = `Bearer ${gateway.management_key}`;
-      const make = async (creator_user_id: string) => {
-        const made = await gateway.call('POST', '/keys', { name: 'k', creator_user_id }, { authorization });
+      const make = async (creatorUserId: string) => {
+        const made = await gateway.call(
+          'POST',
+          '/keys',
+          { name: 'k', creator_user_id: creatorUserId },
+          { authorization },
+        );
         return ((await made.json()) as { key: string }).key;
       };
       const status = async (key: string) =>
         (await gateway.call('GET', '/key', undefined, { authorization: `Bearer ${key}` })).status;
-      const [of_ada, of_bob] = [await make(ada), await make(bob)];
+      const [ofAda, ofBob] = [await make(ada), await make(bob)];
       expect(await run('remove', 'ada@example.com', '--hand-keys-to', 'bob@example.com')).toMatchObject({
         code: 0,
         stdout: 'removed: 0 keys disabled, 1 handed over, 0 sessions ended\n',
       });
-      expect([await status(of_ada), await status(of_bob)]).toEqual([200, 200]);
+      expect([await status(ofAda), await status(ofBob)]).toEqual([200, 200]);
       expect(await run('remove', bob)).toMatchObject({
         code: 0,
         stdout: 'removed: 2 keys disabled, 0 handed over, 0 sessions ended\n',
       });
-      expect([await status(of_ada), await status(of_bob)]).toEqual([401, 401]);
+      expect([await status(ofAda), await status(ofBob)]).toEqual([401, 401]);
       expect((await read('/organization/members')).total_count).toBe(1);
       expect(await run('remove', bob)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^There is no member/) });
       const [owner] = (await read('/organization/members')).data;
@@ -195,7 +200,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       });
       expect((await run('add', '--email', 'BOB@example.com', '--name', 'Bob')).stdout.trim()).toBe(bob);
       expect((await read('/organization/members')).data[1]).toMatchObject({ id: bob, first_name: 'Bob' });
-      expect(await status(of_bob)).toBe(401);
+      expect(await status(ofBob)).toBe(401);
       expect((await read(`/audit?resource_type=user&resource_id=${bob}`)).data).toMatchObject([
         { actor: 'command', action: 'create', after: { role: 'member' } },
         { actor: 'command', action: 'delete', before: { role: 'member' }, after: { keys_disabled: 2 } },

@@ -274,7 +274,9 @@ export function workerSide(): WorkerSide {
     onReload(environment, log, replace) {
       handleReload = ({ settings, logs }) => {
         try {
-          const reloaded = replace(adapted(loadConfig(environment, { found: settings.configFile }), settings));
+          const reloaded = replace(
+            adapted(loadConfig(environment, { config_file_content: settings.configFile }), settings),
+          );
           if (logs) logReload(log, reloaded);
         } catch (error) {
           log.error({ err: error }, 'this worker cannot reload the configuration and keeps the previous one');

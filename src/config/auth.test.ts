@@ -4,8 +4,8 @@ import { readConfigFile } from './read-file.ts';
 
 const read = (yaml: string, environment: Record<string, string> = {}) =>
   readAuth(environment, readConfigFile('gateway.yaml', yaml));
-const oidc = (lines: string, public_url = 'https://gateway.example') =>
-  `auth:\n  public_url: ${public_url}\n  oidc:\n    issuer: https://login.example\n    client_id: gateway\n${lines}`;
+const oidc = (lines: string, publicUrl = 'https://gateway.example') =>
+  `auth:\n  public_url: ${publicUrl}\n  oidc:\n    issuer: https://login.example\n    client_id: gateway\n${lines}`;
 
 test('nothing said: no address, no issuer, no warning', () => {
   const none = { auth: { public_origin: undefined, issuer: undefined }, warnings: [] };

@@ -56,15 +56,14 @@ export function readAuth(
   if (file === undefined || section === undefined) {
     return { auth: { public_origin: undefined, issuer: undefined }, warnings: [] };
   }
-  const public_origin = publicOrigin(file);
+  const origin = publicOrigin(file);
   const { oidc } = section;
-  if (oidc === undefined) return { auth: { public_origin, issuer: undefined }, warnings: [] };
-  if (public_origin === undefined)
-    throw file.wrong(['auth'], 'must have public_url: the issuer sends browsers back there');
+  if (oidc === undefined) return { auth: { public_origin: origin, issuer: undefined }, warnings: [] };
+  if (origin === undefined) throw file.wrong(['auth'], 'must have public_url: the issuer sends browsers back there');
   const secret = oidc.client_secret === undefined ? undefined : expand(oidc.client_secret, environment);
   if (secret?.unset !== undefined) {
     const warning = `Sign-in at ${oidc.issuer} is off: auth.oidc.client_secret refers to ${secret.unset}, which is not set`;
-    return { auth: { public_origin, issuer: undefined }, warnings: [warning] };
+    return { auth: { public_origin: origin, issuer: undefined }, warnings: [warning] };
   }
   const { scopes, provision } = filled(oidcSection, oidc);
   if (!scopes.includes('openid')) throw file.wrong(['auth', 'oidc', 'scopes'], 'must have openid');
@@ -76,5 +75,5 @@ export function readAuth(
     provision,
     allowed_email_domains: oidc.allowed_email_domains?.map((domain) => domain.toLowerCase()),
   };
-  return { auth: { public_origin, issuer }, warnings: [] };
+  return { auth: { public_origin: origin, issuer }, warnings: [] };
 }

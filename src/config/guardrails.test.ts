@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../config.ts';
 
 const load = (yaml: string, environment: Record<string, string> = {}) =>
-  loadConfig({ GATEWAY_SECRET: 'x'.repeat(32), ...environment }, { found: { path: 'gateway.yaml', text: yaml } })
-    .guardrails;
+  loadConfig(
+    { GATEWAY_SECRET: 'x'.repeat(32), ...environment },
+    { config_file_content: { path: 'gateway.yaml', text: yaml } },
+  ).guardrails;
 
 test('without a section, filters that fail refuse, and the gateway looks for names and addresses itself', () => {
   expect(load('{}')).toEqual({

@@ -41,18 +41,18 @@ function analyzerSettings(environment: Environment, file: ReadFile): PresidioSet
     return text;
   };
   const url = URL.parse(expanded('url') ?? '');
-  const is_plain =
+  const isPlain =
     url !== null && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === '';
-  if (!is_plain) {
+  if (!isPlain) {
     throw file.wrong(
       [...place, 'url'],
       'must be a URL that starts with http:// or https://, without user, query or fragment',
     );
   }
-  const api_key = expanded('api_key');
-  if (api_key !== undefined && !/^[\x21-\x7e]+$/.test(api_key)) {
+  const apiKey = expanded('api_key');
+  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw file.wrong([...place, 'api_key'], 'must be plain ASCII without white space, because it is sent in a header');
   }
-  const base_url = url.href.replace(/\/+$/, '').replace(/\/analyze$/, '');
-  return { base_url, api_key, language, score_min };
+  const baseUrl = url.href.replace(/\/+$/, '').replace(/\/analyze$/, '');
+  return { base_url: baseUrl, api_key: apiKey, language, score_min };
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readHttp } from './http.ts';
 import { readConfigFile } from './read-file.ts';
 
-const read = (yaml: string, open_files_max?: number) => readHttp(readConfigFile('gateway.yaml', yaml), open_files_max);
+const read = (yaml: string, openFilesMax?: number) => readHttp(readConfigFile('gateway.yaml', yaml), openFilesMax);
 
 test('without the section nobody is a trusted proxy, and one address has a quarter of the connections', () => {
   expect(readHttp(undefined, 1_000_000)).toEqual({

@@ -33,31 +33,31 @@ function openFilesMax(): number | undefined {
 }
 
 /** The number of connections that leaves each one a connection to a provider, and the store and the journal theirs. */
-function connectionsThatFit(open_files_max: number): number {
-  return Math.max(1, Math.floor((open_files_max - limits.open_files_kept) / 2));
+function connectionsThatFit(filesMax: number): number {
+  return Math.max(1, Math.floor((filesMax - limits.open_files_kept) / 2));
 }
 
 /** Reads the section `http`. More connections than the limit of open files has room for are refused at the start. */
-export function readHttp(file: ReadFile | undefined, open_files_max = openFilesMax()): HttpConfig {
+export function readHttp(file: ReadFile | undefined, filesMax = openFilesMax()): HttpConfig {
   const section = filled(http, file?.value.http);
   for (const [index, entry] of section.trusted_proxies.entries()) {
     if (!isAddressOrRange(entry)) {
       throw file!.wrong(['http', 'trusted_proxies', index], `must be an IP address or a range such as 10.0.0.0/8`);
     }
   }
-  const fitting = open_files_max === undefined ? Number.POSITIVE_INFINITY : connectionsThatFit(open_files_max);
+  const fitting = filesMax === undefined ? Number.POSITIVE_INFINITY : connectionsThatFit(filesMax);
   if ((section.connections_max ?? 0) > fitting) {
     throw file!.wrong(
       ['http', 'connections_max'],
-      `must be at most ${fitting}: this process may have ${open_files_max} open files (ulimit -n)`,
+      `must be at most ${fitting}: this process may have ${filesMax} open files (ulimit -n)`,
     );
   }
-  const connections_max = section.connections_max ?? Math.min(limits.connections_max, fitting);
+  const connectionsMax = section.connections_max ?? Math.min(limits.connections_max, fitting);
   return {
     trusted_proxies: section.trusted_proxies,
-    connections_max,
+    connections_max: connectionsMax,
     connections_per_address_max:
       section.connections_per_address_max ??
-      Math.max(1, Math.floor(connections_max / limits.connections_address_divisor)),
+      Math.max(1, Math.floor(connectionsMax / limits.connections_address_divisor)),
   };
 }

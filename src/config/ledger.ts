@@ -10,16 +10,16 @@ export interface LedgerConfig extends Omit<Filled<typeof ledger.settings>, 'on_s
 }
 
 /** Reads the section `ledger`. `call_ms_max`: how long the longest call may take. */
-export function readLedger(file: ReadFile | undefined, call_ms_max: number): LedgerConfig {
+export function readLedger(file: ReadFile | undefined, callMsMax: number): LedgerConfig {
   const { on_store_outage, ...settings } = filled(ledger, file?.value.ledger);
-  const { lost_node_release_after: release_s } = settings;
-  const serve_for_s = on_store_outage?.serve_for ?? 0;
-  const least_s = Math.max(limits.node_lost_ms / 1000, serve_for_s + call_ms_max / 1000);
-  if (file !== undefined && release_s !== undefined && release_s <= least_s) {
+  const { lost_node_release_after: releaseS } = settings;
+  const serveForS = on_store_outage?.serve_for ?? 0;
+  const leastS = Math.max(limits.node_lost_ms / 1000, serveForS + callMsMax / 1000);
+  if (file !== undefined && releaseS !== undefined && releaseS <= leastS) {
     throw file.wrong(
       ['ledger', 'lost_node_release_after'],
-      `must be more than ${Math.ceil(least_s)} seconds, which is ledger.on_store_outage.serve_for plus timeouts.upstream_total_ms_max`,
+      `must be more than ${Math.ceil(leastS)} seconds, which is ledger.on_store_outage.serve_for plus timeouts.upstream_total_ms_max`,
     );
   }
-  return { ...settings, serve_without_store_ms: serve_for_s * 1000 };
+  return { ...settings, serve_without_store_ms: serveForS * 1000 };
 }

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../config.ts';
 
 const load = (yaml: string, environment: Record<string, string> = {}) =>
-  loadConfig({ GATEWAY_SECRET: 'x'.repeat(32), ...environment }, { found: { path: 'gateway.yaml', text: yaml } });
+  loadConfig(
+    { GATEWAY_SECRET: 'x'.repeat(32), ...environment },
+    { config_file_content: { path: 'gateway.yaml', text: yaml } },
+  );
 
 test('without a section, contents are kept for thirty days and nobody is told', () => {
   expect(load('{}').logging).toEqual({ retention_days: 30, broadcast: [] });

@@ -12,17 +12,17 @@ export interface MetricsConfig {
 }
 
 function tokenRule(token: string): string | undefined {
-  const { management_key_chars_min: chars_min } = limits;
-  return token.length >= chars_min && /^[\x21-\x7e]+$/.test(token)
+  const { management_key_chars_min: charsMin } = limits;
+  return token.length >= charsMin && /^[\x21-\x7e]+$/.test(token)
     ? undefined
-    : `must have ${chars_min} characters or more, of plain ASCII without white space`;
+    : `must have ${charsMin} characters or more, of plain ASCII without white space`;
 }
 
 /** Reads the section `metrics`. A token that cannot be read stops the start: without it the metrics would be open. */
 export function readMetrics(environment: Environment, file: ReadFile | undefined, host: string): MetricsConfig {
-  const { token: text, host: own_host = host, port } = file?.value.metrics ?? {};
-  const listen = port === undefined ? undefined : { host: own_host, port };
-  if (port === undefined && own_host !== host) throw file!.wrong(['metrics', 'host'], 'needs metrics.port as well');
+  const { token: text, host: ownHost = host, port } = file?.value.metrics ?? {};
+  const listen = port === undefined ? undefined : { host: ownHost, port };
+  if (port === undefined && ownHost !== host) throw file!.wrong(['metrics', 'host'], 'needs metrics.port as well');
   const fromEnvironment = readVariable(environment, 'GATEWAY_METRICS_TOKEN');
   if (fromEnvironment !== undefined) return { token: fromEnvironment, listen };
   if (text === undefined) return { token: undefined, listen };

@@ -8,9 +8,9 @@ const folder = mkdtempSync(join(tmpdir(), 'gateway-ocr-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function loaded(ocr: object | undefined, environment: Record<string, string> = {}) {
-  const config_file = join(folder, 'gateway.yaml');
-  writeFileSync(config_file, JSON.stringify(ocr === undefined ? {} : { plugins: { file_parser: { ocr } } }));
-  const { plugins, warnings } = loadConfig(environment, { config_file });
+  const configFile = join(folder, 'gateway.yaml');
+  writeFileSync(configFile, JSON.stringify(ocr === undefined ? {} : { plugins: { file_parser: { ocr } } }));
+  const { plugins, warnings } = loadConfig(environment, { config_file: configFile });
   return { ocr: plugins.file_parser.ocr, warnings };
 }
 const engine = 'mistral-ocr';
@@ -27,8 +27,8 @@ test("asks Mistral's API at its list price, with the key of the environment or o
 });
 
 test("another service gets no key of Mistral's", () => {
-  const base_url = 'http://ocr.internal:8000/v1/';
-  expect(loaded({ engine, base_url, price_per_page_usd: 0 }, key).ocr).toEqual({
+  const baseUrl = 'http://ocr.internal:8000/v1/';
+  expect(loaded({ engine, base_url: baseUrl, price_per_page_usd: 0 }, key).ocr).toEqual({
     base_url: 'http://ocr.internal:8000/v1',
     api_key: undefined,
     model: 'mistral-ocr-latest',
@@ -38,8 +38,8 @@ test("another service gets no key of Mistral's", () => {
 
 test('without its key it is off, with a warning', () => {
   const reference = ['$', 'MISTRAL_API_KEY}'].join('{');
-  for (const given of [{ engine }, { engine, api_key: reference }]) {
-    const { ocr, warnings } = loaded(given);
+  for (const settings of [{ engine }, { engine, api_key: reference }]) {
+    const { ocr, warnings } = loaded(settings);
     expect(ocr).toBeUndefined();
     expect(warnings).toContain('The engine mistral-ocr is off: MISTRAL_API_KEY is not set');
   }
@@ -51,6 +51,6 @@ test.each([
   [{ engine, base_url: 'ftp://a' }, /plugins\.file_parser\.ocr\.base_url must be a URL that starts with http/],
   [{ engine, api_key: 'two words' }, /plugins\.file_parser\.ocr\.api_key must be plain ASCII without white space/],
   [{ engine, price_per_page_usd: -1 }, /plugins\.file_parser\.ocr\.price_per_page_usd/],
-])('what is wrong is named: %j', (given, message) => {
-  expect(() => loaded(given, key)).toThrow(message);
+])('what is wrong is named: %j', (settings, message) => {
+  expect(() => loaded(settings, key)).toThrow(message);
 });

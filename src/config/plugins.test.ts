@@ -4,8 +4,8 @@ import { readConfigFile } from './read-file.ts';
 
 const read = (environment: Record<string, string>, plugins?: object) => {
   const file = plugins && readConfigFile('gateway.yaml', JSON.stringify({ plugins }));
-  const { plugins: found, warnings } = readPlugins(environment, file);
-  return { web: found.web, warnings };
+  const { plugins: parsed, warnings } = readPlugins(environment, file);
+  return { web: parsed.web, warnings };
 };
 const KEYS = { EXA_API_KEY: 'e', FIRECRAWL_API_KEY: 'f', PARALLEL_API_KEY: 'p', SEARXNG_URL: 'http://localhost:8888/' };
 

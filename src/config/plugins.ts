@@ -89,9 +89,9 @@ export function readPlugins(
   const engine = named ?? searchEngines.find((one) => engines.has(one));
   const ocr = ocrSettings(file?.value.plugins?.file_parser?.ocr, environment, file);
   if (ocr !== undefined && 'unset' in ocr) warnings.push(`The engine mistral-ocr is off: ${ocr.unset} is not set`);
-  const file_parser = { ocr: ocr === undefined || 'unset' in ocr ? undefined : ocr };
+  const fileParser = { ocr: ocr === undefined || 'unset' in ocr ? undefined : ocr };
   return {
-    plugins: { file_parser, web: { engine: engine && engines.has(engine) ? engine : undefined, engines } },
+    plugins: { file_parser: fileParser, web: { engine: engine && engines.has(engine) ? engine : undefined, engines } },
     warnings,
   };
 }
@@ -108,14 +108,14 @@ function ocrSettings(
   if (key.text === undefined && section.base_url === undefined) return { unset: OCR.variable };
   const address = expanded(section.base_url, environment) ?? { text: OCR.base_url };
   if (address.unset !== undefined) return { unset: address.unset };
-  const base_url = plainAddress(address.text ?? '');
-  if (base_url === undefined) throw file.wrong([...place, 'base_url'], PLAIN_ADDRESS);
+  const baseUrl = plainAddress(address.text ?? '');
+  if (baseUrl === undefined) throw file.wrong([...place, 'base_url'], PLAIN_ADDRESS);
   if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) throw file.wrong([...place, 'api_key'], PLAIN_KEY);
   const usd = section.price_per_page_usd;
-  const page_nano = usd === undefined ? OCR.page_nano : toNano(usd);
+  const pageNano = usd === undefined ? OCR.page_nano : toNano(usd);
   // A key of Mistral's is not for another host.
-  const api_key = section.api_key === undefined && section.base_url !== undefined ? undefined : key.text;
-  return { base_url, api_key, model: section.model ?? OCR.model, page_nano };
+  const apiKey = section.api_key === undefined && section.base_url !== undefined ? undefined : key.text;
+  return { base_url: baseUrl, api_key: apiKey, model: section.model ?? OCR.model, page_nano: pageNano };
 }
 
 function engineSettings(
@@ -128,10 +128,10 @@ function engineSettings(
   const place: Path = ['plugins', 'web', 'engines', engine];
   const value = variable(environment, name);
   if (section === undefined && value === undefined) return undefined;
-  const is_keyed = usual !== undefined;
-  const key = expanded(section?.api_key, environment) ?? (is_keyed ? { text: value } : { text: undefined });
+  const isKeyed = usual !== undefined;
+  const key = expanded(section?.api_key, environment) ?? (isKeyed ? { text: value } : { text: undefined });
   if (key.unset !== undefined) return { unset: key.unset };
-  if (is_keyed && key.text === undefined && section?.base_url === undefined) return { unset: name };
+  if (isKeyed && key.text === undefined && section?.base_url === undefined) return { unset: name };
   const address = expanded(section?.base_url ?? section?.url, environment) ?? { text: usual ?? value };
   if (address.unset !== undefined) return { unset: address.unset };
   if (address.text === undefined) return { unset: name };
@@ -139,8 +139,8 @@ function engineSettings(
     file !== undefined && section !== undefined
       ? file.wrong(path, expectation)
       : new ConfigError(`${name} ${expectation}`);
-  const base_url = plainAddress(address.text);
-  if (base_url === undefined) {
+  const baseUrl = plainAddress(address.text);
+  if (baseUrl === undefined) {
     throw wrong([...place, section?.url === undefined ? 'base_url' : 'url'], PLAIN_ADDRESS);
   }
   if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) {
@@ -148,7 +148,7 @@ function engineSettings(
   }
   const usd = section?.price_per_search_usd;
   return {
-    base_url,
+    base_url: baseUrl,
     api_key: key.text,
     price:
       usd === undefined

@@ -123,16 +123,16 @@ function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): P
   let last = Number.NEGATIVE_INFINITY;
   return sections.map((section, index) => {
     const at = [...path, index];
-    const from_ms = Date.parse(section.from);
-    if (!isDay(section.from.slice(0, 10)) || Number.isNaN(from_ms))
+    const fromMs = Date.parse(section.from);
+    if (!isDay(section.from.slice(0, 10)) || Number.isNaN(fromMs))
       throw file.wrong([...at, 'from'], 'must be a valid day or time');
-    if (from_ms <= last) throw file.wrong([...at, 'from'], 'must be later than that of the change before it');
-    last = from_ms;
+    if (fromMs <= last) throw file.wrong([...at, 'from'], 'must be later than that of the change before it');
+    last = fromMs;
     const prices = readWhole(file, at, section);
     const missing = lacking(prices.pricing);
     if (missing.length > 0)
       throw file.wrong(at, `must have ${missing.join(' and ')}: a change repeats the whole price`);
-    return { from_ms, ...prices };
+    return { from_ms: fromMs, ...prices };
   });
 }
 
@@ -140,16 +140,16 @@ function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): P
 export function declaredPricing(read: ReadFile, path: Path, section: PricingSection): Partial<DatedPrices> {
   const { changes, per, ...now } = section;
   const file: PricedFile = { ...read, token_price_per: per === 'token' ? 'unit' : 'million' };
-  const price_changes = changes && readChanges(file, [...path, 'changes'], changes);
+  const priceChanges = changes && readChanges(file, [...path, 'changes'], changes);
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
   // Without a price of its own, what is said stands beside the bundled one.
-  const is_said = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
-  if (!is_said && price_tiers !== undefined)
+  const hasPricing = Object.keys(pricing).length > 0 || (priceChanges === undefined && service_tiers === undefined);
+  if (!hasPricing && price_tiers !== undefined)
     throw file.wrong([...path, 'tiers'], 'must be used together with a plain price');
   return {
-    ...(is_said ? { pricing } : {}),
+    ...(hasPricing ? { pricing } : {}),
     ...(price_tiers === undefined ? {} : { price_tiers }),
     ...(service_tiers === undefined ? {} : { service_tiers }),
-    ...(price_changes === undefined ? {} : { price_changes }),
+    ...(priceChanges === undefined ? {} : { price_changes: priceChanges }),
   };
 }

@@ -37,11 +37,11 @@ const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
  */
 export function variable(environment: Environment, name: string): string | undefined {
   const value = environment[name]?.trim() || undefined;
-  const file_variable = fileVariable(name);
-  const path = file_variable === undefined ? undefined : environment[file_variable]?.trim() || undefined;
-  if (file_variable === undefined || path === undefined) return value;
-  if (value !== undefined) throw new ConfigError(`${name} and ${file_variable} are both set: unset one of them`);
-  return readSecretFile(file_variable, path);
+  const pathVariable = fileVariable(name);
+  const path = pathVariable === undefined ? undefined : environment[pathVariable]?.trim() || undefined;
+  if (pathVariable === undefined || path === undefined) return value;
+  if (value !== undefined) throw new ConfigError(`${name} and ${pathVariable} are both set: unset one of them`);
+  return readSecretFile(pathVariable, path);
 }
 
 /** Puts variables in the place of `${NAME}`; names the first one that is not set. */
@@ -90,9 +90,9 @@ function resolveOne(
   result: Providers,
 ): void {
   const name = section?.name ?? row?.name ?? slug;
-  const off = (reason: string, own_only?: Provider): void => {
+  const off = (reason: string, ownOnly?: Provider): void => {
     result.off.push({ slug, name, reason });
-    if (own_only) result.own_only.push(own_only);
+    if (ownOnly) result.own_only.push(ownOnly);
   };
   const place: Path = ['providers', slug];
   const wrong = (path: Path, expectation: string) =>
@@ -120,13 +120,13 @@ function resolveOne(
     ...variantsOf(row, section, environment),
     headers: headersOf(section, environment, wrong),
   });
-  const is_complete = (): boolean =>
+  const isComplete = (): boolean =>
     address.unset === undefined &&
     dialects.has(dialect) &&
     Object.values(section?.headers ?? {}).every((text) => expand(text, environment).unset === undefined);
   const ownOnly = (): Provider | undefined => {
     if (address.unset !== undefined && row?.own_base_url !== undefined) address = { url: row.own_base_url };
-    return is_complete() ? { ...provider(), is_own_only: true } : undefined;
+    return isComplete() ? { ...provider(), is_own_only: true } : undefined;
   };
   if (credential.unset !== undefined) {
     result.warnings.push(`Provider "${slug}" is off: its api_key refers to ${credential.unset}, which is not set`);
@@ -172,7 +172,7 @@ function isInside(row: ProviderRow | undefined, section: ProviderSection | undef
   return base_url !== undefined && base_url !== row.base_url && !row.base_url.includes('${');
 }
 
-/** A place that is none: requests would go nowhere, and only a few variants would be offered. */
+/** Returns a warning for an unknown region: requests to it would fail, and only a few variants would be offered. */
 function mistakenPlace(row: ProviderRow | undefined, environment: Environment): string | undefined {
   if (row?.variants_by === undefined) return undefined;
   const { variable: name, form, example } = row.variants_by;
@@ -194,14 +194,14 @@ function credentialOf(
   environment: Environment,
   wrong: Wrong,
 ): { value?: string; unset?: string; missing?: string } {
-  const is_google = (section?.quirks?.google_cloud ?? row?.quirks.google_cloud) === true;
+  const isGoogle = (section?.quirks?.google_cloud ?? row?.quirks.google_cloud) === true;
   if (section?.api_key !== undefined) {
     const { text, unset } = expand(section.api_key, environment);
     if (unset !== undefined) return { unset };
     if (/^\$\w+$/.test(text) || text.includes('${')) {
       throw wrong(['api_key'], `must refer to a variable as \${NAME}, in letters, digits and underscores`);
     }
-    const value = is_google ? googleCredential(text, (expectation) => wrong(['api_key'], expectation)) : text;
+    const value = isGoogle ? googleCredential(text, (expectation) => wrong(['api_key'], expectation)) : text;
     if (!HEADER_VALUE.test(value))
       throw wrong(['api_key'], 'must be one line of plain ASCII, because it is sent in a header');
     return { value };
@@ -209,7 +209,7 @@ function credentialOf(
   for (const name of row?.credential_variables ?? []) {
     const text = variable(environment, name);
     if (text === undefined) continue;
-    const value = is_google ? googleCredential(text, (expectation) => new ConfigError(`${name} ${expectation}`)) : text;
+    const value = isGoogle ? googleCredential(text, (expectation) => new ConfigError(`${name} ${expectation}`)) : text;
     if (!HEADER_VALUE.test(value))
       throw new ConfigError(`${name} must be one line of plain ASCII, because it is sent in a header`);
     const parts = row?.credential_parts?.[name];
@@ -326,9 +326,9 @@ function dataPolicies(
     const known = retention === 'none' || retention === 'unknown';
     return { training, retention_days: known ? days[retention] : Number.parseInt(retention, 10) };
   };
-  const data_policy = policyBy(published);
-  if (published?.not_of === undefined) return { data_policy };
-  return { data_policy, data_policy_apart: { models: published.not_of, policy: policyBy(undefined) } };
+  const dataPolicy = policyBy(published);
+  if (published?.not_of === undefined) return { data_policy: dataPolicy };
+  return { data_policy: dataPolicy, data_policy_apart: { models: published.not_of, policy: policyBy(undefined) } };
 }
 
 function headersOf(

@@ -39,8 +39,8 @@ test.each([
   ['', 'https://127.3.2.1', true],
   ['', 'https://[::1]', true],
   ['', 'https://localhost.example', false],
-])('NO_PROXY "%s": %s is reached directly: %s', (no_proxy, url, is_direct) => {
-  expect(via({ HTTPS_PROXY: PROXY, NO_PROXY: no_proxy }, url) === undefined).toBe(is_direct);
+])('NO_PROXY "%s": %s is reached directly: %s', (noProxy, url, isDirect) => {
+  expect(via({ HTTPS_PROXY: PROXY, NO_PROXY: noProxy }, url) === undefined).toBe(isDirect);
 });
 
 test.each(['socks5://user:hidden@proxy:1080', 'http://user:hidden@proxy:1/path', 'ftp://hidden', 'http://:hidden:'])(

@@ -12,8 +12,8 @@ function eitherCase(environment: Environment, name: string): { name: string; tex
 }
 
 /** What is wrong is not quoted: it may hold a password. */
-function proxyUrl(environment: Environment, variable_name: 'HTTP_PROXY' | 'HTTPS_PROXY'): string | undefined {
-  const setting = eitherCase(environment, variable_name);
+function proxyUrl(environment: Environment, variableName: 'HTTP_PROXY' | 'HTTPS_PROXY'): string | undefined {
+  const setting = eitherCase(environment, variableName);
   if (setting === undefined) return undefined;
   const url = URL.parse(setting.text.includes('://') ? setting.text : `http://${setting.text}`);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && /^\/?$/.test(url.pathname) && !url.search;
@@ -26,11 +26,11 @@ function proxyUrl(environment: Environment, variable_name: 'HTTP_PROXY' | 'HTTPS
 }
 
 function directRule(entry: string): DirectRule {
-  const [, bracketed, bracketed_port] = /^\[(.+)\](?::(\d+))?$/.exec(entry) ?? [];
+  const [, bracketed, bracketedPort] = /^\[(.+)\](?::(\d+))?$/.exec(entry) ?? [];
   // An IPv6 address has more colons than one.
-  const [, plain, plain_port] = /^([^:]+):(\d+)$/.exec(entry) ?? [];
+  const [, plain, plainPort] = /^([^:]+):(\d+)$/.exec(entry) ?? [];
   const host = bracketed ?? plain ?? entry;
-  const port = bracketed_port ?? plain_port;
+  const port = bracketedPort ?? plainPort;
   return {
     host: host
       .replace(/^\*?\.(?=.)/, '')

@@ -59,15 +59,15 @@ const FREE: FreeRates = {
 /** Reads the section `rate_limits`: without it, only free models are limited, as the public service limits them. */
 export function readRateRules(file: ReadFile | undefined): RateRules {
   const section = file?.value.rate_limits;
-  const per_key = amountsOf(section?.per_key, UNBOUNDED);
-  const per_model = amountsOf(section?.per_model, UNBOUNDED);
+  const perKey = amountsOf(section?.per_key, UNBOUNDED);
+  const perModel = amountsOf(section?.per_model, UNBOUNDED);
   const free = section?.free_models;
   return {
-    per_key,
-    per_model,
+    per_key: perKey,
+    per_model: perModel,
     per_key_and_model: amountsOf(section?.per_key_and_model, UNBOUNDED),
-    keys: amountsBy(file, 'keys', per_key),
-    models: amountsBy(file, 'models', per_model),
+    keys: amountsBy(file, 'keys', perKey),
+    models: amountsBy(file, 'models', perModel),
     free_models: free === 'off' ? undefined : { ...FREE, ...free },
     uncounted: filled(rateLimits, section).uncounted,
   };

@@ -16,7 +16,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-const load = (environment: Record<string, string>) => loadConfig(environment, { found: null });
+const load = (environment: Record<string, string>) => loadConfig(environment, { config_file_content: null });
 const SECRET = 'secret-of-thirty-two-characters-or-more';
 
 test('each secret of the gateway may stand in a file, whose last line break does not count', () => {
@@ -64,7 +64,7 @@ test('each part of a credential, the key of a search engine and a reference of g
       ACME_KEY_FILE: file('acme', 'acme-key\n'),
     },
     {
-      found: {
+      config_file_content: {
         path: 'gateway.yaml',
         text: 'providers: { acme: { dialect: openai-chat, base_url: "https://acme.example/v1", api_key: "${ACME_KEY}" } }',
       },

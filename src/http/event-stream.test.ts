@@ -10,13 +10,13 @@ import { withSources } from './sources.ts';
 let server: FastifyInstance;
 afterEach(() => server.close());
 
-interface Said {
+interface TextEvent {
   text: string;
 }
 
 /** Serves one stream of texts, and says whether its source was read to the end. */
 async function serve(
-  events: () => AsyncGenerator<Said, void, undefined>,
+  events: () => AsyncGenerator<TextEvent, void, undefined>,
   encode = (text: string) => text,
   heartbeatMs = 60_000,
 ) {
@@ -35,10 +35,10 @@ async function serve(
     });
     return reply;
   });
-  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone: departures };
+  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), departures };
 }
 
-const say = (text: string): Said => ({ text });
+const say = (text: string): TextEvent => ({ text });
 
 function refuse(word: string) {
   return (text: string) => {
@@ -119,12 +119,12 @@ test('no heartbeat stands inside of an event that is written in several pieces',
   const { json_long_chars_min } = limits;
   Object.assign(limits, { json_long_chars_min: 1024 });
   const text = `data: ${'x'.repeat(20 * 1024)}\n\n`;
-  let is_over = false;
+  let isOver = false;
   // Others are served between two pieces for longer than the time of a heartbeat.
   const serveOthers = () => {
     const until = performance.now() + 3;
     while (performance.now() < until);
-    if (!is_over) setImmediate(serveOthers);
+    if (!isOver) setImmediate(serveOthers);
   };
   try {
     const { url } = await serve(
@@ -137,7 +137,7 @@ test('no heartbeat stands inside of an event that is written in several pieces',
     );
     expect(await (await fetch(url)).text()).toContain(text);
   } finally {
-    is_over = true;
+    isOver = true;
     Object.assign(limits, { json_long_chars_min });
   }
 });

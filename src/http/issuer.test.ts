@@ -17,7 +17,7 @@ afterEach(() => {
   for (const cleanUp of cleanups.splice(0)) cleanUp();
 });
 
-/** The way to an issuer that answers as told. */
+/** A connection to an issuer with scripted answers. */
 async function issuerThat(answers: RequestListener) {
   const server = createServer(answers).listen(0, '127.0.0.1');
   await once(server, 'listening');

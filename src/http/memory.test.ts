@@ -8,7 +8,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** What becomes of a wish: `now`, `waits`, then `came`, or the status of its refusal. */
-function wish(claim: Claim, bytes: number) {
+function takeFrom(claim: Claim, bytes: number) {
   const state: { outcome: string | number } = { outcome: 'now' };
   try {
     const waiting = claim.take(bytes);
@@ -33,8 +33,8 @@ describe('memory', () => {
   test('a claim that fits is granted at once, others wait until memory is released', async () => {
     const memory = createMemory(1000);
     const [one, other] = [memory.claim('one'), memory.claim('other')];
-    expect(wish(one, 600).outcome).toBe('now');
-    const waiting = wish(other, 500);
+    expect(takeFrom(one, 600).outcome).toBe('now');
+    const waiting = takeFrom(other, 500);
     expect(waiting.outcome).toBe('waits');
     one.release();
     await vi.advanceTimersByTimeAsync(0);
@@ -44,9 +44,9 @@ describe('memory', () => {
 
   test('a claim that waits too long is refused with 503, and holds nothing', async () => {
     const memory = createMemory(1000);
-    wish(memory.claim('one'), 700);
+    takeFrom(memory.claim('one'), 700);
     const other = memory.claim('other');
-    const waiting = wish(other, 400);
+    const waiting = takeFrom(other, 400);
     await vi.advanceTimersByTimeAsync(limits.memory_wait_ms_max + 1);
     expect(waiting.outcome).toBe(503);
     expect([memory.held_bytes, other.held_bytes]).toEqual([700, 0]);
@@ -54,38 +54,38 @@ describe('memory', () => {
 
   test('more than one request may hold is refused with 413, also in parts', () => {
     const memory = createMemory(1000);
-    expect(wish(memory.claim('one'), 751).outcome).toBe(413);
+    expect(takeFrom(memory.claim('one'), 751).outcome).toBe(413);
     const claim = memory.claim('one');
-    expect(wish(claim, 700).outcome).toBe('now');
-    expect(wish(claim, 100).outcome).toBe(413);
+    expect(takeFrom(claim, 700).outcome).toBe('now');
+    expect(takeFrom(claim, 100).outcome).toBe(413);
   });
 
   test('requests of one key leave room for others, which do not wait behind them', async () => {
     const memory = createMemory(1000);
-    wish(memory.claim('greedy'), 400);
+    takeFrom(memory.claim('greedy'), 400);
     const second = memory.claim('greedy');
-    const more = wish(second, 400);
+    const more = takeFrom(second, 400);
     expect(more.outcome).toBe('waits');
-    const modest = wish(memory.claim('modest'), 200);
+    const modest = takeFrom(memory.claim('modest'), 200);
     await vi.advanceTimersByTimeAsync(0);
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
   test('an owner at its bound delays no others, even if there is no room for it at all', async () => {
     const memory = createMemory(1000);
-    wish(memory.claim('greedy'), 700);
-    const more = wish(memory.claim('greedy'), 400);
-    const modest = wish(memory.claim('modest'), 100);
+    takeFrom(memory.claim('greedy'), 700);
+    const more = takeFrom(memory.claim('greedy'), 400);
+    const modest = takeFrom(memory.claim('modest'), 100);
     await vi.advanceTimersByTimeAsync(0);
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
   test('a client that leaves while it waits delays no others', async () => {
     const memory = createMemory(1000);
-    wish(memory.claim('a'), 600);
+    takeFrom(memory.claim('a'), 600);
     const large = memory.claim('b');
-    wish(large, 700);
-    const other = wish(memory.claim('c'), 100);
+    takeFrom(large, 700);
+    const other = takeFrom(memory.claim('c'), 100);
     large.release();
     await vi.advanceTimersByTimeAsync(0);
     expect(other.outcome).toBe('came');
@@ -93,25 +93,25 @@ describe('memory', () => {
 
   test('small ones do not wait behind large ones, which leave some room for them alone', async () => {
     const memory = createMemory(25_600);
-    wish(memory.claim('a'), 16_000);
-    const large = wish(memory.claim('b'), 9_000);
-    const small = Array.from({ length: 40 }, () => wish(memory.claim('c'), 100));
+    takeFrom(memory.claim('a'), 16_000);
+    const large = takeFrom(memory.claim('b'), 9_000);
+    const small = Array.from({ length: 40 }, () => takeFrom(memory.claim('c'), 100));
     await vi.advanceTimersByTimeAsync(0);
     expect(large.outcome).toBe('waits');
     // A hundred bytes are small here, and 3,200 are kept for such.
     expect(small.map(({ outcome }) => outcome)).toEqual([...Array(32).fill('now'), ...Array(8).fill('waits')]);
     await vi.advanceTimersByTimeAsync(limits.memory_wait_ms_max + 1);
     expect([large.outcome, small[39]?.outcome]).toEqual([503, 'came']);
-    expect(wish(memory.claim('d'), 5_601).outcome).toBe('waits');
+    expect(takeFrom(memory.claim('d'), 5_601).outcome).toBe('waits');
   });
 
   test('one that grows is no small one any more, and takes no room of theirs', async () => {
     const memory = createMemory(25_600);
     const grown = memory.claim('a');
-    for (let n = 0; n < 10; n += 1) wish(grown, 100);
-    wish(memory.claim('b'), 19_000);
-    expect(wish(memory.claim('c'), 2_401).outcome).toBe('waits');
-    expect(wish(memory.claim('d'), 100).outcome).toBe('now');
+    for (let n = 0; n < 10; n += 1) takeFrom(grown, 100);
+    takeFrom(memory.claim('b'), 19_000);
+    expect(takeFrom(memory.claim('c'), 2_401).outcome).toBe('waits');
+    expect(takeFrom(memory.claim('d'), 100).outcome).toBe('now');
     grown.release();
     expect(memory.held_bytes).toBe(21_501);
   });
@@ -119,9 +119,9 @@ describe('memory', () => {
   test('a large wish is not overtaken for ever by small ones', async () => {
     const memory = createMemory(1000);
     const first = memory.claim('a');
-    wish(first, 600);
-    const large = wish(memory.claim('b'), 700);
-    const small = wish(memory.claim('c'), 100);
+    takeFrom(first, 600);
+    const large = takeFrom(memory.claim('b'), 700);
+    const small = takeFrom(memory.claim('c'), 100);
     await vi.advanceTimersByTimeAsync(0);
     expect([large.outcome, small.outcome]).toEqual(['waits', 'waits']);
     first.release();
@@ -132,10 +132,10 @@ describe('memory', () => {
   test('if the waiting claims themselves hold most of the memory, the one that holds least is refused at once', async () => {
     const memory = createMemory(1000);
     const [large, small] = [memory.claim('a'), memory.claim('b')];
-    wish(large, 600);
-    wish(small, 250);
-    const growing = wish(large, 140);
-    const least = wish(small, 140);
+    takeFrom(large, 600);
+    takeFrom(small, 250);
+    const growing = takeFrom(large, 140);
+    const least = takeFrom(small, 140);
     await vi.advanceTimersByTimeAsync(0);
     expect([growing.outcome, least.outcome]).toEqual(['waits', 503]);
     small.release();
@@ -146,9 +146,9 @@ describe('memory', () => {
   test('a released claim takes nothing, even if it was waiting', async () => {
     const memory = createMemory(1000);
     const holder = memory.claim('a');
-    wish(holder, 600);
+    takeFrom(holder, 600);
     const late = memory.claim('b');
-    const waiting = wish(late, 600);
+    const waiting = takeFrom(late, 600);
     late.release();
     late.release();
     holder.release();
@@ -160,9 +160,9 @@ describe('memory', () => {
 
   test('more than may wait are refused at once', () => {
     const memory = createMemory(1000);
-    wish(memory.claim('a'), 700);
-    for (let nth = 0; nth < limits.memory_waiting_max; nth += 1) wish(memory.claim('b'), 700);
-    expect(wish(memory.claim('c'), 700).outcome).toBe(503);
+    takeFrom(memory.claim('a'), 700);
+    for (let nth = 0; nth < limits.memory_waiting_max; nth += 1) takeFrom(memory.claim('b'), 700);
+    expect(takeFrom(memory.claim('c'), 700).outcome).toBe(503);
   });
 
   test('in any sequence, never more is held than there is, and nothing is left at the end', async () => {
@@ -175,7 +175,7 @@ describe('memory', () => {
           for (const [owner, bytes, releases, ms] of steps) {
             const claim = memory.claim(`owner ${owner}`);
             claims.push(claim);
-            wish(claim, bytes);
+            takeFrom(claim, bytes);
             if (releases) claims[bytes % claims.length]?.release();
             await vi.advanceTimersByTimeAsync(ms % 7 === 0 ? ms : 0);
             expect(memory.held_bytes).toBeLessThanOrEqual(1000);

@@ -28,7 +28,7 @@ export interface Principal {
   };
   /** What the workspace wants stored or broadcast of its requests; not set if nothing. */
   logging?: Logging;
-  /** Null: the setting of the gateway applies. */
+  /** Null if the setting of the gateway applies. */
   budget_mode: BudgetMode | null;
   /** The keys that this key was made with, the nearest first; not set if none. Their limits apply to its requests as well. */
   parents?: readonly ParentKey[];

@@ -62,7 +62,7 @@ declare module 'fastify' {
     /** The length of a body that was read in slices, so that walks over it take turns of their own; 0 for a short body. */
     long_body_bytes: number;
     principal: Principal | undefined;
-    /** Undefined: the waits for the store have no common bound. */
+    /** Undefined if the waits for the store have no common bound. */
     store_wait: StoreWait | undefined;
     /** Fields that an operation adds to the log line of the request. */
     log_facts: Record<string, unknown> | undefined;

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { type Source, withSources } from './sources.ts';
 
-interface Said {
+interface TextEvent {
   word: string;
 }
-type Course = AsyncGenerator<Said | Source<Said>, void, undefined>;
+type Course = AsyncGenerator<TextEvent | Source<TextEvent>, void, undefined>;
 
 /** `wait`: the next word has to be waited for; `not yet`: what is waited for is not enough for one. */
-function sourceOf(...words: string[]): Source<Said> {
+function sourceOf(...words: string[]): Source<TextEvent> {
   return {
     get ended() {
       return words.length === 0;

@@ -4,9 +4,9 @@ import { Compile } from 'typebox/schema';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 
-/** Of the rules that one body breaks so many are told. */
+/** Reported violations of one body. */
 export const VIOLATIONS_MAX = 20;
-/** Values that are looked at to say in words what is wrong with a body; what is wrong in later ones is not told. */
+/** Values of a body that are checked to describe its violations. Violations in later values are not described. */
 const EXPLAINED_VALUES_MAX = 50_000;
 
 /** A violation of a schema: `path` is the field as a client would write it, `rule` completes the sentence. */

@@ -7,10 +7,10 @@ import { ledgerStore } from '../storage/ledger.ts';
 import { recordOf } from './journal/record-values.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
 
-const reported = (cost_nano: number): FoundAttempt => ({
+const reported = (costNano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },
-  cost_nano,
-  charges: [{ class: 'request', units: 1, unit_price_pico: cost_nano * 1_000 }],
+  cost_nano: costNano,
+  charges: [{ class: 'request', units: 1, unit_price_pico: costNano * 1_000 }],
   upstream_id: 'up-1',
 });
 
@@ -20,8 +20,8 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   /** What is charged, and what is recorded, of one generation whose gateway was killed in its second attempt. */
   async function killed(database: Database, lookup: Lookup) {
     const budget = await budgetOf(database, 1_000_000);
-    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
-    const node = await start(store, data_dir);
+    const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const node = await start(store, dataDir);
     const ask = { id: 'gen-1', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
     const hold = await node.reserve(ask);
     const unended = generation({ id: 'gen-1', outcome: 'unknown', attempts: [], cost_nano: 0, usage: null });
@@ -31,7 +31,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     const failed = { ...generation({ id: 'gen-1' }).attempts[0]!, cost_nano: 2_000, failure: 'timeout' };
     const record = { ...unended, attempts: [failed] };
     await node.attempt({ id: 'gen-1', attempt: 2, endpoint: 'e2', record, hold });
-    const next = await start(store, asKilled(data_dir), { lookup });
+    const next = await start(store, asKilled(dataDir), { lookup });
     const early = next.find('gen-1');
     await next.flush();
     const windows = await database.queries.selectFrom('ledger_windows').select('spent').execute();
@@ -68,8 +68,8 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
 
   test.each([Number.NaN, 0.5, -1, 1e300])(
     'are counted as what was set aside where the provider says that they cost %d',
-    async (cost_nano) => {
-      const { spent, stored } = await killed(await open(), async () => ({ ...reported(0), cost_nano }));
+    async (costNano) => {
+      const { spent, stored } = await killed(await open(), async () => ({ ...reported(0), cost_nano: costNano }));
       expect(spent).toEqual([9_000]);
       expect(stored).toMatchObject({ outcome: 'unknown', cost_nano: 9_000 });
     },

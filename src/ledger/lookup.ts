@@ -21,7 +21,7 @@ export interface LostAttempt {
 
 /** What the provider reports for an attempt. */
 export interface FoundAttempt {
-  /** Null: the request never arrived, or nothing was generated. */
+  /** Null if the request never arrived or nothing was generated. */
   usage: TokenClasses | null;
   cost_nano: number;
   charges: ChargeLine[];

@@ -253,7 +253,7 @@ export class Node implements Recorder {
       store_failing: failing,
       problem: this.#problem(),
       journal_bytes: this.#segments.bytes,
-      journal_given_up_bytes: this.#segments.retention.given_up_bytes,
+      journal_discarded_bytes: this.#segments.retention.discarded_bytes,
       disk_free_bytes: this.#segments.retention.free_bytes,
       batches,
       ...this.#leases.book.sums(),

@@ -9,9 +9,9 @@ import type { Ask, Hold } from './leases/hold.ts';
 import { realClock } from './ledger-clock.ts';
 
 let ordinal = 0;
-function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {
+function ask(budgets: Budget[], fullNano: number, over: Partial<Ask> = {}): Ask {
   ordinal += 1;
-  return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano, least_nano: full_nano, ...over };
+  return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano: fullNano, least_nano: fullNano, ...over };
 }
 
 /** A small, seeded source of chance. */
@@ -31,11 +31,11 @@ describeStores('what a reservation would come to', ({ open }) => {
   }, async () => {
     const database = await open();
     // A refusal is remembered for a moment, also if money was returned since: here time passes after each.
-    let passed_ms = 0;
-    const clock = realClock(() => Date.now() + passed_ms);
+    let passedMs = 0;
+    const clock = realClock(() => Date.now() + passedMs);
     const node = await start(ledgerStore(database.queries, database.engine), freshDir(), {
       journal_sync: 'os',
-      clock: { ...clock, monotonic: () => clock.monotonic() + passed_ms },
+      clock: { ...clock, monotonic: () => clock.monotonic() + passedMs },
     });
     const budgets = [
       await budgetOf(database, 100_000),
@@ -46,11 +46,11 @@ describeStores('what a reservation would come to', ({ open }) => {
     const held: Hold[] = [];
     const seen = { full: 0, less: 0, refused: 0 };
     for (let round = 0; round < 400; round += 1) {
-      const full_nano = 1 + below(9_000);
+      const fullNano = 1 + below(9_000);
       const wanted = ask(
         budgets.filter(() => below(3) > 0),
-        full_nano,
-        { least_nano: 1 + below(full_nano), is_byok: below(4) === 0 },
+        fullNano,
+        { least_nano: 1 + below(fullNano), is_byok: below(4) === 0 },
       );
       await node.flush();
       const { held_nano } = node.state();
@@ -60,14 +60,14 @@ describeStores('what a reservation would come to', ({ open }) => {
         const hold = await node.reserve(wanted);
         expect(preview).toMatchObject({ refusal: undefined, granted_nano: hold.granted_nano });
         expect(preview.lines.map(({ budget }) => budget.id)).toEqual(hold.lines.map(({ budget }) => budget.id));
-        seen[hold.granted_nano === full_nano ? 'full' : 'less'] += 1;
+        seen[hold.granted_nano === fullNano ? 'full' : 'less'] += 1;
         held.push(hold);
       } catch (error) {
         expect(error).toMatchObject({ status: 402 });
         expect(preview.refusal?.message).toBe((error as Error).message);
         expect(preview.refusal?.metadata).toEqual((error as { metadata?: unknown }).metadata);
         seen.refused += 1;
-        passed_ms += limits.refusal_ms;
+        passedMs += limits.refusal_ms;
       }
       while (held.length > below(12)) {
         const hold = held.splice(below(held.length), 1)[0]!;
@@ -75,8 +75,8 @@ describeStores('what a reservation would come to', ({ open }) => {
           node.release(hold);
           continue;
         }
-        const cost_nano = below(hold.granted_nano / 8);
-        const record = generation({ id: hold.id, cost_nano, byok_cost_nano: 0 });
+        const costNano = below(hold.granted_nano / 8);
+        const record = generation({ id: hold.id, cost_nano: costNano, byok_cost_nano: 0 });
         await node.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
         await node.outcome(record, hold);
       }

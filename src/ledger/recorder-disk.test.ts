@@ -36,8 +36,8 @@ describeStores('the recorder on a bad disk', ({ open }) => {
 
   async function onDisk(disk: Disk) {
     const { database, store, recorder: sound } = await setUp();
-    const data_dir = freshDir();
-    return { database, store, sound, data_dir, recorder: await start(store, data_dir, { disk }) };
+    const dataDir = freshDir();
+    return { database, store, sound, data_dir: dataDir, recorder: await start(store, dataDir, { disk }) };
   }
 
   test('one that takes a few bytes at a time loses none', async () => {

@@ -139,12 +139,12 @@ describeStores('a store that forgets', ({ open }) => {
   test('what is sent to a store again is pending until it is acknowledged, and its windows are sent as new', async () => {
     const { database, store, recorder } = await setUp();
     const budget = await budgetOf(database, 1_000_000);
-    const spend = async (id: string, cost_nano: number) => {
+    const spend = async (id: string, costNano: number) => {
       const hold = await recorder.reserve({
-        ...{ id, budgets: [budget], is_byok: false, full_nano: cost_nano, least_nano: cost_nano },
+        ...{ id, budgets: [budget], is_byok: false, full_nano: costNano, least_nano: costNano },
       });
       await recorder.attempt({ ...attempt(id), hold });
-      await recorder.outcome(generation({ id, cost_nano }), hold);
+      await recorder.outcome(generation({ id, cost_nano: costNano }), hold);
       await recorder.flush();
     };
     await recorder.outcome(generation({ id: 'g1' }), noHold());
@@ -224,18 +224,18 @@ describeStores('a store that forgets', ({ open }) => {
   test('a life of the node whose journal a power loss took is none that its store forgot', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
-    const first = await start(store, data_dir, { journal_sync: 'os' });
+    const dataDir = freshDir();
+    const first = await start(store, dataDir, { journal_sync: 'os' });
     for (const id of ['g1', 'g2', 'g3']) {
       await first.outcome(generation({ id }), noHold());
       await first.flush();
     }
     await stop(first);
-    const second = await start(store, data_dir, { journal_sync: 'os' });
+    const second = await start(store, dataDir, { journal_sync: 'os' });
     const { epoch } = second.state();
     await second.outcome(generation({ id: 'g4' }), noHold());
     await second.flush();
-    const left = asKilled(data_dir);
+    const left = asKilled(dataDir);
     for (const name of files(left)) if (Number.parseInt(name, 10) === epoch) rmSync(join(left, 'slots', '0', name));
     const warnings: string[] = [];
     const log = { info() {}, warn: (_: object, message: string) => void warnings.push(message), error() {} };

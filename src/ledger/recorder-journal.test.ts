@@ -20,15 +20,15 @@ describeStores('the files of the recorder', ({ open }) => {
   test('a journal that was deleted under the running gateway continues in a new file', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
+    const dataDir = freshDir();
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const recorder = await start(store, data_dir);
-      for (const name of files(data_dir)) rmSync(join(data_dir, 'slots', '0', name));
+      const recorder = await start(store, dataDir);
+      for (const name of files(dataDir)) rmSync(join(dataDir, 'slots', '0', name));
       vi.advanceTimersByTime(limits.journal_sweep_ms);
-      await expect.poll(() => files(data_dir)).toHaveLength(1);
+      await expect.poll(() => files(dataDir)).toHaveLength(1);
       await recorder.attempt(attempt('g1'));
-      await (await start(store, asKilled(data_dir))).flush();
+      await (await start(store, asKilled(dataDir))).flush();
       expect(await stored(database)).toHaveLength(1);
     } finally {
       vi.useRealTimers();
@@ -38,23 +38,23 @@ describeStores('the files of the recorder', ({ open }) => {
   test('damage in the journal of a running gateway is logged once, not with every check', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
-    let skew_ms = 0;
+    const dataDir = freshDir();
+    let skewMs = 0;
     const logged: string[] = [];
     const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void logged.push(message) };
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const recorder = await start(store, data_dir, { clock: realClock(() => Date.now() + skew_ms), log });
+      const recorder = await start(store, dataDir, { clock: realClock(() => Date.now() + skewMs), log });
       await recorder.attempt(attempt('open'));
-      for (let index = 0; files(data_dir).length < 2; index++) {
+      for (let index = 0; files(dataDir).length < 2; index++) {
         await recorder.outcome(generation({ id: `g${index}`, cost_nano: 0, title: 'x'.repeat(100_000) }), noHold());
       }
-      const file = join(data_dir, 'slots', '0', files(data_dir)[0] ?? '');
+      const file = join(dataDir, 'slots', '0', files(dataDir)[0] ?? '');
       const bytes = readFileSync(file);
       const damaged = bytes.indexOf(10) + 30;
       bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
       writeFileSync(file, bytes);
-      skew_ms = limits.journal_carry_ms + 60_000;
+      skewMs = limits.journal_carry_ms + 60_000;
       for (let look = 0; look < 3; look++) {
         await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -176,14 +176,14 @@ describeStores('the files of the recorder', ({ open }) => {
   test('an unreadable folder of slots is logged once, and keeps no node from its clean stop', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
+    const dataDir = freshDir();
     const logged: string[] = [];
     const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void logged.push(message) };
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const recorder = await start(store, data_dir, { log });
-      const slots = join(data_dir, 'slots');
-      renameSync(slots, join(data_dir, 'away'));
+      const recorder = await start(store, dataDir, { log });
+      const slots = join(dataDir, 'slots');
+      renameSync(slots, join(dataDir, 'away'));
       writeFileSync(slots, 'no folder');
       await vi.advanceTimersByTimeAsync(2 * SLOTS_LOOK_MS);
       await recorder.outcome(generation({ id: 'g1' }), noHold());
@@ -221,42 +221,42 @@ describeStores('the files of the recorder', ({ open }) => {
 
   test('an unreachable slot folder fails the start', async () => {
     const { store } = await setUp();
-    const data_dir = freshDir();
-    mkdirSync(join(data_dir, 'slots'));
-    writeFileSync(join(data_dir, 'slots', '0'), 'a file where a folder should be');
-    await expect(start(store, data_dir)).rejects.toThrow(/EEXIST|ENOTDIR/);
+    const dataDir = freshDir();
+    mkdirSync(join(dataDir, 'slots'));
+    writeFileSync(join(dataDir, 'slots', '0'), 'a file where a folder should be');
+    await expect(start(store, dataDir)).rejects.toThrow(/EEXIST|ENOTDIR/);
   });
 
   test('full segments are settled in order, and deleted when they were kept long enough', async () => {
     const database = await open();
-    let skew_ms = 0;
-    let passed_ms = 0;
-    const data_dir = freshDir();
-    const recorder = await start(ledgerStore(database.queries, database.engine), data_dir, {
-      clock: { ...realClock(() => Date.now() + skew_ms), monotonic: () => performance.now() + passed_ms },
+    let skewMs = 0;
+    let passedMs = 0;
+    const dataDir = freshDir();
+    const recorder = await start(ledgerStore(database.queries, database.engine), dataDir, {
+      clock: { ...realClock(() => Date.now() + skewMs), monotonic: () => performance.now() + passedMs },
     });
     const segments = async (count: number) => {
       const long = 'x'.repeat(100_000);
-      for (let index = 0; files(data_dir).length < count; index++) {
+      for (let index = 0; files(dataDir).length < count; index++) {
         await recorder.outcome(generation({ id: `g${count}-${index}`, title: long }), noHold());
       }
       await recorder.flush();
     };
     await recorder.attempt(attempt('open'));
     await segments(2);
-    expect(files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal', 'journal']);
+    expect(files(dataDir).map((name) => name.split('.')[1])).toEqual(['journal', 'journal']);
     await recorder.outcome(generation({ id: 'open' }), noHold());
     await recorder.flush();
-    await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
+    await expect.poll(() => files(dataDir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
     // A clock that is set is no passing of time.
-    skew_ms = limits.journal_keep_ms + 60_000;
+    skewMs = limits.journal_keep_ms + 60_000;
     await recorder.outcome(generation({ id: 'later' }), noHold());
     await recorder.flush();
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(files(data_dir)).toHaveLength(2);
-    passed_ms = limits.journal_keep_ms + 60_000;
+    expect(files(dataDir)).toHaveLength(2);
+    passedMs = limits.journal_keep_ms + 60_000;
     await recorder.outcome(generation({ id: 'last' }), noHold());
     await recorder.flush();
-    await expect.poll(() => files(data_dir)).toHaveLength(1);
+    await expect.poll(() => files(dataDir)).toHaveLength(1);
   });
 });

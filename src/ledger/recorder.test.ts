@@ -96,12 +96,12 @@ describeStores('the recorder', ({ open }) => {
     const database = await open();
     const budget = await budgetOf(database, 10_000_000);
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
-    const recorder = await start(store, data_dir);
+    const dataDir = freshDir();
+    const recorder = await start(store, dataDir);
     const ask = { id: 'g1', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
     const hold = await recorder.reserve(ask);
     await recorder.attempt({ ...attempt('g1'), hold });
-    await (await start(store, asKilled(data_dir))).flush();
+    await (await start(store, asKilled(dataDir))).flush();
     expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 1_000 }]);
   });
 
@@ -185,27 +185,27 @@ describeStores('the recorder', ({ open }) => {
   async function carriedOn(record: (recorder: Recorder, fillFile: () => Promise<void>) => Promise<void>) {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
-    const data_dir = freshDir();
-    let passed_ms = 0;
+    const dataDir = freshDir();
+    let passedMs = 0;
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const clock = { ...realClock(() => Date.now() + passed_ms), monotonic: () => performance.now() + passed_ms };
-      const recorder = await start(store, data_dir, { clock });
+      const clock = { ...realClock(() => Date.now() + passedMs), monotonic: () => performance.now() + passedMs };
+      const recorder = await start(store, dataDir, { clock });
       const fillFile = async () => {
-        const before = files(data_dir).length;
-        for (let index = 0; files(data_dir).length === before; index++) {
+        const before = files(dataDir).length;
+        for (let index = 0; files(dataDir).length === before; index++) {
           await recorder.outcome(generation({ id: `g${before}-${index}`, title: 'x'.repeat(100_000) }), noHold());
         }
       };
       await record(recorder, fillFile);
       await recorder.flush();
-      passed_ms = limits.journal_carry_ms + 60_000;
+      passedMs = limits.journal_carry_ms + 60_000;
       vi.advanceTimersByTime(limits.journal_sweep_ms);
-      await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal']);
+      await expect.poll(() => files(dataDir).map((name) => name.split('.')[1])).toEqual(['journal']);
     } finally {
       vi.useRealTimers();
     }
-    await (await start(store, asKilled(data_dir))).flush();
+    await (await start(store, asKilled(dataDir))).flush();
     return database;
   }
 
@@ -304,17 +304,17 @@ describeStores('the recorder', ({ open }) => {
         const database = await open();
         const budget = await budgetOf(database, 10_000_000);
         const store = faulty(ledgerStore(database.queries, database.engine));
-        const first_dir = freshDir();
-        await start(store, first_dir);
-        const second = await start(store, first_dir);
+        const firstDir = freshDir();
+        await start(store, firstDir);
+        const second = await start(store, firstDir);
         const ask = { id: 'g1', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
         const hold = await second.reserve(ask);
         await second.attempt({ ...attempt('g1'), hold });
-        const killed = join(asKilled(first_dir), 'slots', '1');
+        const killed = join(asKilled(firstDir), 'slots', '1');
 
-        const data_dir = freshDir();
-        const living = await start(ledgerStore(database.queries, database.engine), data_dir);
-        cpSync(killed, join(data_dir, 'slots', '7'), { recursive: true });
+        const dataDir = freshDir();
+        const living = await start(ledgerStore(database.queries, database.engine), dataDir);
+        cpSync(killed, join(dataDir, 'slots', '7'), { recursive: true });
         store.settle = down;
         expect(await leased(database)).toBeGreaterThan(0);
         if (when === 'when the other stops') await stop(living);

@@ -47,7 +47,7 @@ interface RecorderState {
   /** Size of the journal on the disk, archived segments included. */
   journal_bytes: number;
   /** Size of the archived segments that were deleted early because the disk was short of space. */
-  journal_given_up_bytes: number;
+  journal_discarded_bytes: number;
   /** Free space of the journal's disk. */
   disk_free_bytes: number;
   /** Batches that the store acknowledged. */

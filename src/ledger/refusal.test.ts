@@ -28,20 +28,20 @@ function outcomeOf(reserve: () => Hold | Promise<Hold>): Promise<Hold | GatewayE
   });
 }
 
-const ask = (full_nano: number, ...budgets: Budget[]) => ({
+const ask = (fullNano: number, ...budgets: Budget[]) => ({
   id: 'g',
   budgets,
   is_byok: false,
-  full_nano,
-  least_nano: full_nano,
+  full_nano: fullNano,
+  least_nano: fullNano,
 });
 
 /** The answer to a batch: of each budget, what the store could still give and what other nodes have. */
 function answer(number: number, standing: Record<string, { free: number; elsewhere: number }>): void {
   leases.freeze([], number, true);
-  const windows = Object.entries(standing).map(([budget_id, { free, elsewhere }]) => ({
+  const windows = Object.entries(standing).map(([budgetId, { free, elsewhere }]) => ({
     ...{
-      budget_id,
+      budget_id: budgetId,
       window_start: '',
       lease: 0,
       leased: elsewhere,
@@ -99,12 +99,12 @@ test('a store that takes longer than others may take to give back is waited for'
 });
 
 /** What is left of a request's time for the store, by the ledger's clock. */
-function storeWait(left_ms: number) {
+function storeWait(leftMs: number) {
   let begun: number | undefined;
   const counted: number[] = [];
   return {
     counted,
-    left_ms: () => left_ms,
+    left_ms: () => leftMs,
     begin: () => {
       begun = now;
     },
@@ -113,8 +113,8 @@ function storeWait(left_ms: number) {
 }
 
 test('who has waited for the store before waits only for what is left', async () => {
-  const store_wait = storeWait(300);
-  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined));
+  const wait = storeWait(300);
+  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined));
   leases.freeze([], 1, true);
   now += 299;
   leases.expire();
@@ -122,28 +122,28 @@ test('who has waited for the store before waits only for what is left', async ()
   now += 1;
   leases.expire();
   expect(await outcome).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
-  expect(store_wait.counted).toEqual([300]);
+  expect(wait.counted).toEqual([300]);
 });
 
 test('who has waited for the store as long as one may is refused without asking', async () => {
-  const store_wait = storeWait(0);
-  const reserve = () => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined);
+  const wait = storeWait(0);
+  const reserve = () => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined);
   expect(await outcomeOf(reserve)).toMatchObject({ status: 503 });
-  expect([requests, leases.waiting, store_wait.counted]).toEqual([0, 0, []]);
+  expect([requests, leases.waiting, wait.counted]).toEqual([0, 0, []]);
 });
 
 test('the wait for other nodes is none for the store', async () => {
-  const store_wait = storeWait(300);
-  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined));
+  const wait = storeWait(300);
+  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined));
   now += 200;
   answer(1, STANDING);
   now += limits.recall_wait_ms - 201;
   leases.expire();
-  expect([leases.waiting, store_wait.counted]).toEqual([1, [200]]);
+  expect([leases.waiting, wait.counted]).toEqual([1, [200]]);
   now += 1;
   leases.expire();
   expect(await outcome).toMatchObject({ status: 402 });
-  expect(store_wait.counted).toEqual([200]);
+  expect(wait.counted).toEqual([200]);
 });
 
 test('whom the store has answered, and others did not give back enough, gets a 402', async () => {

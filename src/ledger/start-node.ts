@@ -17,7 +17,7 @@ function openSegments(slot: Slot, { disk, journal_keep, clock, log }: RecorderOp
     keep: journal_keep,
     onDamage: (file, at) =>
       log.error({ file, at }, 'an archived journal segment is damaged; its readable part is used'),
-    onGivenUp: ({ name, bytes, closed_at }) => {
+    onDiscard: ({ name, bytes, closed_at }) => {
       const facts = { dir: slot.dir, segment: name, bytes, age_ms: clock.now() - (closed_at ?? 0) };
       log.warn(facts, SHORT_OF_SPACE);
     },

@@ -3,7 +3,7 @@ import { type Bucket, type BucketRow, type Counts, type SketchName, zeroCounts }
 import type { Percentiles, Performance } from './health.ts';
 import { Sketch } from './sketch.ts';
 
-/** Of fewer calls no share is told, and fewer of the last five minutes are filled up with those of the last thirty. */
+/** The fewest calls for a share. If the last five minutes have fewer, those of the last thirty are added. */
 export const UPTIME_CALLS_MIN = 10;
 export const PERCENTILE_CALLS_MIN = 10;
 

@@ -153,15 +153,15 @@ export const RequestedCall = Type.Union([
   }),
 ]);
 
-const said = Type.Union([Content, Type.Null()]);
+const optionalContent = Type.Union([Content, Type.Null()]);
 const instruction = (role: 'system' | 'developer') =>
-  open({ role: Type.Literal(role), content: said, name: orNull(Type.String()) });
+  open({ role: Type.Literal(role), content: optionalContent, name: orNull(Type.String()) });
 
 const ChatMessage = Type.Union(
   [
     instruction('system'),
     instruction('developer'),
-    open({ role: Type.Literal('user'), content: said, name: orNull(Type.String()) }),
+    open({ role: Type.Literal('user'), content: optionalContent, name: orNull(Type.String()) }),
     open({
       role: Type.Literal('assistant'),
       content: orNull(Type.Union([Type.String(), Type.Array(Type.Union([ContentPart, RefusalPart, ThinkingPart]))])),
@@ -175,7 +175,7 @@ const ChatMessage = Type.Union(
     }),
     open({
       role: Type.Literal('tool'),
-      content: said,
+      content: optionalContent,
       tool_call_id: Type.String(),
       name: orNull(Type.String()),
     }),

@@ -94,11 +94,11 @@ test('the readable strings of several details add up to the whole one', () => {
 });
 
 test('a refusal in two blocks is emitted once', () => {
-  const said = (n: number, refusal: string): ChatChunk => ({
+  const refusalChunk = (n: number, refusal: string): ChatChunk => ({
     delta: { refusal },
     ext: { slot: { n, open: { kind: 'refusal', ext }, close: {} } },
   });
-  const chunks = chunksOf(accumulate([said(0, 'no'), said(1, ', never')], 0));
+  const chunks = chunksOf(accumulate([refusalChunk(0, 'no'), refusalChunk(1, ', never')], 0));
   expect(chunks.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
 });
 

@@ -25,7 +25,7 @@ const NOTHING = {
   is_issued: false,
 };
 
-const said: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] = [
+const cases: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] = [
   ['a text', { role: 'user', content: 'four' }, { chars: 4 }],
   ['parts of text', { role: 'user', content: [text, text] }, { chars: 8 }],
   ['an empty text', { role: 'user', content: '' }, {}],
@@ -65,14 +65,14 @@ const said: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] =
   ],
 ];
 
-test.each(said)('the contents of messages are recorded: %s', (_what, message, expected) => {
+test.each(cases)('the contents of messages are recorded: %s', (_what, message, expected) => {
   const { messages, ...facts } = new Contents([message]);
   expect(messages).toEqual([message]);
   expect(facts).toEqual({ ...NOTHING, ...expected });
 });
 
 test('the facts cover all messages', () => {
-  const contents = new Contents(said.map(([, message]) => message));
+  const contents = new Contents(cases.map(([, message]) => message));
   expect(contents).toMatchObject({ media: 7, images: 3, sounds: 1, has_files: true, has_calls: true, is_issued: true });
   expect(contents.kinds).toEqual(['image', 'audio', 'video']);
 });

@@ -57,11 +57,13 @@ export const GuardrailTest = Type.Object(
         end: Type.Integer({ description: 'Exclusive.' }),
         excerpt: Type.String({ description: 'Its first and its last character.' }),
       }),
-      { description: `The first ${limits.findings_told_max}. After a match that blocks, nothing more is searched.` },
+      {
+        description: `The first ${limits.findings_reported_max}. After a match that blocks, nothing more is searched.`,
+      },
     ),
     findings_count: Type.Integer(),
     changes: Type.Array(Type.Object({ field: Type.String(), text: Type.String() }), {
-      description: `The texts that would be changed; the first ${limits.findings_told_max}.`,
+      description: `The texts that would be changed; the first ${limits.findings_reported_max}.`,
     }),
     pipeline: Type.Array(PipelineStage),
     routing: nullable(

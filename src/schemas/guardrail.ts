@@ -64,7 +64,7 @@ export interface BoundGuardrail {
   enforce_zdr_openai: boolean | null;
   enforce_zdr_google: boolean | null;
   enforce_zdr_other: boolean | null;
-  /** Null: the value of `enforce_zdr_other` applies. */
+  /** Null if the value of `enforce_zdr_other` applies. */
   enforce_zdr_xai: boolean | null;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;

@@ -245,7 +245,7 @@ export interface ClientProfile {
   showsFiles: boolean;
   /** A forced choice of a tool that the endpoint's wire does not know is refused instead of dropped. */
   refusesUnknownChoice: boolean;
-  /** `takeSlot` returns the ordinal of a new block; `stem` makes ids unique. Undefined: runs of the gateway's tools are not shown. */
+  /** `takeSlot` returns the ordinal of a new block; `stem` makes ids unique. Undefined if runs of the gateway's tools are not shown. */
   createRunWriter: ((takeSlot: () => number, stem: string) => RunWriter) | undefined;
 }
 

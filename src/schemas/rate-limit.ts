@@ -27,7 +27,7 @@ export interface RateRules {
   keys: ReadonlyMap<string, RateAmounts>;
   /** Replaces `per_model`, by the id of a model, or a pattern in which `*` stands for any characters. */
   models: ReadonlyMap<string, RateAmounts>;
-  /** Undefined: free models have no limits of their own. */
+  /** Undefined if free models have no limits of their own. */
   free_models: FreeRates | undefined;
   /** What happens to a request that cannot be counted because the store does not answer. */
   uncounted: 'refuse' | 'allow';

@@ -48,7 +48,7 @@ export function sumClasses(all: readonly TokenClasses[]): TokenClasses {
   return sum;
 }
 
-/** The public token counts, derived from the disjoint classes here and nowhere else. */
+/** The public token counts, derived from the disjoint classes only here. */
 export function publicUsage(classes: TokenClasses): PublicUsage {
   const promptTokens = inputTokens(classes);
   const completionTokens = outputTokens(classes);

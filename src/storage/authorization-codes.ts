@@ -6,7 +6,7 @@ import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
-/** After its end a code is remembered so long, so that its late exchange is told why. */
+/** How long an expired code is kept so that a late exchange is refused with the reason. */
 export const AUTHORIZATION_CODE_KEEP_MS = 3_600_000;
 
 /** The stored code; the columns' CHECKs allow only the values that the casts name. */

@@ -19,16 +19,16 @@ import { backUp } from './backup.ts';
 import { DATABASE_FILE, type Database, openDatabase } from './database.ts';
 import { ledgerStore } from './ledger.ts';
 
-let data_dir: string;
+let dataDir: string;
 let database: Database;
 
 beforeEach(async () => {
-  data_dir = mkdtempSync(join(tmpdir(), 'gateway-backup-'));
-  database = await openDatabase({ data_dir });
+  dataDir = mkdtempSync(join(tmpdir(), 'gateway-backup-'));
+  database = await openDatabase({ data_dir: dataDir });
 });
 afterEach(async () => {
   await database.close();
-  rmSync(data_dir, { recursive: true });
+  rmSync(dataDir, { recursive: true });
 });
 
 /** Writes batches until stopped; generations and usage rise together in each. */
@@ -62,9 +62,9 @@ test('a copy taken while the store is written is whole and consistent, and can b
   const first = () => database.queries.selectFrom('ledger_generations').select('id').executeTakeFirst();
   await expect.poll(first).toBeDefined();
   for (let round = 0; round < 5; round++) {
-    const restored = join(data_dir, `restored-${round}`);
+    const restored = join(dataDir, `restored-${round}`);
     mkdirSync(restored);
-    await backUp({ data_dir, file: join(restored, DATABASE_FILE) });
+    await backUp({ data_dir: dataDir, file: join(restored, DATABASE_FILE) });
     const copy = new DatabaseSync(join(restored, DATABASE_FILE));
     expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
     const { count, cost } = copy
@@ -89,28 +89,28 @@ test('a copy taken while the store is written is whole and consistent, and can b
 });
 
 test('a backup is for its user alone, like the folder that the store is in', async () => {
-  const file = join(data_dir, 'copy');
-  await backUp({ data_dir, file });
+  const file = join(dataDir, 'copy');
+  await backUp({ data_dir: dataDir, file });
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test('a backup never overwrites, and leaves nothing half done', async () => {
-  const file = join(data_dir, 'taken');
+  const file = join(dataDir, 'taken');
   writeFileSync(file, 'precious');
-  await expect(backUp({ data_dir, file })).rejects.toThrow(`${file} exists`);
+  await expect(backUp({ data_dir: dataDir, file })).rejects.toThrow(`${file} exists`);
   expect(readFileSync(file, 'utf8')).toBe('precious');
-  expect(readdirSync(data_dir).filter((name) => name.includes('partial'))).toEqual([]);
+  expect(readdirSync(dataDir).filter((name) => name.includes('partial'))).toEqual([]);
 });
 
 test('a backup makes no folders: the operator may have mistyped one', async () => {
-  const folder = join(data_dir, 'no', 'such');
+  const folder = join(dataDir, 'no', 'such');
   const sentence = `The folder ${folder} does not exist: create it, or choose a file in another folder`;
-  await expect(backUp({ data_dir, file: join(folder, 'copy') })).rejects.toThrow(sentence);
-  expect(existsSync(join(data_dir, 'no'))).toBe(false);
+  await expect(backUp({ data_dir: dataDir, file: join(folder, 'copy') })).rejects.toThrow(sentence);
+  expect(existsSync(join(dataDir, 'no'))).toBe(false);
 });
 
 test('without a store there is nothing to copy, and none is made', async () => {
-  const empty = join(data_dir, 'empty');
-  await expect(backUp({ data_dir: empty, file: join(data_dir, 'copy') })).rejects.toThrow('There is no embedded store');
+  const empty = join(dataDir, 'empty');
+  await expect(backUp({ data_dir: empty, file: join(dataDir, 'copy') })).rejects.toThrow('There is no embedded store');
   expect(existsSync(empty)).toBe(false);
 });

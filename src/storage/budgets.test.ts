@@ -25,7 +25,7 @@ describeStores('budgets', ({ open }) => {
     const database = await open();
     const { queries } = database;
     const home = await organizationStore(queries).insertFirst({ at: AT });
-    const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
+    const { organization_id, default_workspace_id: workspaceId, owner_user_id: userId } = home;
     const keys = keyStore(queries);
     const makeKey = (over: Partial<NewKey> = {}) => {
       const { hash, label } = createSecret();
@@ -33,8 +33,8 @@ describeStores('budgets', ({ open }) => {
         hash,
         label,
         organization_id,
-        workspace_id,
-        creator_user_id: user_id,
+        workspace_id: workspaceId,
+        creator_user_id: userId,
         name: 'a key',
         is_management: false,
         disabled: false,
@@ -50,9 +50,17 @@ describeStores('budgets', ({ open }) => {
     const settle = await spendingNode(database);
     let count = 0;
     /** A request of a key of the home. */
-    const spend = (key_hash: string, cost_nano: number, over: Partial<Parameters<typeof settle>[0]> = {}) => {
+    const spend = (keyHash: string, costNano: number, over: Partial<Parameters<typeof settle>[0]> = {}) => {
       count += 1;
-      return settle({ id: `g${count}`, organization_id, workspace_id, user_id, key_hash, cost_nano, ...over });
+      return settle({
+        id: `g${count}`,
+        organization_id,
+        workspace_id: workspaceId,
+        user_id: userId,
+        key_hash: keyHash,
+        cost_nano: costNano,
+        ...over,
+      });
     };
     /** Each budget by its id without the ids in it: what is left of the limit now, and what was there when it began. */
     const budgets = async () => {
@@ -68,7 +76,7 @@ describeStores('budgets', ({ open }) => {
         return [name, limit_nano, window_start, spent, opening];
       });
     };
-    return { ...home, database, queries, workspace_id, user_id, keys, makeKey, spend, budgets };
+    return { ...home, database, queries, workspace_id: workspaceId, user_id: userId, keys, makeKey, spend, budgets };
   }
 
   test('a key that is made with a limit has a budget, one without has none', async () => {
@@ -167,10 +175,10 @@ describeStores('budgets', ({ open }) => {
     await spend(one.hash, 1);
     const guardrails = guardrailStore(queries);
     const shared = { organization_id, created_at: AT };
-    const { id: guardrail_id } = await guardrails.insert({ ...shared, workspace_id, name: 'G', limit_nano: 50 });
+    const { id: guardrailId } = await guardrails.insert({ ...shared, workspace_id, name: 'G', limit_nano: 50 });
     expect(await budgets()).toEqual([]);
     const assignments = assignmentStore(queries);
-    const made = { ...shared, guardrail_id, assigned_by: null };
+    const made = { ...shared, guardrail_id: guardrailId, assigned_by: null };
     const [assignment = ''] = await assignments.insertKeys({ ...made, assignees: [one.hash] });
     await assignments.insertMembers({ ...made, assignees: [user_id] });
     await spend(one.hash, 2);
@@ -179,7 +187,7 @@ describeStores('budgets', ({ open }) => {
       ['guardrail:I:key:K:never', 50, '', 3, 1],
       ['guardrail:I:user:I:I:never', 50, '', 7, 1],
     ]);
-    await guardrails.update(guardrail_id, { reset_interval: 'daily', limit_nano: 0, updated_at: AT });
+    await guardrails.update(guardrailId, { reset_interval: 'daily', limit_nano: 0, updated_at: AT });
     await assignments.deleteKeys([assignment]);
     expect(await budgets()).toEqual([
       ['guardrail:I:key:K:daily', null, '2026-11-21', 3, 3],
@@ -200,11 +208,11 @@ describeStores('budgets', ({ open }) => {
     const assignments = assignmentStore(queries);
     const shared = { organization_id, created_at: AT };
     const filed = { ...shared, workspace_id, limit_nano: 50, name: 'G' };
-    const { id: guardrail_id } = await guardrails.insert(filed);
-    await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
+    const { id: guardrailId } = await guardrails.insert(filed);
+    await assignments.insertKeys({ ...shared, guardrail_id: guardrailId, assigned_by: null, assignees: [hash] });
     const [member = ''] = await assignments.insertMembers({
       ...shared,
-      guardrail_id,
+      guardrail_id: guardrailId,
       assigned_by: null,
       assignees: [user_id],
     });
@@ -214,16 +222,16 @@ describeStores('budgets', ({ open }) => {
       ['guardrail:I:key:K:never', 50],
       ['guardrail:I:user:I:I:never', null],
     ]);
-    await guardrails.update(guardrail_id, { name: 'H', updated_at: AT });
+    await guardrails.update(guardrailId, { name: 'H', updated_at: AT });
     expect(await budgetStore(queries).findBySubjects([`key:${hash}`])).toMatchObject([
       { label: 'the limit of the guardrail "H" for this API key' },
     ]);
-    await guardrails.update(guardrail_id, { limit_nano: null, updated_at: AT });
+    await guardrails.update(guardrailId, { limit_nano: null, updated_at: AT });
     expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
-    await guardrails.update(guardrail_id, { limit_nano: 7, updated_at: AT });
+    await guardrails.update(guardrailId, { limit_nano: 7, updated_at: AT });
     expect((await limits()).map(([, limit]) => limit)).toEqual([7, null]);
     await queries.deleteFrom('guardrail_key_assignments').execute();
-    await guardrails.delete(guardrail_id);
+    await guardrails.delete(guardrailId);
     expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
   });
 
@@ -250,9 +258,9 @@ describeStores('budgets', ({ open }) => {
     await spend('of another workspace', 64, { workspace_id: 'another' });
     const shared = { organization_id, created_at: AT };
     const guardrail = { ...shared, workspace_id, name: 'G', limit_nano: 9, reset_interval: 'monthly' as const };
-    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
+    const { id: guardrailId } = await guardrailStore(queries).insert(guardrail);
     const assignments = assignmentStore(queries);
-    await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
+    await assignments.insertMembers({ ...shared, guardrail_id: guardrailId, assigned_by: null, assignees: [user_id] });
     await workspaces.putBudget({ workspace_id, interval: 'lifetime', limit_nano: 90, at: AT });
     await workspaces.putBudget({ workspace_id, interval: 'daily', limit_nano: 80, at: AT });
     expect(await budgets()).toEqual([
@@ -283,14 +291,14 @@ describeStores('budgets', ({ open }) => {
     const { id } = await workspaces.insert({ ...shared, name: 'W', slug: 'w', created_by: null });
     await workspaces.putBudget({ workspace_id: id, interval: 'daily', limit_nano: 80, at: AT });
     const guardrail = { ...shared, workspace_id: id, name: 'G', limit_nano: 9 };
-    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
-    const { id: key_id, hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
+    const { id: guardrailId } = await guardrailStore(queries).insert(guardrail);
+    const { id: keyId, hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
     const assignments = assignmentStore(queries);
-    await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
-    await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
+    await assignments.insertKeys({ ...shared, guardrail_id: guardrailId, assigned_by: null, assignees: [hash] });
+    await assignments.insertMembers({ ...shared, guardrail_id: guardrailId, assigned_by: null, assignees: [user_id] });
     const limits = async () => (await budgets()).map(([, limit]) => limit);
     expect(await limits()).toEqual([9, 9, 3, 80]);
-    await keys.delete({ organization_id, keys: [{ id: key_id, hash }] });
+    await keys.delete({ organization_id, keys: [{ id: keyId, hash }] });
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);
@@ -385,8 +393,8 @@ describeStores('budgets', ({ open }) => {
       ),
     );
     await Promise.all([settling, changing]);
-    for (const limit_reset of [...resets, 'daily' as const]) {
-      await keys.update({ organization_id, hash }, { limit_nano: 5, limit_reset, updated_at: AT });
+    for (const limitReset of [...resets, 'daily' as const]) {
+      await keys.update({ organization_id, hash }, { limit_nano: 5, limit_reset: limitReset, updated_at: AT });
     }
     expect((await verifyLedger(queries)).differences).toEqual([]);
     const windows = await queries.selectFrom('ledger_windows').selectAll().execute();

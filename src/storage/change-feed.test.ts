@@ -22,12 +22,12 @@ afterEach(async () => {
 const CHANGE: Announcement = { topic: 'keys', id: 'one' };
 
 async function openFeed(
-  data_dir: string,
-  database_url: string | undefined,
+  dataDir: string,
+  databaseUrl: string | undefined,
   onSilence = (_reason: string) => {},
   clock?: MachineClock,
 ) {
-  const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence, clock });
+  const feed = await openChangeFeed({ data_dir: dataDir, database_url: databaseUrl, listens: true, onSilence, clock });
   cleanups.push(() => feed.stop());
   const received: (Announcement | 'everything')[] = [];
   feed.listen((change) => void received.push(change));
@@ -37,19 +37,19 @@ async function openFeed(
 /** As a change does it. */
 async function announce(feed: ChangeFeed, { queries }: Database, changes = [CHANGE]) {
   await queries.transaction().execute((tx) => feed.note(tx, changes));
-  await feed.heard(changes);
+  await feed.deliver(changes);
 }
 
 async function settled(feed: ChangeFeed) {
   await vi.waitUntil(() => feed.current(), { timeout: 5_000, interval: 20 });
 }
 
-const withAddress = (database_url: string, { port }: AddressInfo) =>
-  Object.assign(new URL(database_url), { hostname: '127.0.0.1', port: String(port) }).href;
+const withAddress = (databaseUrl: string, { port }: AddressInfo) =>
+  Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href;
 
 /** A connection to the server on which every answer is late. */
-async function startSlowWay(database_url: string, late_ms: number): Promise<string> {
-  const target = new URL(database_url);
+async function startSlowWay(databaseUrl: string, lateMs: number): Promise<string> {
+  const target = new URL(databaseUrl);
   const server = createServer((client) => {
     const upstream = connect(Number(target.port || 5432), target.hostname);
     const end = () => {
@@ -58,19 +58,19 @@ async function startSlowWay(database_url: string, late_ms: number): Promise<stri
     };
     for (const socket of [client, upstream]) socket.on('error', end).on('close', end);
     client.on('data', (bytes) => void upstream.write(bytes));
-    upstream.on('data', (bytes) => void setTimeout(() => client.write(bytes), late_ms));
+    upstream.on('data', (bytes) => void setTimeout(() => client.write(bytes), lateMs));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   cleanups.push(() => server.close());
-  return withAddress(database_url, server.address() as AddressInfo);
+  return withAddress(databaseUrl, server.address() as AddressInfo);
 }
 
 /**
  * What a pooler between transactions does to a connection (PgBouncer, `handle_server_work`): the notifications that come
  * while it runs no query are dropped, those of its own queries are not, and its process id is the pooler's.
  */
-async function startPooler(database_url: string): Promise<string> {
-  const target = new URL(database_url);
+async function startPooler(databaseUrl: string): Promise<string> {
+  const target = new URL(databaseUrl);
   const server = createServer((client) => {
     const upstream = connect(Number(target.port || 5432), target.hostname);
     const end = () => {
@@ -100,17 +100,17 @@ async function startPooler(database_url: string): Promise<string> {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   cleanups.push(() => server.close());
-  return withAddress(database_url, server.address() as AddressInfo);
+  return withAddress(databaseUrl, server.address() as AddressInfo);
 }
 
 describeStores('the feed of changes', ({ engine, freshUrl }) => {
   async function setUp() {
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-feed-'));
-    cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
+    const dataDir = mkdtempSync(join(tmpdir(), 'gateway-feed-'));
+    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
     const url = await freshUrl();
     const database = await openDatabase({ database_url: url });
     cleanups.push(() => database.close());
-    return { data_dir, url, database };
+    return { data_dir: dataDir, url, database };
   }
 
   test('another node that would use its memory has forgotten it once a change was heard; the own one too', async () => {
@@ -140,7 +140,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         received.length = 0;
       }
     });
-    await one.feed.heard([CHANGE]);
+    await one.feed.deliver([CHANGE]);
     for (const { feed, received } of [one, other]) {
       expect(feed.current()).toBe(true);
       expect(received).not.toEqual([]);
@@ -177,8 +177,8 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       const pooled = await openFeed(data_dir, await startPooler(url), (reason) => void reasons.push(reason));
       const direct = await openFeed(data_dir, url);
       await settled(direct.feed);
-      const until_ms = performance.now() + FEED_WARN_MS + 500;
-      while (performance.now() < until_ms) {
+      const untilMs = performance.now() + FEED_WARN_MS + 500;
+      while (performance.now() < untilMs) {
         expect(pooled.feed.current()).toBe(false);
         await sleep(50);
       }
@@ -190,24 +190,24 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
 
     test('a node that was suspended, while one of its clocks stood still, trusts nothing until it has heard again', async () => {
       const { data_dir, url = '' } = await setUp();
-      let suspended_ms = 0;
-      const clock = { now_ms: () => Date.now() + suspended_ms, monotonic_ms: () => performance.now() };
+      let suspendedMs = 0;
+      const clock = { now_ms: () => Date.now() + suspendedMs, monotonic_ms: () => performance.now() };
       const { feed } = await openFeed(data_dir, url, undefined, clock);
-      for (const jump_ms of [60_000, -60_000, limits.feed_clocks_ms_max + 50]) {
+      for (const jumpMs of [60_000, -60_000, limits.feed_clocks_ms_max + 50]) {
         await settled(feed);
-        suspended_ms += jump_ms;
+        suspendedMs += jumpMs;
         expect(feed.current()).toBe(false);
       }
       await settled(feed);
-      suspended_ms += limits.feed_clocks_ms_max / 2;
+      suspendedMs += limits.feed_clocks_ms_max / 2;
       expect(feed.current()).toBe(true);
     });
 
     test('a node that hears late trusts nothing it remembers, however steadily it hears', async () => {
       const { data_dir, url = '' } = await setUp();
       const { feed } = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max + 100));
-      const until_ms = performance.now() + 6 * limits.feed_silence_ms_max;
-      while (performance.now() < until_ms) {
+      const untilMs = performance.now() + 6 * limits.feed_silence_ms_max;
+      while (performance.now() < untilMs) {
         expect(feed.current()).toBe(false);
         await sleep(50);
       }

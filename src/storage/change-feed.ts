@@ -14,7 +14,7 @@ export interface ChangeFeed {
   /** Call it last in the transaction of the changes: they are announced if it commits. */
   note(tx: Queries, changes: readonly Announcement[]): Promise<void>;
   /** Call it after the commit. Resolves when no live node uses older entries, at the latest after `limits.announce_ms_max`. */
-  heard(changes: readonly Announcement[]): Promise<void>;
+  deliver(changes: readonly Announcement[]): Promise<void>;
   /**
    * Adds a listener for every change, this node's own included; it is called before `heard` resolves. `everything`: changes
    * may have been missed, so all cached entries are invalid.
@@ -29,7 +29,7 @@ export interface ChangeFeed {
    * The moment of the monotonic clock, in milliseconds, up to which this node has received every change: cached entries were
    * valid then. Does not advance while the feed is disconnected.
    */
-  heardUntil_ms(): number;
+  currentUntilMs(): number;
   stop(): Promise<void>;
 }
 
@@ -38,12 +38,12 @@ export function localChangeFeed(): ChangeFeed {
   const listeners: ((change: Announcement) => void)[] = [];
   return {
     note: async () => {},
-    heard: async (changes) => {
+    deliver: async (changes) => {
       for (const change of changes) for (const listener of listeners) listener(change);
     },
     listen: (listener) => void listeners.push(listener),
     current: () => true,
-    heardUntil_ms: () => performance.now(),
+    currentUntilMs: () => performance.now(),
     stop: async () => {},
   };
 }

@@ -122,14 +122,14 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('the bound of a statement (post
   });
 });
 
-let data_dir: string;
+let dataDir: string;
 beforeEach(() => {
-  data_dir = mkdtempSync(join(tmpdir(), 'gateway-database-'));
+  dataDir = mkdtempSync(join(tmpdir(), 'gateway-database-'));
 });
-afterEach(() => rmSync(data_dir, { recursive: true }));
+afterEach(() => rmSync(dataDir, { recursive: true }));
 
 test('a file is opened with a write-ahead log that is synced at every commit, and keeps what was written', async () => {
-  const first = await openDatabase({ data_dir });
+  const first = await openDatabase({ data_dir: dataDir });
   expect((await sql`PRAGMA journal_mode`.execute(first.queries)).rows).toEqual([{ journal_mode: 'wal' }]);
   await first.queries.transaction().execute(async (tx) => {
     // 2 is FULL (sqlite.org/pragma.html#pragma_synchronous).
@@ -137,13 +137,13 @@ test('a file is opened with a write-ahead log that is synced at every commit, an
     await tx.insertInto('organizations').values(organization('a')).execute();
   });
   await first.close();
-  const second = await openDatabase({ data_dir });
+  const second = await openDatabase({ data_dir: dataDir });
   expect(await second.queries.selectFrom('organizations').select('id').execute()).toEqual([{ id: 'a' }]);
   await second.close();
 });
 
 test('a reader of a file does not wait for an open transaction, and sees the state before it', async () => {
-  const { queries, close } = await openDatabase({ data_dir });
+  const { queries, close } = await openDatabase({ data_dir: dataDir });
   await queries.transaction().execute(async (tx) => {
     await tx.insertInto('organizations').values(organization('a')).execute();
     expect(await queries.selectFrom('organizations').selectAll().execute()).toEqual([]);
@@ -153,7 +153,7 @@ test('a reader of a file does not wait for an open transaction, and sees the sta
 });
 
 test('several processes may open a fresh file together and write to it', async () => {
-  const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ data_dir })));
+  const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ data_dir: dataDir })));
   await Promise.all(
     all.flatMap(({ queries }, process) =>
       Array.from({ length: 25 }, (_, index) =>
@@ -171,14 +171,14 @@ test('several processes may open a fresh file together and write to it', async (
 });
 
 test('a file that is no database fails the start in words, and at once', async () => {
-  writeFileSync(join(data_dir, DATABASE_FILE), 'not a database, and long enough to be looked at '.repeat(30));
+  writeFileSync(join(dataDir, DATABASE_FILE), 'not a database, and long enough to be looked at '.repeat(30));
   const began = performance.now();
-  await expect(openDatabase({ data_dir })).rejects.toThrow(/not a database/);
+  await expect(openDatabase({ data_dir: dataDir })).rejects.toThrow(/not a database/);
   expect(performance.now() - began).toBeLessThan(limits.database_busy_ms_max);
 });
 
 test('a closed database answers with an error', async () => {
-  const database = await openDatabase({ data_dir });
+  const database = await openDatabase({ data_dir: dataDir });
   await database.close();
   await database.close();
   await expect(database.ping()).rejects.toThrow();

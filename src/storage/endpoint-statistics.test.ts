@@ -89,15 +89,15 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     ];
     await store.save(
       'mine',
-      ages.map(([endpoint_id, span]) => row({ endpoint_id, span })),
+      ages.map(([endpointId, span]) => row({ endpoint_id: endpointId, span })),
       at,
     );
     const now = await store.now(at);
-    for (const [endpoint_id, , age] of ages) {
+    for (const [endpointId, , age] of ages) {
       await queries
         .updateTable('endpoint_statistics')
         .set({ written_at: now - age })
-        .where('endpoint_id', '=', endpoint_id)
+        .where('endpoint_id', '=', endpointId)
         .execute();
     }
     const left = async () => (await store.findOthers('', 0, undefined, 10)).map(({ endpoint_id }) => endpoint_id);

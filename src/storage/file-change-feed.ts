@@ -55,7 +55,7 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
     async note(_tx, changes) {
       if (changes.length > 0) writeMark();
     },
-    async heard(changes) {
+    async deliver(changes) {
       if (changes.length === 0) return;
       writeMark();
       look();
@@ -67,7 +67,7 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
       // Without a mark this process cannot tell; the next change writes a new one.
       return seen !== undefined;
     },
-    heardUntil_ms: () => performance.now(),
+    currentUntilMs: () => performance.now(),
     stop: async () => {},
   };
 }

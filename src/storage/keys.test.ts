@@ -126,12 +126,12 @@ describeStores('organizations and keys', ({ open }) => {
 
   test('usage is summed over all time and since the start of each window', async () => {
     const { database, keys } = await home();
-    const day = (scope_id: string, date: string, usage_nano: number) => ({
+    const day = (scopeId: string, date: string, usageNano: number) => ({
       scope: 'key',
-      scope_id,
+      scope_id: scopeId,
       day: date,
-      usage_nano,
-      byok_usage_nano: usage_nano * 10,
+      usage_nano: usageNano,
+      byok_usage_nano: usageNano * 10,
       requests: 1,
     });
     await database.queries

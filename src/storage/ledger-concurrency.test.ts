@@ -48,20 +48,20 @@ class Peer {
   }
 
   /** One batch over some of the budgets, in any order. False if the node was released. */
-  async step(budget_ids: readonly string[]): Promise<boolean> {
+  async step(budgetIds: readonly string[]): Promise<boolean> {
     const random = this.#random;
-    const named = [...budget_ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, budget_ids.length));
+    const named = [...budgetIds].sort(() => random.next() - 0.5).slice(0, random.whole(1, budgetIds.length));
     const charges: { budget_id: string; window_start: string; amount: number; cover: number }[] = [];
-    const windows = named.map((budget_id): WindowRequest => {
-      const own = this.leases.get(budget_id) ?? 0;
+    const windows = named.map((budgetId): WindowRequest => {
+      const own = this.leases.get(budgetId) ?? 0;
       const cost = random.chance(0.5) ? random.whole(0, own) : 0;
-      if (cost > 0) charges.push({ budget_id, window_start: '', amount: cost, cover: cost });
+      if (cost > 0) charges.push({ budget_id: budgetId, window_start: '', amount: cost, cover: cost });
       const returned = random.chance(0.3) ? random.whole(0, own - cost) : 0;
       const want = random.chance(0.7) ? random.whole(1, 5_000) : 0;
       return {
         ...NOTHING,
-        is_new: !this.leases.has(budget_id),
-        budget_id,
+        is_new: !this.leases.has(budgetId),
+        budget_id: budgetId,
         window_start: '',
         own,
         returned,
@@ -69,9 +69,9 @@ class Peer {
         need: random.chance(0.8) ? want : 0,
       };
     });
-    const cost_nano = Math.max(0, ...charges.map(({ amount }) => amount));
+    const costNano = Math.max(0, ...charges.map(({ amount }) => amount));
     const id = `${this.#node}-${this.#epoch}-${++this.#settled}`;
-    const record = generation({ id, ...this.#payer, cost_nano, upstream_cost_nano: cost_nano });
+    const record = generation({ id, ...this.#payer, cost_nano: costNano, upstream_cost_nano: costNano });
     const settles = charges.length === 0 ? [] : [toSettle(record, charges)];
     const head = { node: this.#node, epoch: this.#epoch, number: this.#number + 1, at: Date.now(), divisor: 8 };
     const batch: SettleBatch = { ...head, settles, windows };
@@ -153,9 +153,9 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       while (running) {
         const id = random.pick(ids);
         // Only upwards is it known at every moment what may be spent.
-        const limit_nano = (highest.get(id) ?? 0) + random.whole(0, 4_000);
-        highest.set(id, limit_nano);
-        await queries.updateTable('ledger_budgets').set({ limit_nano }).where('id', '=', id).execute();
+        const limitNano = (highest.get(id) ?? 0) + random.whole(0, 4_000);
+        highest.set(id, limitNano);
+        await queries.updateTable('ledger_budgets').set({ limit_nano: limitNano }).where('id', '=', id).execute();
         await sleep(random.whole(5, 30));
       }
     };

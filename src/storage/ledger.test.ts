@@ -68,13 +68,13 @@ describeStores('the ledger store', ({ open }) => {
   /** Two nodes at one budget of 1,000: `one` has 100 of it, and `two` was refused 950. */
   async function claimed(database: Database) {
     const store = ledgerStore(database.queries, database.engine);
-    const { id: budget_id } = await budgetOf(database, 1_000);
+    const { id: budgetId } = await budgetOf(database, 1_000);
     const t = Date.now();
     const nodes = { one: 0, two: 0 };
     for (const node of ['one', 'two'] as const) {
       nodes[node] = (await registerNode(store, node, { at: t })).epoch;
     }
-    const w = { budget_id, window_start: '', is_new: true, own: 0, returned: 0, slack: 0, withdraws: false };
+    const w = { budget_id: budgetId, window_start: '', is_new: true, own: 0, returned: 0, slack: 0, withdraws: false };
     const send = (node: 'one' | 'two', number: number, over = {}, at = t) =>
       store.settle({
         ...{ node, epoch: nodes[node], number, at, settles: [], divisor: 4 },
@@ -209,7 +209,7 @@ describeStores('the ledger store', ({ open }) => {
     const run = async (node: string, keys: string[]) => {
       const { epoch } = await registerNode(store, node);
       for (let number = 1; number <= 20; number++) {
-        const settles = keys.map((key_hash) => settleOf(`${node}-${number}-${key_hash}`, { key_hash }));
+        const settles = keys.map((keyHash) => settleOf(`${node}-${number}-${keyHash}`, { key_hash: keyHash }));
         expect(await store.settle({ node, epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({
           is: 'applied',
         });

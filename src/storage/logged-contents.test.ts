@@ -74,12 +74,12 @@ describeStores('contents of calls', ({ open }) => {
   test('are swept when they have expired, and the oldest beyond a length of a workspace, and of all', async () => {
     const { contents, row, addWorkspace, left } = await setUp();
     const other = await addWorkspace('other');
-    const of = (id: string, second: number, workspace_id?: string) =>
+    const of = (id: string, second: number, workspaceId?: string) =>
       row(id, {
         created_at: at(second),
         expires_at: at(second + 30),
         sealed: 'x'.repeat(10),
-        ...(workspace_id === undefined ? {} : { workspace_id }),
+        ...(workspaceId === undefined ? {} : { workspace_id: workspaceId }),
       });
     await contents.insert([of('a1', 1), of('a2', 2), of('a3', 3), of('b1', 1, other), of('b9', 9, other)]);
     await contents.sweep(at(31), boundless);
@@ -90,21 +90,21 @@ describeStores('contents of calls', ({ open }) => {
     expect(await left()).toEqual(['b9']);
   });
 
-  test.each([1, 2, 3, 5])('are added up the same, %i at once', async (rows_at_once) => {
+  test.each([1, 2, 3, 5])('are added up the same, %i at once', async (rowsAtOnce) => {
     const { contents, row, addWorkspace, left } = await setUp();
     const other = await addWorkspace('other');
-    const of = (id: string, second: number, workspace_id?: string) =>
+    const of = (id: string, second: number, workspaceId?: string) =>
       row(id, {
         created_at: at(second),
         sealed: 'x'.repeat(10),
-        ...(workspace_id === undefined ? {} : { workspace_id }),
+        ...(workspaceId === undefined ? {} : { workspace_id: workspaceId }),
       });
     await contents.insert([of('a1', 1), of('a2', 1), of('a3', 2), of('b1', 1, other), of('b2', 2, other)]);
-    await contents.sweep(at(0), { workspace_chars: 30, chars: 50 }, rows_at_once);
+    await contents.sweep(at(0), { workspace_chars: 30, chars: 50 }, rowsAtOnce);
     expect(await left()).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
-    await contents.sweep(at(0), { workspace_chars: 20, chars: 50 }, rows_at_once);
+    await contents.sweep(at(0), { workspace_chars: 20, chars: 50 }, rowsAtOnce);
     expect(await left()).toHaveLength(4);
-    await contents.sweep(at(0), { workspace_chars: 20, chars: 30 }, rows_at_once);
+    await contents.sweep(at(0), { workspace_chars: 20, chars: 30 }, rowsAtOnce);
     expect(await left()).toHaveLength(3);
   });
 

@@ -67,7 +67,7 @@ async function takeBooked(tx: Queries, node: string): Promise<LeaseRow[]> {
 
 /**
  * Frees the leases of a silent node, and what was booked for it; what the node settles later is spent without a lease. Run it
- * in a transaction. Undefined: see `takeLeases`.
+ * in a transaction. Returns undefined as `takeLeases` does.
  */
 export async function releaseLeases(
   tx: Queries,
@@ -84,7 +84,7 @@ export async function releaseLeases(
 
 /**
  * Books the leases of a silent node as spent, and fences it: nothing becomes free. They are leases again when the node
- * registers, and its journal then shows what was spent. Run it in a transaction. Undefined: see `takeLeases`.
+ * registers, and its journal then shows what was spent. Run it in a transaction. Returns undefined as `takeLeases` does.
  */
 export async function bookLeases(
   tx: Queries,

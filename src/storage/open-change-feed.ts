@@ -6,7 +6,7 @@ import type { PostgresChangeFeedOptions } from './postgres-change-feed.ts';
 export async function openChangeFeed(
   options: Omit<PostgresChangeFeedOptions, 'url'> & {
     data_dir: string;
-    /** The address of the server itself, not of a pooler. Undefined: the embedded store. */
+    /** The address of the server itself, not of a pooler. Undefined for the embedded store. */
     database_url: string | undefined;
   },
 ): Promise<ChangeFeed> {

@@ -24,11 +24,11 @@ export interface PostgresChangeFeedOptions {
   url: string;
   /** Default: the machine's. */
   clock?: MachineClock | undefined;
-  /** False: this process caches nothing, it only makes changes. */
+  /** False if this process only makes changes and caches nothing. */
   listens: boolean;
   /** If changes are sent through a pooler, its queries: a message sent through them must arrive before the cache is used. */
   through?: Queries | undefined;
-  /** True: the cache must stay current at all times, so the node sends beats even while it serves no requests. */
+  /** Whether the cache must stay current at all times. The node then sends beats even while it serves no requests. */
   is_restless?: boolean | undefined;
   /** Called with the store's time, and the moment at which it was requested. */
   onTime?: ((storeMs: number, sentMs: number) => void) | undefined;
@@ -90,7 +90,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   /** When the last own beat that came back was sent. */
   #currentAtMs = Number.NEGATIVE_INFINITY;
   /** The same; kept when the connection is lost. */
-  #heardUntilMs = Number.NEGATIVE_INFINITY;
+  #currentUntilMs = Number.NEGATIVE_INFINITY;
   /** Messages that are sent through the pooler arrive here. */
   #isProven = false;
   /** The wall clock minus the monotonic clock at that beat. */
@@ -129,7 +129,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     await sql`SELECT pg_notify(${sql.raw(CHANNEL)}, text) FROM unnest(${texts}::text[]) AS text`.execute(tx);
   }
 
-  async heard(changes: readonly Announcement[]): Promise<void> {
+  async deliver(changes: readonly Announcement[]): Promise<void> {
     if (changes.length === 0) return;
     for (const change of changes) this.#notifyListeners(change);
     this.#lastQuestion += 1;
@@ -160,8 +160,8 @@ export class PostgresChangeFeed implements ChangeFeed {
     return Math.abs(this.#offsetMs() - this.#currentOffsetMs) <= limits.feed_clocks_ms_max;
   }
 
-  heardUntil_ms(): number {
-    return this.#heardUntilMs;
+  currentUntilMs(): number {
+    return this.#currentUntilMs;
   }
 
   async stop(): Promise<void> {
@@ -339,7 +339,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     this.#beaten.set(from, this.#clock.monotonic_ms());
     if (from !== this.#instance || !this.#isProven) return;
     this.#currentAtMs = sent_ms;
-    this.#heardUntilMs = sent_ms;
+    this.#currentUntilMs = sent_ms;
     this.#currentOffsetMs = offset_ms;
     this.#silentSinceMs = undefined;
     if (this.#warned) this.#options.onReturn?.();

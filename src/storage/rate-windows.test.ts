@@ -51,10 +51,10 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
 
   test('take back what was not used, only in the window it was granted in', async () => {
     const { inDay } = await setUp();
-    const { window_start_ms: back_start_ms } = await inDay(taking('a', 10, 10));
-    expect(await inDay(ask('a', 10, { back: 4, back_start_ms }))).toMatchObject({ used: 6 });
-    expect(await inDay(ask('a', 10, { back: 4, back_start_ms: back_start_ms - DAY_MS }))).toMatchObject({ used: 6 });
-    expect(await inDay(ask('a', 10, { back: 4, back_start_ms, need: 8, waiting: 8 }))).toMatchObject({
+    const { window_start_ms: backStartMs } = await inDay(taking('a', 10, 10));
+    expect(await inDay(ask('a', 10, { back: 4, back_start_ms: backStartMs }))).toMatchObject({ used: 6 });
+    expect(await inDay(ask('a', 10, { back: 4, back_start_ms: backStartMs - DAY_MS }))).toMatchObject({ used: 6 });
+    expect(await inDay(ask('a', 10, { back: 4, back_start_ms: backStartMs, need: 8, waiting: 8 }))).toMatchObject({
       granted: 8,
       used: 10,
     });
@@ -98,7 +98,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     const model = createRateModel();
     const random = new Random(7);
     let at = 10 * DAY_MS;
-    let back_start_ms = 0;
+    let backStartMs = 0;
     for (let step = 0; step < 200; step += 1) {
       if (engine === 'sqlite' && random.chance(0.05))
         at += random.whole(-2_000, 40_000) - (random.chance(0.1) ? 200_000 : 0);
@@ -107,15 +107,25 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
         const waiting = need + random.whole(0, 20);
         const owed = random.chance(0.2) ? random.whole(0, 30) : 0;
         const back = random.chance(0.3) ? random.whole(0, 3) : 0;
-        const span_ms = engine === 'sqlite' ? MINUTE_MS : DAY_MS;
-        return { id, span_ms, amount: 400, need, waiting, want: random.whole(0, 90), owed, back, back_start_ms };
+        const spanMs = engine === 'sqlite' ? MINUTE_MS : DAY_MS;
+        return {
+          id,
+          span_ms: spanMs,
+          amount: 400,
+          need,
+          waiting,
+          want: random.whole(0, 90),
+          owed,
+          back,
+          back_start_ms: backStartMs,
+        };
       });
       const answers = await store.ask(requests, at);
       const byId = (a: RateAnswer, b: RateAnswer) => (a.id < b.id ? -1 : 1);
       const now = answers[0]!.now_ms;
       const shown = answers.map((answer) => ({ ...answer, now_ms: now })).sort(byId);
       expect(shown).toEqual(model.ask(requests, now).sort(byId));
-      back_start_ms = random.chance(0.8) ? shown[0]!.window_start_ms : 0;
+      backStartMs = random.chance(0.8) ? shown[0]!.window_start_ms : 0;
     }
   });
 

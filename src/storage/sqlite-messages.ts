@@ -13,7 +13,7 @@ export interface SqliteStep {
 
 /** The options of the thread that owns the SQLite file. */
 export interface SqliteWorkerOptions {
-  /** Undefined: in memory. */
+  /** Undefined if the messages are in memory. */
   file: string | undefined;
   busy_ms: number;
   statements_max: number;

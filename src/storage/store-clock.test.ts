@@ -5,12 +5,12 @@ import { StoreClock } from './store-clock.ts';
 const NOON = Date.parse('2026-11-21T12:00:00.000Z');
 
 /** A machine whose clock is behind by so much, and the store's time beside it. */
-function setUp(behind_ms = 0) {
-  const machine = { wall_ms: NOON - behind_ms, monotonic_ms: 5_000 };
+function setUp(behindMs = 0) {
+  const machine = { wall_ms: NOON - behindMs, monotonic_ms: 5_000 };
   const skews: number[] = [];
   const clock = new StoreClock(
     { now_ms: () => machine.wall_ms, monotonic_ms: () => machine.monotonic_ms },
-    (skew_ms) => void skews.push(skew_ms),
+    (skewMs) => void skews.push(skewMs),
   );
   const pass = (ms: number) => {
     machine.wall_ms += ms;

@@ -13,13 +13,13 @@ describeStores('stored responses', ({ open }) => {
     const database: Database = await open();
     const { queries } = database;
     const home = await organizationStore(queries).insertFirst({ at: at(0) });
-    const { default_workspace_id: workspace_id } = home;
+    const { default_workspace_id: workspaceId } = home;
     const responses = storedResponseStore(queries);
     const insert = (id: string, second: number, sealed = id) =>
-      responses.insert({ id, workspace_id, sealed, expires_at: at(second) });
+      responses.insert({ id, workspace_id: workspaceId, sealed, expires_at: at(second) });
     const left = async () =>
       (await queries.selectFrom('stored_responses').select('id').orderBy('expires_at').execute()).map(({ id }) => id);
-    return { queries, workspace_id, responses, insert, left };
+    return { queries, workspace_id: workspaceId, responses, insert, left };
   }
 
   test('are read by their workspace alone, until they expire', async () => {

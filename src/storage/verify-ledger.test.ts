@@ -19,14 +19,14 @@ describeStores('the ledger put to the test', ({ open }) => {
     const database = await open();
     const { queries } = database;
     const home = await organizationStore(queries).insertFirst({ at: AT });
-    const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
+    const { organization_id, default_workspace_id: workspaceId, owner_user_id: userId } = home;
     const { hash, label } = createSecret();
     await keyStore(queries).insert({
       hash,
       label,
       organization_id,
-      workspace_id,
-      creator_user_id: user_id,
+      workspace_id: workspaceId,
+      creator_user_id: userId,
       name: 'a key',
       is_management: false,
       disabled: false,
@@ -38,7 +38,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       updated_at: null,
     });
     const settle = await spendingNode(database);
-    const payer = { organization_id, workspace_id, user_id, key_hash: hash };
+    const payer = { organization_id, workspace_id: workspaceId, user_id: userId, key_hash: hash };
     await settle(
       { id: 'g1', ...payer, cost_nano: 3 },
       { id: 'g2', ...payer, cost_nano: 4, created_at: '2026-11-20T23:59:59.999Z' },
@@ -60,12 +60,12 @@ describeStores('the ledger put to the test', ({ open }) => {
     [
       'more spent in a window than was settled',
       (queries) => queries.updateTable('ledger_windows').set({ spent: 22 }).where('spent', '=', 21).execute(),
-      [{ of: 'window', expected: 21, found: 22 }],
+      [{ of: 'window', expected: 21, actual: 22 }],
     ],
     [
       'an opening that nobody spent',
       (queries) => queries.updateTable('ledger_windows').set({ opening: 1 }).where('spent', '=', 21).execute(),
-      [{ of: 'window', expected: 22, found: 21 }],
+      [{ of: 'window', expected: 22, actual: 21 }],
     ],
     [
       'a correction that was not counted',
@@ -82,12 +82,12 @@ describeStores('the ledger put to the test', ({ open }) => {
             created_at: AT,
           })
           .execute(),
-      [{ of: 'window', expected: 19, found: 21 }],
+      [{ of: 'window', expected: 19, actual: 21 }],
     ],
     [
       'a window that is missing',
       (queries) => queries.deleteFrom('ledger_windows').where('spent', '=', 21).execute(),
-      [{ of: 'generations', expected: 21, found: 0 }],
+      [{ of: 'generations', expected: 21, actual: 0 }],
     ],
     [
       'a lease that the window does not know of',
@@ -96,43 +96,43 @@ describeStores('the ledger put to the test', ({ open }) => {
           .insertInto('ledger_leases')
           .values({ node_id: 'n', budget_id: `key:${hash}:daily`, window_start: WINDOW, amount: 8 })
           .execute(),
-      [{ of: 'leases', expected: 8, found: 0 }],
+      [{ of: 'leases', expected: 8, actual: 0 }],
     ],
     [
       'a window that says more is set aside than nodes have',
       (queries) => queries.updateTable('ledger_windows').set({ leased: 9 }).where('spent', '=', 21).execute(),
-      [{ of: 'leases', expected: 0, found: 9 }],
+      [{ of: 'leases', expected: 0, actual: 9 }],
     ],
     [
       'a day that counts another sum',
       (queries) => queries.updateTable('usage_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
-      [{ of: 'usage', expected: 4, found: 1 }],
+      [{ of: 'usage', expected: 4, actual: 1 }],
     ],
     [
       'a day that counts another number of requests',
       (queries) => queries.updateTable('usage_days').set({ requests: 2 }).where('requests', '=', 1).execute(),
-      [{ of: 'requests', expected: 1, found: 2 }],
+      [{ of: 'requests', expected: 1, actual: 2 }],
     ],
     [
       'activity that counts another sum',
       (queries) => queries.updateTable('activity_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
-      [{ of: 'activity', expected: 4, found: 1 }],
+      [{ of: 'activity', expected: 4, actual: 1 }],
     ],
     [
       'activity that counts own accounts otherwise',
       (queries) =>
         queries.updateTable('activity_days').set({ byok_usage_nano: 1 }).where('byok_usage_nano', '=', 12).execute(),
-      [{ of: 'activity', expected: 12, found: 1 }],
+      [{ of: 'activity', expected: 12, actual: 1 }],
     ],
     [
       'a generation that is missing',
       (queries) => queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute(),
       [
-        { of: 'window', expected: 0, found: 4 },
-        { of: 'usage', expected: 0, found: 4 },
-        { of: 'requests', expected: 0, found: 1 },
-        { of: 'activity', expected: 0, found: 4 },
-        { of: 'requests', expected: 0, found: 1 },
+        { of: 'window', expected: 0, actual: 4 },
+        { of: 'usage', expected: 0, actual: 4 },
+        { of: 'requests', expected: 0, actual: 1 },
+        { of: 'activity', expected: 0, actual: 4 },
+        { of: 'requests', expected: 0, actual: 1 },
       ],
     ],
   ])('reported: %s', async (_fault, plant, differences) => {
@@ -219,7 +219,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     await queries.insertInto('ledger_leases').values(leases).execute();
     const operations = ledgerOperations(queries, database.engine);
     const now = Date.now();
-    const seen = (seen_at: number) => queries.updateTable('ledger_nodes').set({ seen_at }).execute();
+    const seen = (seenAt: number) => queries.updateTable('ledger_nodes').set({ seen_at: seenAt }).execute();
     const nodes = async () => (await operations.listNodes(Date.now())).map(({ unseen_ms, ...node }) => node);
     expect(await nodes()).toEqual([{ id: 'spender', epoch: 1, leased_nano: 8, leases: 1 }]);
     await seen(now - limits.node_lost_ms + 10_000);

@@ -13,7 +13,7 @@ export interface Difference {
   /** The sum of what was settled. */
   expected: number;
   /** The stored sum. */
-  found: number;
+  actual: number;
 }
 
 /** The extent of a verification, and the differences. */
@@ -90,13 +90,13 @@ async function windowDifferences(tx: Queries): Promise<Verification> {
       const name = `${budget_id} ${window_start}`;
       const expected = opening + (charged.get(name) ?? 0) + (adjusted.get(name) ?? 0);
       charged.delete(name);
-      if (spent !== expected) differences.push({ of: 'window', name, expected, found: spent });
+      if (spent !== expected) differences.push({ of: 'window', name, expected, actual: spent });
     }
     windows += rows.length;
     last = rows.at(-1) ?? last;
     if (rows.length < PAGE) break;
   }
-  for (const [name, expected] of charged) differences.push({ of: 'generations', name, expected, found: 0 });
+  for (const [name, expected] of charged) differences.push({ of: 'generations', name, expected, actual: 0 });
   return { generations, windows, differences };
 }
 
@@ -109,7 +109,7 @@ async function leaseDifferences(tx: Queries): Promise<Difference[]> {
     GROUP BY budget_id, window_start HAVING SUM(expected) <> SUM(found)
     ORDER BY budget_id, window_start LIMIT ${limits.verify_differences_max}`.execute(tx);
   return rows.map(({ budget_id, window_start, expected, found }) => {
-    return { of: 'leases', name: `${budget_id} ${window_start}`, expected, found };
+    return { of: 'leases', name: `${budget_id} ${window_start}`, expected, actual: found };
   });
 }
 
@@ -142,10 +142,10 @@ async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Di
   return rows.flatMap(({ key_hash, day, expected, found, requests_expected, requests_found }): Difference[] => {
     const name = `key:${key_hash} ${day}`;
     return [
-      ...(expected === found ? [] : [{ of, name, expected, found }]),
+      ...(expected === found ? [] : [{ of, name, expected, actual: found }]),
       ...(requests_expected === requests_found
         ? []
-        : [{ of: 'requests' as const, name: `${of} ${name}`, expected: requests_expected, found: requests_found }]),
+        : [{ of: 'requests' as const, name: `${of} ${name}`, expected: requests_expected, actual: requests_found }]),
     ];
   });
 }
@@ -162,7 +162,7 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
     GROUP BY key_hash, day HAVING SUM(expected) <> SUM(found)
     ORDER BY key_hash, day LIMIT ${limits.verify_differences_max}`.execute(tx);
   return rows.map(({ key_hash, day, expected, found }) => {
-    return { of: 'activity', name: `key:${key_hash} ${day} (own accounts)`, expected, found };
+    return { of: 'activity', name: `key:${key_hash} ${day} (own accounts)`, expected, actual: found };
   });
 }
 

@@ -65,7 +65,7 @@ test('the ledger reports what is reserved, in USD', async () => {
     refused: 0,
     oldest_unflushed_ms: 0,
     journal_bytes: 0,
-    journal_given_up_bytes: 0,
+    journal_discarded_bytes: 0,
     disk_free_bytes: 0,
   };
   metrics.watchRecorder(() => ({ ...journal, held_nano: 250_000_000, leased_nano: 2_000_000_000, waiting: 3 }));

@@ -15,7 +15,7 @@ export interface RecorderState {
   refused: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
-  journal_given_up_bytes: number;
+  journal_discarded_bytes: number;
   disk_free_bytes: number;
   held_nano: number;
   leased_nano: number;
@@ -354,7 +354,7 @@ export function createMetrics(): Metrics {
       gauge(
         'gateway_journal_given_up_bytes',
         'Journal deleted early because the disk was short of space: a store that is restored to an earlier time does not get it again.',
-        (now) => now.journal_given_up_bytes,
+        (now) => now.journal_discarded_bytes,
       );
       gauge(
         'gateway_journal_disk_free_bytes',

@@ -24,7 +24,7 @@ export type RequestRow = {
       /** To upstreams of its own wire. */
       goes: 'to its own wire';
       own?: Place;
-      /** This value asks for what is done anyway: that it is left out elsewhere is not told. */
+      /** This value requests the default behavior: leaving it out elsewhere is not reported. */
       means_nothing?: true;
     }
   | {
@@ -33,7 +33,7 @@ export type RequestRow = {
       other: Place;
     }
   | {
-      /** Nowhere: the gateway itself reads it, or has it already. `inner` is where. */
+      /** To no upstream: the gateway reads it into `inner`, or has it already. */
       goes: 'to the gateway';
       inner?: Place;
     }

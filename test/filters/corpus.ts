@@ -252,7 +252,7 @@ export function corpus(seed: number, each: number): Sample[] {
 
 export interface Score {
   labelled: number;
-  found: number;
+  reported: number;
   /** Found whole. */
   right: number;
   /** Found where nothing of the kind stands. */
@@ -267,7 +267,7 @@ export function score(
 ): Map<string, Score> {
   const scores = new Map<string, Score>();
   const of = (key: string) => {
-    const known = scores.get(key) ?? { labelled: 0, found: 0, right: 0, wrong: [], missed: [] };
+    const known = scores.get(key) ?? { labelled: 0, reported: 0, right: 0, wrong: [], missed: [] };
     scores.set(key, known);
     return known;
   };
@@ -284,7 +284,7 @@ export function score(
           else sum.missed.push(text);
         }
         for (const finding of matching) {
-          sum.found += 1;
+          sum.reported += 1;
           const isRight = mine.some(({ start, end }) => finding.start < end && finding.end > start);
           if (!isRight) sum.wrong.push(text);
         }

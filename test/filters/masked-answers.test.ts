@@ -12,7 +12,7 @@ import { bytesOf, type ModelOutput } from '../leak-streams.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SECRET = '4111 1111 1111 1111';
-const told: ModelOutput = {
+const output: ModelOutput = {
   reasoning: ['They paid with 4111 11', '11 1111 1111, I see.'],
   text: ['The card is 4111', ' 1111 1111 1', '111. Anything else?'],
   args: ['{"card":"4111 1111', ' 1111 1111","n":1}'],
@@ -124,11 +124,11 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
   }
   if (body['stream'] === true || wire === 'gemini-generate-content' || wire === 'bedrock-converse') {
     response.writeHead(200, { 'content-type': type });
-    response.end(bytesOf(wire, told));
+    response.end(bytesOf(wire, output));
     return;
   }
-  const message = { role: 'assistant', content: told.text.join(''), reasoning_content: told.reasoning.join('') };
-  const call = { id: 'call_1', type: 'function', function: { name: 'send', arguments: told.args.join('') } };
+  const message = { role: 'assistant', content: output.text.join(''), reasoning_content: output.reasoning.join('') };
+  const call = { id: 'call_1', type: 'function', function: { name: 'send', arguments: output.args.join('') } };
   response.setHeader('content-type', 'application/json');
   response.end(
     JSON.stringify({

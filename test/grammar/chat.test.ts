@@ -28,29 +28,29 @@ const choice = (more: object, of: object = {}) => ({
   choices: [{ index: 0, finish_reason: null, native_finish_reason: null, logprobs: null, ...more }],
   ...of,
 });
-const said = (delta: object, more: object = {}) => choice({ delta: { content: '', ...delta }, ...more });
-const finish = (reason = 'stop') => said({}, { finish_reason: reason, native_finish_reason: reason });
+const choiceWith = (delta: object, more: object = {}) => choice({ delta: { content: '', ...delta }, ...more });
+const finish = (reason = 'stop') => choiceWith({}, { finish_reason: reason, native_finish_reason: reason });
 const call = (index: number, more: object = {}) => ({ index, ...more });
 const opened = (index: number) =>
   call(index, { id: `c${index}`, type: 'function', function: { name: 'f', arguments: '' } });
 const detail = (more: object) =>
-  said({ reasoning: null, reasoning_details: [{ format: 'unknown', index: 0, ...more }] });
+  choiceWith({ reasoning: null, reasoning_details: [{ format: 'unknown', index: 0, ...more }] });
 const written = (text: string, more: object = {}) => choice({ text, ...more });
 const old = (chunk: object) => ({ ...chunk, object: 'text_completion' });
 
 const right: [string, string, ChatGrammar?][] = [
-  ['text', stream(said({ content: 'a' }), finish(), last)],
+  ['text', stream(choiceWith({ content: 'a' }), finish(), last)],
   [
     'comments',
-    `: WAIT\n\n${stream(said({ content: 'a' }))}`
+    `: WAIT\n\n${stream(choiceWith({ content: 'a' }))}`
       .replace('data: [DONE]', `: WAIT\n\n${frames(finish(), last)}`)
       .replace(/(\[DONE\])\n\n\n\n$/, '$1\n\n'),
   ],
   [
     'calls whose pieces alternate',
     stream(
-      said({ tool_calls: [opened(0)] }),
-      said({ tool_calls: [opened(1), call(0, { function: { arguments: '{}' } })] }),
+      choiceWith({ tool_calls: [opened(0)] }),
+      choiceWith({ tool_calls: [opened(1), call(0, { function: { arguments: '{}' } })] }),
       finish('tool_calls'),
       last,
     ),
@@ -64,7 +64,7 @@ const right: [string, string, ChatGrammar?][] = [
       last,
     ),
   ],
-  ['a late failure', stream(said({ content: 'a' }), { ...finish('error'), error: failed }, last)],
+  ['a late failure', stream(choiceWith({ content: 'a' }), { ...finish('error'), error: failed }, last)],
   ['a failure and nothing else', frames({ ...finish('error'), error: failed }, last)],
   ['a debug chunk', stream({ ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last)],
   ['prompt form', stream(written('a'), written('', { finish_reason: 'stop' }), last), { form: 'prompt' }],
@@ -85,12 +85,12 @@ const right: [string, string, ChatGrammar?][] = [
   ],
   [
     'another endpoint goes on',
-    stream(said({ content: 'a' }), { ...finish(), provider: 'B' }, { ...last, provider: 'B' }),
+    stream(choiceWith({ content: 'a' }), { ...finish(), provider: 'B' }, { ...last, provider: 'B' }),
     { continued: true },
   ],
 ];
 
-const good = stream(said({ content: 'a' }), finish(), last);
+const good = stream(choiceWith({ content: 'a' }), finish(), last);
 const wrong: [string, string, ChatGrammar?][] = [
   ['no end', good.replace('data: [DONE]\n\n', '')],
   ['two ends', `${good}data: [DONE]\n\n`],
@@ -106,41 +106,44 @@ const wrong: [string, string, ChatGrammar?][] = [
   ['usage with choices', stream(finish(), { ...finish(), usage })],
   ['usage whose total is no sum', stream(finish(), { ...last, usage: { ...usage, total_tokens: 4 } })],
   ['a cost that is text', stream(finish(), { ...last, usage: { ...usage, cost: '0' } })],
-  ['no finish', stream(said({ content: 'a' }), last)],
+  ['no finish', stream(choiceWith({ content: 'a' }), last)],
   ['two finishes', stream(finish(), finish(), last)],
-  ['text after the finish', stream(finish(), said({ content: 'a' }), last)],
+  ['text after the finish', stream(finish(), choiceWith({ content: 'a' }), last)],
   ['an unknown finish', stream(finish('end_turn'), last)],
-  ['a native finish before its time', stream(said({}, { native_finish_reason: 'x' }), finish(), last)],
+  ['a native finish before its time', stream(choiceWith({}, { native_finish_reason: 'x' }), finish(), last)],
   ['tool calls that are none', stream(finish('tool_calls'), last)],
-  ['another id', stream(said({ content: 'a' }), { ...finish(), id: id.replace('a', 'b') }, last)],
+  ['another id', stream(choiceWith({ content: 'a' }), { ...finish(), id: id.replace('a', 'b') }, last)],
   ['an id of another form', stream(...[finish(), last].map((one) => ({ ...one, id: 'chatcmpl-1' })))],
   ['another object', stream({ ...finish(), object: 'chat.completion' }, last)],
   ['another time', stream(finish(), { ...last, created: 1 })],
   ['another model', stream(finish(), { ...last, model: 'c/d' })],
   ['another provider', stream(finish(), { ...last, provider: 'B' })],
   ['a field that nobody knows', stream({ ...finish(), extra: 1 }, last)],
-  ['an extension', stream(said({ content: 'a', annotations: [{ type: 'file', file: { ext: {} } }] }), finish(), last)],
+  [
+    'an extension',
+    stream(choiceWith({ content: 'a', annotations: [{ type: 'file', file: { ext: {} } }] }), finish(), last),
+  ],
   ['a choice without delta', stream(choice({}), finish(), last)],
   ['two choices', stream({ ...head, choices: [...finish().choices, ...finish().choices] }, last)],
   ['no choices', stream({ ...head, choices: [] }, finish(), last)],
-  ['an index that is not asked for', stream(said({ content: 'a' }, { index: 1 }), finish(), last)],
-  ['a first delta without role', frames(said({}), finish(), last)],
-  ['a role told again', stream(said({}), said({ role: 'assistant' }), finish(), last)],
-  ['a delta without content', stream(said({ content: null }), finish(), last)],
-  ['a delta with more', stream(said({ prefix: true }), finish(), last)],
-  ['an empty list', stream(said({ tool_calls: [] }), finish(), last)],
-  ['a call without type', stream(said({ tool_calls: [{ ...opened(0), type: undefined }] }), finish(), last)],
-  ['a call without id', stream(said({ tool_calls: [{ ...opened(0), id: '' }] }), finish(), last)],
+  ['an index that is not asked for', stream(choiceWith({ content: 'a' }, { index: 1 }), finish(), last)],
+  ['a first delta without role', frames(choiceWith({}), finish(), last)],
+  ['a role told again', stream(choiceWith({}), choiceWith({ role: 'assistant' }), finish(), last)],
+  ['a delta without content', stream(choiceWith({ content: null }), finish(), last)],
+  ['a delta with more', stream(choiceWith({ prefix: true }), finish(), last)],
+  ['an empty list', stream(choiceWith({ tool_calls: [] }), finish(), last)],
+  ['a call without type', stream(choiceWith({ tool_calls: [{ ...opened(0), type: undefined }] }), finish(), last)],
+  ['a call without id', stream(choiceWith({ tool_calls: [{ ...opened(0), id: '' }] }), finish(), last)],
   [
     'a call without name',
-    stream(said({ tool_calls: [{ ...opened(0), function: { arguments: '' } }] }), finish(), last),
+    stream(choiceWith({ tool_calls: [{ ...opened(0), function: { arguments: '' } }] }), finish(), last),
   ],
-  ['a call that leaves an index out', stream(said({ tool_calls: [opened(1)] }), finish(), last)],
-  ['two calls of one id', stream(said({ tool_calls: [opened(0), { ...opened(0), index: 1 }] }), finish(), last)],
-  ['a call opened twice', stream(said({ tool_calls: [opened(0), opened(0)] }), finish(), last)],
+  ['a call that leaves an index out', stream(choiceWith({ tool_calls: [opened(1)] }), finish(), last)],
+  ['two calls of one id', stream(choiceWith({ tool_calls: [opened(0), { ...opened(0), index: 1 }] }), finish(), last)],
+  ['a call opened twice', stream(choiceWith({ tool_calls: [opened(0), opened(0)] }), finish(), last)],
   [
     'arguments that are no text',
-    stream(said({ tool_calls: [opened(0), call(0, { function: { arguments: {} } })] }), finish(), last),
+    stream(choiceWith({ tool_calls: [opened(0), call(0, { function: { arguments: {} } })] }), finish(), last),
   ],
   ['a detail of no type', stream(detail({ type: 'thinking' }), finish(), last)],
   ['a detail without format', stream(detail({ type: 'reasoning.text', format: null }), finish(), last)],
@@ -151,14 +154,14 @@ const wrong: [string, string, ChatGrammar?][] = [
   ['a detail with more', stream(detail({ type: 'reasoning.text', ext: 1 }), finish(), last)],
   [
     'details without the string',
-    stream(said({ reasoning_details: [{ type: 'reasoning.text', format: 'x' }] }), finish(), last),
+    stream(choiceWith({ reasoning_details: [{ type: 'reasoning.text', format: 'x' }] }), finish(), last),
   ],
-  ['an error that is no finish', stream({ ...said({ content: 'a' }), error: failed }, finish(), last)],
+  ['an error that is no finish', stream({ ...choiceWith({ content: 'a' }), error: failed }, finish(), last)],
   ['an error without code', stream({ ...finish('error'), error: { message: 'x' } }, last)],
   ['an error of text as code', stream({ ...finish('error'), error: { ...failed, code: 'server_error' } }, last)],
   [
     'a debug chunk in the middle',
-    stream(said({ content: 'a' }), { ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last),
+    stream(choiceWith({ content: 'a' }), { ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last),
   ],
   ['generations of one prompt', stream(finish(), { ...last, generations: [{ index: 0, id }] })],
   ['metadata before the end', stream({ ...finish(), gateway_metadata: {} }, last)],

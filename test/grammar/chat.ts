@@ -80,13 +80,13 @@ class ChatChecker {
   readonly #continued: boolean;
   #first: JsonObject | undefined;
   #answering: JsonObject | undefined;
-  #has_begun = false;
-  #has_usage = false;
-  #has_error = false;
-  readonly #have_roles = new Set<number>();
+  #hasBegun = false;
+  #hasUsage = false;
+  #hasError = false;
+  readonly #choicesWithRole = new Set<number>();
   readonly #finished = new Set<number>();
   /** Of each choice. */
-  readonly #calls_of = new Map<number, string[]>();
+  readonly #callsByChoice = new Map<number, string[]>();
   #calls: string[] = [];
   readonly #details = new Map<JsonValue | undefined, string>();
 
@@ -97,7 +97,7 @@ class ChatChecker {
   }
 
   chunk(chunk: JsonObject): void {
-    if (this.#has_usage) fail('something follows the usage', chunk);
+    if (this.#hasUsage) fail('something follows the usage', chunk);
     for (const name of Object.keys(chunk)) if (!IN_CHUNKS.has(name)) fail(`a chunk has ${name}`, chunk);
     const leaks = leaksOf(chunk);
     if (leaks.length > 0) fail('inside things show', leaks);
@@ -105,29 +105,28 @@ class ChatChecker {
     const choices = chunk['choices'];
     if (!Array.isArray(choices)) fail('choices is no array', chunk);
     if (chunk['gateway_metadata'] !== undefined && chunk['usage'] === undefined) fail('metadata stands not at the end');
-    const is_batch = this.#form === 'completions' && this.#choices > 1 && chunk['usage'] !== undefined;
-    if (array(chunk['generations']).length !== (is_batch ? this.#choices : 0))
-      fail('the generations of prompts', chunk);
+    const isBatch = this.#form === 'completions' && this.#choices > 1 && chunk['usage'] !== undefined;
+    if (array(chunk['generations']).length !== (isBatch ? this.#choices : 0)) fail('the generations of prompts', chunk);
     if (chunk['usage'] !== undefined) {
       this.#usage(chunk);
       return;
     }
     if (chunk['debug'] !== undefined) {
       if (choices.length > 0) fail('a debug chunk has choices', chunk);
-      if (this.#has_begun && !this.#continued && this.#choices === 1) fail('a debug chunk comes late', chunk);
+      if (this.#hasBegun && !this.#continued && this.#choices === 1) fail('a debug chunk comes late', chunk);
       object(object(chunk['debug'])['echo_upstream_body'] ?? fail('a debug chunk of nothing', chunk));
       return;
     }
     if (choices.length !== 1) fail('a chunk does not have one choice', chunk);
-    this.#has_begun = true;
+    this.#hasBegun = true;
     const choice = object(choices[0]);
     this.#choice(choice);
     if (chunk['error'] !== undefined) this.#error(object(chunk['error']), choice);
   }
 
   end(): void {
-    if (!this.#has_usage) fail('no usage is told');
-    if (this.#finished.size !== this.#choices && !this.#has_error) fail('not every choice is finished');
+    if (!this.#hasUsage) fail('no usage is told');
+    if (this.#finished.size !== this.#choices && !this.#hasError) fail('not every choice is finished');
   }
 
   #envelope(chunk: JsonObject): void {
@@ -149,19 +148,19 @@ class ChatChecker {
   }
 
   #choice(choice: JsonObject): void {
-    const is_text = this.#form !== 'chat';
-    const known = is_text ? IN_TEXT_CHOICES : IN_CHOICES;
+    const isText = this.#form !== 'chat';
+    const known = isText ? IN_TEXT_CHOICES : IN_CHOICES;
     for (const name of Object.keys(choice)) if (!known.has(name)) fail(`a choice has ${name}`, choice);
     const { index, finish_reason, native_finish_reason, logprobs } = choice;
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= this.#choices) {
       fail('no choice has this index', index);
     }
-    this.#calls = this.#calls_of.get(index) ?? [];
-    this.#calls_of.set(index, this.#calls);
+    this.#calls = this.#callsByChoice.get(index) ?? [];
+    this.#callsByChoice.set(index, this.#calls);
     if (this.#finished.has(index)) fail('something is told after the finish reason', choice);
     if (native_finish_reason !== null && typeof native_finish_reason !== 'string') fail('native_finish_reason', choice);
     if (logprobs !== null && typeof logprobs !== 'object') fail('logprobs are neither null nor an object', choice);
-    if (is_text) {
+    if (isText) {
       if (typeof choice['text'] !== 'string') fail('a choice without text', choice);
       if (choice['reasoning'] !== undefined && typeof choice['reasoning'] !== 'string') fail('reasoning', choice);
     } else {
@@ -176,18 +175,18 @@ class ChatChecker {
     if (!FINISHES.has(finish_reason)) fail('a finish reason that nobody knows', finish_reason);
     if (finish_reason === 'tool_calls' && this.#calls.length === 0) fail('finished by tool calls without one', choice);
     this.#finished.add(index);
-    const says_why = finish_reason === 'error' || finish_reason === 'content_filter';
-    if (choice['error'] !== undefined && !says_why) fail('an error in a choice that did not fail', choice);
+    const saysWhy = finish_reason === 'error' || finish_reason === 'content_filter';
+    if (choice['error'] !== undefined && !saysWhy) fail('an error in a choice that did not fail', choice);
     if (choice['error'] !== undefined) checkError(object(choice['error']));
   }
 
   /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
-  #role(index: number, role: JsonValue | undefined, is_failure: boolean): void {
-    const has_role = this.#have_roles.has(index);
-    if (role === undefined && (has_role || is_failure)) return;
+  #role(index: number, role: JsonValue | undefined, isFailure: boolean): void {
+    const hasRole = this.#choicesWithRole.has(index);
+    if (role === undefined && (hasRole || isFailure)) return;
     if (role !== 'assistant') fail('the first delta is not of the assistant', role);
-    if (has_role) fail('the role is told again');
-    this.#have_roles.add(index);
+    if (hasRole) fail('the role is told again');
+    this.#choicesWithRole.add(index);
   }
 
   #delta(delta: JsonObject): void {
@@ -230,9 +229,9 @@ class ChatChecker {
 
   #call(call: JsonObject): void {
     const { index, id, type } = call;
-    const { name, arguments: told } = object(call['function'] ?? fail('a call without its function', call));
+    const { name, arguments: argumentsText } = object(call['function'] ?? fail('a call without its function', call));
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0) fail('a call without index', call);
-    if (told !== undefined && typeof told !== 'string') fail('arguments are no text', call);
+    if (argumentsText !== undefined && typeof argumentsText !== 'string') fail('arguments are no text', call);
     if (index < this.#calls.length) {
       if (id !== undefined || type !== undefined || name !== undefined) fail('a call is opened twice', call);
       return;
@@ -244,17 +243,17 @@ class ChatChecker {
     this.#calls.push(id);
   }
 
-  /** The failure of a stream is told once, by the chunk that finishes it. */
+  /** The failure of a stream is reported once, by its last chunk. */
   #error(error: JsonObject, choice: JsonObject): void {
-    if (this.#has_error) fail('an error is told twice', error);
-    this.#has_error = true;
+    if (this.#hasError) fail('an error is told twice', error);
+    this.#hasError = true;
     checkError(error);
     if (choice['finish_reason'] !== 'error') fail('an error that is no finish', choice);
     if (choice['error'] !== undefined) fail('the error is told in the choice as well', choice);
   }
 
   #usage(chunk: JsonObject): void {
-    this.#has_usage = true;
+    this.#hasUsage = true;
     if (array(chunk['choices']).length > 0) fail('the usage chunk has choices', chunk);
     if (chunk['error'] !== undefined || chunk['debug'] !== undefined) fail('the usage chunk tells other things', chunk);
     const usage = object(chunk['usage']);
@@ -262,15 +261,15 @@ class ChatChecker {
     if (!counts.every((count) => Number.isInteger(count) && (count as number) >= 0))
       fail('usage without counts', usage);
     if (Number(counts[0]) + Number(counts[1]) !== counts[2]) fail('the total is not the sum', usage);
-    // It is not told where a price is not known.
+    // It is missing if a price is unknown.
     const { cost = 0 } = usage;
     if (typeof cost !== 'number' || cost < 0) fail('a cost that is none', usage);
   }
 }
 
 function checkError({ code, message, metadata }: JsonObject): void {
-  const is_status = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code < 600;
-  if (!is_status) fail('the code of an error is no status', code);
+  const isStatus = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code < 600;
+  if (!isStatus) fail('the code of an error is no status', code);
   if (typeof message !== 'string' || message === '') fail('an error without message');
   if (metadata !== undefined && (typeof metadata !== 'object' || metadata === null)) fail('metadata of an error');
 }

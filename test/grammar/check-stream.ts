@@ -6,18 +6,18 @@ import { checkResponsesStream } from './responses.ts';
 
 /** Throws where the whole stream that an operation answered breaks its API's grammar. A path without `/api/v1`. */
 export function checkStreamOf(path: string, body: unknown, text: string): void {
-  const asked = object((typeof body === 'string' ? JSON.parse(body) : body) as JsonValue);
+  const request = object((typeof body === 'string' ? JSON.parse(body) : body) as JsonValue);
   switch (path) {
     case '/chat/completions':
       // Whether another endpoint went on with it is for the test to know.
       checkChatStream(text, {
-        form: asked['prompt'] == null ? 'chat' : 'prompt',
-        choices: typeof asked['n'] === 'number' ? asked['n'] : 1,
+        form: request['prompt'] == null ? 'chat' : 'prompt',
+        choices: typeof request['n'] === 'number' ? request['n'] : 1,
         continued: true,
       });
       return;
     case '/completions': {
-      const { prompt } = asked;
+      const { prompt } = request;
       checkChatStream(text, {
         form: 'completions',
         choices: Array.isArray(prompt) ? prompt.length : 1,

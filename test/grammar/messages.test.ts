@@ -27,12 +27,16 @@ const message = {
 type Event = { type: string } & Record<string, unknown>;
 const start: Event = { type: 'message_start', message };
 const ping: Event = { type: 'ping' };
-const open = (content_block: object, index = 0): Event => ({ type: 'content_block_start', index, content_block });
-const delta = (told: object, index = 0): Event => ({ type: 'content_block_delta', index, delta: told });
+const open = (contentBlock: object, index = 0): Event => ({
+  type: 'content_block_start',
+  index,
+  content_block: contentBlock,
+});
+const delta = (fields: object, index = 0): Event => ({ type: 'content_block_delta', index, delta: fields });
 const close = (index = 0): Event => ({ type: 'content_block_stop', index });
-const end = (told: object = {}, more: object = {}): Event => ({
+const end = (fields: object = {}, more: object = {}): Event => ({
   type: 'message_delta',
-  delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null, ...told },
+  delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null, ...fields },
   usage,
   ...more,
 });
@@ -40,7 +44,7 @@ const stop: Event = { type: 'message_stop' };
 const failed: Event = { type: 'error', error: { type: 'api_error', message: 'gone' }, request_id: id };
 
 const text = { type: 'text', text: '' };
-const said = (piece = 'a') => ({ type: 'text_delta', text: piece });
+const textDelta = (piece = 'a') => ({ type: 'text_delta', text: piece });
 const thinking = { type: 'thinking', thinking: '', signature: '' };
 const thought = { type: 'thinking_delta', thinking: 'a' };
 const signed = { type: 'signature_delta', signature: 's' };
@@ -52,31 +56,34 @@ const use = end({ stop_reason: 'tool_use' });
 const written = (...events: Event[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 const answer = (...blocks: Event[]) => written(start, ...blocks, end(), stop);
-const good = answer(...block(text, said()));
+const good = answer(...block(text, textDelta()));
 
 const right: [string, string][] = [
   ['text', good],
-  ['pings anywhere', written(ping, start, ping, open(text), ping, delta(said()), close(), end(), ping, stop)],
+  ['pings anywhere', written(ping, start, ping, open(text), ping, delta(textDelta()), close(), end(), ping, stop)],
   ['nothing said', answer()],
   ['thinking', answer(...block(thinking, thought, signed))],
   ['thinking that is not shown', answer(...block(thinking, signed))],
   ['redacted thinking', answer(...block({ type: 'redacted_thinking', data: 'd' }))],
   ['a call', written(start, ...block(call(), input(''), input('{"a'), input('":1}')), use, stop)],
   ['a call without input', written(start, ...block(call()), use, stop)],
-  ['a cited text', answer(...block(text, { type: 'citations_delta', citation: { type: 'page_location' } }, said()))],
+  [
+    'a cited text',
+    answer(...block(text, { type: 'citations_delta', citation: { type: 'page_location' } }, textDelta())),
+  ],
   [
     'a block of the provider',
     answer(...block({ type: 'compaction', content: null }, { type: 'compaction_delta', content: 'a' })),
   ],
-  ['two blocks', answer(...block(text, said()), open(text, 1), delta(said(), 1), close(1))],
+  ['two blocks', answer(...block(text, textDelta()), open(text, 1), delta(textDelta(), 1), close(1))],
   ['a sequence', written(start, end({ stop_reason: 'stop_sequence', stop_sequence: 'x' }), stop)],
   ['metadata', written(start, end(), { ...stop, gateway_metadata: {} })],
   ['a failure before the start', written(ping, failed)],
-  ['a failure in a block', written(start, open(text), delta(said()), { ...failed, usage })],
+  ['a failure in a block', written(start, open(text), delta(textDelta()), { ...failed, usage })],
 ];
 
 const wrong: [string, string][] = [
-  ['no end', written(start, ...block(text, said()))],
+  ['no end', written(start, ...block(text, textDelta()))],
   ['no stop', written(start, end())],
   ['something after the end', `${good}${written(ping)}`],
   ['carriage returns', good.replaceAll('\n', '\r\n')],
@@ -85,7 +92,7 @@ const wrong: [string, string][] = [
   ['another name', good.replace('event: message_stop', 'event: message_end')],
   ['the end of the chat API', `${good}data: [DONE]\n\n`],
   ['an unknown event', written(start, { type: 'message_pause' }, end(), stop)],
-  ['a block before the start', written(...block(text, said()), start, end(), stop)],
+  ['a block before the start', written(...block(text, textDelta()), start, end(), stop)],
   ['two starts', written(start, start, end(), stop)],
   ['another id', answer().replace(id, 'msg_1')],
   ['no model', answer().replace('a/b', '')],
@@ -93,15 +100,15 @@ const wrong: [string, string][] = [
   ['a start with an end', answer().replace('"stop_reason":null', '"stop_reason":"end_turn"')],
   ['a count that is none', answer().replace('"input_tokens":1', '"input_tokens":1.5')],
   ['no count', answer().replace('"output_tokens":2,', '')],
-  ['an index that skips', answer(open(text, 1), delta(said(), 1), close(1))],
-  ['two blocks open', answer(open(text), open(text, 1), delta(said(), 1), close(1), close())],
-  ['a delta of a closed block', answer(...block(text, said()), delta(said()))],
-  ['a delta of another block', answer(open(text), delta(said(), 1), close())],
+  ['an index that skips', answer(open(text, 1), delta(textDelta(), 1), close(1))],
+  ['two blocks open', answer(open(text), open(text, 1), delta(textDelta(), 1), close(1), close())],
+  ['a delta of a closed block', answer(...block(text, textDelta()), delta(textDelta()))],
+  ['a delta of another block', answer(open(text), delta(textDelta(), 1), close())],
   ['a stop of no block', answer(close())],
-  ['an open block at the end', answer(open(text), delta(said()))],
-  ['text in thinking', answer(...block(thinking, said()))],
+  ['an open block at the end', answer(open(text), delta(textDelta()))],
+  ['text in thinking', answer(...block(thinking, textDelta()))],
   ['thinking in text', answer(...block(text, thought))],
-  ['input in text', answer(...block(text, said(), input('{}')))],
+  ['input in text', answer(...block(text, textDelta(), input('{}')))],
   ['a delta of redacted thinking', answer(...block({ type: 'redacted_thinking', data: 'd' }, signed))],
   ['redacted thinking without data', answer(...block({ type: 'redacted_thinking', data: '' }))],
   ['thinking after its signature', answer(...block(thinking, signed, thought))],
@@ -109,9 +116,9 @@ const wrong: [string, string][] = [
   ['an empty signature', answer(...block(thinking, { type: 'signature_delta', signature: '' }))],
   ['text at the start of its block', answer(...block({ type: 'text', text: 'a' }))],
   ['a text that says nothing', answer(...block(text))],
-  ['an empty delta', answer(...block(text, said('')))],
-  ['a field of another API', answer(...block(text, { ...said(), index: 0 }))],
-  ['an extension', answer(...block({ ...text, ext: {} }, said()))],
+  ['an empty delta', answer(...block(text, textDelta('')))],
+  ['a field of another API', answer(...block(text, { ...textDelta(), index: 0 }))],
+  ['an extension', answer(...block({ ...text, ext: {} }, textDelta()))],
   ['a native object', answer(...block({ type: 'native' }))],
   ['a call without a name', written(start, ...block(call({ name: '' })), use, stop)],
   ['an id that is not taken', written(start, ...block(call({ id: 'functions.f:0' })), use, stop)],
@@ -126,7 +133,7 @@ const wrong: [string, string][] = [
   ['a sequence that was not hit', written(start, end({ stop_sequence: 'x' }), stop)],
   ['a hit without its sequence', written(start, end({ stop_reason: 'stop_sequence' }), stop)],
   ['two ends', written(start, end(), end(), stop)],
-  ['a block after the end', written(start, end(), ...block(text, said()), stop)],
+  ['a block after the end', written(start, end(), ...block(text, textDelta()), stop)],
   ['a failure after the end', written(start, end(), failed)],
   ['something after a failure', written(start, failed, end(), stop)],
   ['a failure of no kind', written(start, { ...failed, error: { type: 'bad', message: 'gone' } })],

@@ -78,10 +78,10 @@ class MessagesChecker {
   #content: JsonObject[] = [];
   #open: JsonObject | undefined;
   #input = '';
-  #has_ended = false;
-  #has_stopped = false;
+  #hasEnded = false;
+  #hasStopped = false;
   #error: JsonObject | undefined;
-  readonly #call_ids = new Set<string>();
+  readonly #callIds = new Set<string>();
   readonly #steps: Record<string, (event: JsonObject) => void> = {
     ping: (event) => only(event, ['type', 'debug']),
     error: (event) => this.#fail(event),
@@ -94,20 +94,20 @@ class MessagesChecker {
   };
 
   event(event: JsonObject): void {
-    if (this.#error !== undefined || this.#has_stopped) fail('something after the end', event);
+    if (this.#error !== undefined || this.#hasStopped) fail('something after the end', event);
     const leaks = leaksOf(event);
     if (leaks.length > 0) fail('fields of the inner language', leaks);
     const type = String(event['type']);
     const step = this.#steps[type] ?? fail('an event of an unknown type', event);
-    const may_come_first = type === 'ping' || type === 'error' || type === 'message_start';
-    if (this.#message === undefined && !may_come_first) fail('an event before message_start', event);
-    const may_come_last = type === 'ping' || type === 'message_stop' || type === 'error';
-    if (this.#has_ended && !may_come_last) fail('an event after message_delta', event);
+    const mayComeFirst = type === 'ping' || type === 'error' || type === 'message_start';
+    if (this.#message === undefined && !mayComeFirst) fail('an event before message_start', event);
+    const mayComeLast = type === 'ping' || type === 'message_stop' || type === 'error';
+    if (this.#hasEnded && !mayComeLast) fail('an event after message_delta', event);
     step(event);
   }
 
   end(): Pick<CheckedMessage, 'message' | 'error'> {
-    if (this.#error === undefined && !this.#has_stopped) fail('no end');
+    if (this.#error === undefined && !this.#hasStopped) fail('no end');
     const message = this.#message && { ...this.#message, content: this.#content };
     return { message, error: this.#error };
   }
@@ -146,8 +146,8 @@ class MessagesChecker {
       case 'tool_use': {
         const { id, name, input } = block;
         if (typeof id !== 'string' || !CALL_ID.test(id)) fail('an id that the wire does not take', id);
-        if (this.#call_ids.has(id)) fail('two calls of one id', id);
-        this.#call_ids.add(id);
+        if (this.#callIds.has(id)) fail('two calls of one id', id);
+        this.#callIds.add(id);
         if (typeof name !== 'string' || name === '') fail('a call without a name', block);
         if (JSON.stringify(input) !== '{}') fail('an input that is not told by deltas', block);
         break;
@@ -223,7 +223,7 @@ class MessagesChecker {
       fail('stop_sequence', event['delta']);
     if (typeof stop_sequence !== 'string' && stop_sequence !== null) fail('stop_sequence', event['delta']);
     checkObjects(object(event['delta']));
-    const calls = this.#call_ids.size > 0;
+    const calls = this.#callIds.size > 0;
     if (stop_reason === 'tool_use' && !calls) fail('tools are to be used, but none is called');
     if (stop_reason === 'end_turn' && calls) fail('calls that nobody is told to answer');
     const usage = checkUsage(event['usage']);
@@ -237,18 +237,18 @@ class MessagesChecker {
       usage,
       ...(context_management === undefined ? {} : { context_management }),
     };
-    this.#has_ended = true;
+    this.#hasEnded = true;
   }
 
   #stop(event: JsonObject): void {
     only(event, ['type', 'gateway_metadata', 'openrouter_metadata']);
-    if (!this.#has_ended) fail('message_stop before message_delta');
-    this.#has_stopped = true;
+    if (!this.#hasEnded) fail('message_stop before message_delta');
+    this.#hasStopped = true;
   }
 
   #fail(event: JsonObject): void {
     only(event, ['type', 'error', 'request_id', 'usage', 'gateway_metadata', 'openrouter_metadata']);
-    if (this.#has_ended) fail('an error after the end', event);
+    if (this.#hasEnded) fail('an error after the end', event);
     const error = object(event['error']);
     if (!ERRORS.has(error['type'])) fail('an error of an unknown type', error);
     if (typeof error['message'] !== 'string' || error['message'] === '') fail('an error without a message', error);
@@ -276,9 +276,9 @@ function checkUsage(value: JsonValue | undefined): JsonObject {
   const usage = object(value);
   for (const name of COUNTS) {
     const count = usage[name];
-    const is_optional = name.startsWith('cache');
-    const is_count = typeof count === 'number' && Number.isInteger(count) && count >= 0;
-    if (!is_count && !(is_optional && count === null)) fail(`${name} is no count`, usage);
+    const isOptional = name.startsWith('cache');
+    const isCount = typeof count === 'number' && Number.isInteger(count) && count >= 0;
+    if (!isCount && !(isOptional && count === null)) fail(`${name} is no count`, usage);
   }
   const { service_tier, cache_creation, output_tokens_details = {}, server_tool_use } = usage;
   if (service_tier !== null && typeof service_tier !== 'string') fail('service_tier', usage);
@@ -307,7 +307,7 @@ function countOf(value: JsonValue | undefined, usage: JsonObject): number {
 /** What an end tells of money. */
 function checkCosts(usage: JsonObject): void {
   const { cost, cost_details = {}, is_byok } = usage;
-  // It is not told where a price is not known.
+  // It is missing if a price is unknown.
   if (cost === undefined) return;
   if (typeof cost !== 'number' || cost < 0 || typeof is_byok !== 'boolean') fail('no cost', usage);
   for (const [name, value] of Object.entries(objectIn(cost_details)))

@@ -72,7 +72,7 @@ function eventsOf(text: string): JsonObject[] {
 }
 
 function written(events: readonly JsonObject[]): string {
-  const counted = events.map((event, sequence_number) => ({ ...event, sequence_number }));
+  const counted = events.map((event, sequenceNumber) => ({ ...event, sequence_number: sequenceNumber }));
   return `${counted.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
@@ -109,8 +109,8 @@ describe('it fails where', () => {
   test.each(named.slice(1))('$name comes too early', ({ name, at }) => {
     const swapped = EVENTS.with(at, EVENTS[at - 1]!).with(at - 1, EVENTS[at]!);
     // A citation may come before the last of its text, or after it.
-    const is_free = /annotation\.added|output_text\.done/.test(name) && /delta|annotation/.test(named[at - 1]!.name);
-    expect(passes(swapped)).toBe(is_free || (FREE.test(name) && FREE.test(named[at - 1]!.name) && !OVER.test(name)));
+    const isFree = /annotation\.added|output_text\.done/.test(name) && /delta|annotation/.test(named[at - 1]!.name);
+    expect(passes(swapped)).toBe(isFree || (FREE.test(name) && FREE.test(named[at - 1]!.name) && !OVER.test(name)));
   });
 
   test.each(named)('$name is the last', ({ at }) => {

@@ -8,7 +8,7 @@ import { leaksOf } from '../readings/leaks.ts';
 import { array, object } from '../readings/recordings.ts';
 
 export interface ResponsesGrammar {
-  /** Another endpoint may have gone on with the answer, and what it was sent may be told then. */
+  /** Another endpoint may have continued the answer; its request may then be reported. */
   continued?: boolean;
 }
 
@@ -132,11 +132,11 @@ function checkUsage(usage: JsonObject): void {
 }
 
 /** A finished item by itself. */
-function checkItem(item: JsonObject, is_completed: boolean): void {
+function checkItem(item: JsonObject, isCompleted: boolean): void {
   const { type, status } = item;
-  const has_state = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
-  if (has_state && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
-  if (has_state && is_completed && status === 'incomplete') fail('an incomplete item of a completed response', item);
+  const hasState = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
+  if (hasState && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
+  if (hasState && isCompleted && status === 'incomplete') fail('an incomplete item of a completed response', item);
   switch (type) {
     case 'message':
       if (item['role'] !== 'assistant') fail('a message of somebody else', item);
@@ -181,8 +181,8 @@ function checkPart(part: JsonObject): void {
 
 /** Probabilities as events tell them: the finished part alone has to have the bytes of its tokens. */
 function withoutBytes(logprobs: JsonValue): JsonObject[] {
-  return array(logprobs).map((told) => {
-    const { bytes: _, top_logprobs, ...token } = object(told);
+  return array(logprobs).map((logprob) => {
+    const { bytes: _, top_logprobs, ...token } = object(logprob);
     return { ...token, ...(top_logprobs === undefined ? {} : { top_logprobs: withoutBytes(top_logprobs) }) };
   });
 }
@@ -193,7 +193,7 @@ interface OpenPart {
   text: string;
   logprobs: JsonValue[];
   annotations: JsonValue[];
-  is_said: boolean;
+  isDone: boolean;
   /** As the event that ends it has it. */
   done: JsonObject | undefined;
 }
@@ -205,8 +205,8 @@ interface OpenItem {
   parts: OpenPart[];
   summary: OpenPart[];
   /** Of a call. */
-  told: string;
-  is_told: boolean;
+  input: string;
+  isDone: boolean;
 }
 
 const WHOLE_TEXT: Record<OpenPart['kind'], string> = {
@@ -221,9 +221,9 @@ class StreamChecker {
   #begun: JsonObject | undefined;
   #item: OpenItem | undefined;
   #response: JsonObject | undefined;
-  #is_late = false;
+  #isLate = false;
   /** The item of the provider's own that is open said that it is completed. */
-  #is_over = false;
+  #isOver = false;
   readonly #items: JsonObject[] = [];
   readonly #ids = new Set<JsonValue | undefined>();
 
@@ -272,7 +272,7 @@ class StreamChecker {
 
   #add({ output_index, item: value }: JsonObject): void {
     const item = object(value);
-    if (this.#is_late) fail('an item opens behind late citations', item);
+    if (this.#isLate) fail('an item opens behind late citations', item);
     if (this.#item !== undefined) fail('an item opens before the last is closed', item);
     if (output_index !== this.#items.length) fail('an item takes another place than the next', output_index);
     const id = textOf(item['id'], 'an item without an id');
@@ -290,13 +290,13 @@ class StreamChecker {
       if (!isDeepStrictEqual(item[name], begun)) fail(`a ${type} does not begin with its ${name}`, item);
     }
     if (type === 'function_call' || type === 'custom_tool_call') {
-      const call_id = textOf(item['call_id'], 'a call without call_id');
-      if (call_id === '' || this.#ids.has(`call ${call_id}`)) fail('a call_id that is not its own', item);
-      this.#ids.add(`call ${call_id}`);
+      const callId = textOf(item['call_id'], 'a call without call_id');
+      if (callId === '' || this.#ids.has(`call ${callId}`)) fail('a call_id that is not its own', item);
+      this.#ids.add(`call ${callId}`);
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
-    this.#is_over = false;
-    this.#item = { id, type, added: item, parts: [], summary: [], told: '', is_told: false };
+    this.#isOver = false;
+    this.#item = { id, type, added: item, parts: [], summary: [], input: '', isDone: false };
   }
 
   #ofItem(type: string, event: JsonObject): void {
@@ -331,8 +331,8 @@ class StreamChecker {
     const kind = of.replace(/_call$/, '');
     if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
     if (!OWN_EVENT.test(type)) fail(`an event of no name of a ${of}`, type);
-    if (this.#is_over) fail(`something of a ${of} that is completed`, type);
-    this.#is_over = /_call\.(?:completed|failed)$/.test(type);
+    if (this.#isOver) fail(`something of a ${of} that is completed`, type);
+    this.#isOver = /_call\.(?:completed|failed)$/.test(type);
   }
 
   #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
@@ -353,7 +353,7 @@ class StreamChecker {
       text: '',
       logprobs: [],
       annotations: [],
-      is_said: false,
+      isDone: false,
       done: undefined,
     };
     parts.push(open);
@@ -363,7 +363,7 @@ class StreamChecker {
     const index = 'summary_index' in event ? item.summary[Number(event['summary_index'])] : undefined;
     const part = index ?? item.parts[Number(event['content_index'])] ?? fail('a part that is not there', event);
     if (!type.startsWith(WHOLE_TEXT[part.kind])) fail('an event of another kind of part', event);
-    if (part.done !== undefined || part.is_said) fail('something of a part that is over', event);
+    if (part.done !== undefined || part.isDone) fail('something of a part that is over', event);
     if (part.kind === 'output_text' && !Array.isArray(event['logprobs'])) fail('a text without logprobs', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
@@ -380,12 +380,12 @@ class StreamChecker {
       if (!isDeepStrictEqual(logprobs.slice(0, part.logprobs.length), part.logprobs)) fail('logprobs', event);
       part.logprobs = logprobs;
     }
-    part.is_said = true;
+    part.isDone = true;
   }
 
   #donePart(part: OpenPart | undefined, event: JsonObject): void {
     if (part === undefined || part.done !== undefined) fail('the end of a part that is not open', event);
-    if (!part.is_said) fail('a part ends before its text', event);
+    if (!part.isDone) fail('a part ends before its text', event);
     const done = object(event['part']);
     if (done['type'] !== part.kind) fail('a part changes its kind', event);
     if (done[part.kind === 'refusal' ? 'refusal' : 'text'] !== part.text) fail('a part ends with another text', event);
@@ -421,22 +421,22 @@ class StreamChecker {
     const annotation = event['annotation'] ?? fail('a citation of nothing', event);
     content[index] = { ...part, annotations: [...annotations, annotation] };
     this.#items[at] = { ...item, content };
-    this.#is_late = true;
+    this.#isLate = true;
   }
 
   #call(item: OpenItem, type: string, event: JsonObject): void {
-    const is_custom = type.startsWith('response.custom_tool_call_input.');
-    if (item.type !== (is_custom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
-    if (item.is_told) fail('something of a call that is told', event);
+    const isCustom = type.startsWith('response.custom_tool_call_input.');
+    if (item.type !== (isCustom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
+    if (item.isDone) fail('something of a call that is told', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
       if (delta === '') fail('a delta of nothing', event);
-      item.told += delta;
+      item.input += delta;
       return;
     }
-    if (event[is_custom ? 'input' : 'arguments'] !== item.told) fail('the whole is not what was told', event);
-    if (!is_custom && event['name'] !== item.added['name']) fail('a call changes its name', event);
-    item.is_told = true;
+    if (event[isCustom ? 'input' : 'arguments'] !== item.input) fail('the whole is not what was told', event);
+    if (!isCustom && event['name'] !== item.added['name']) fail('a call changes its name', event);
+    item.isDone = true;
   }
 
   #close(item: OpenItem, done: JsonObject): void {
@@ -450,9 +450,9 @@ class StreamChecker {
       const summary = item.summary.map((part) => part.done);
       if (!isDeepStrictEqual(array(done['summary']), summary)) fail('an item ends with another summary', done);
     } else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
-      if (!item.is_told) fail('a call ends before it is told', done);
-      const told = done[item.type === 'function_call' ? 'arguments' : 'input'];
-      if (told !== item.told) fail('a call ends with other arguments', done);
+      if (!item.isDone) fail('a call ends before it is told', done);
+      const text = done[item.type === 'function_call' ? 'arguments' : 'input'];
+      if (text !== item.input) fail('a call ends with other arguments', done);
     }
     this.#items.push(done);
     this.#item = undefined;

@@ -3,14 +3,14 @@
  * seed from those that are common in each country; some of them are in no list of the gateway's.
  */
 interface Locale {
-  given: string;
+  firstNames: string;
   family: string;
   sentences: readonly string[];
 }
 
 export const LOCALES: Readonly<Record<string, Locale>> = {
   'United States': {
-    given:
+    firstNames:
       'James Mary Robert Patricia Jennifer Michael Linda David Elizabeth Barbara Susan Jessica Karen Ashley Tyler Brianna Deshawn Latoya',
     family:
       'Smith Johnson Williams Brown Jones Davis Miller Rodriguez Anderson Thomas Jackson Thompson Hernandez Washington Kowalczyk Fitzgerald Abernathy',
@@ -27,7 +27,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   'United Kingdom': {
-    given: 'Oliver Amelia Harry Isla Charlotte Alfie Nigel Gemma Rhys Siobhan Callum Eilidh',
+    firstNames: 'Oliver Amelia Harry Isla Charlotte Alfie Nigel Gemma Rhys Siobhan Callum Eilidh',
     family: 'Taylor Davies Evans Wilson Roberts Wright Robinson Hughes Patel Khan O’Connor McGregor',
     sentences: [
       'I spoke with {G F} about the lease.',
@@ -38,7 +38,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Germany: {
-    given: 'Thomas Sabine Andreas Claudia Stefan Katrin Jürgen Ursula Lukas Leonie Torsten Heike',
+    firstNames: 'Thomas Sabine Andreas Claudia Stefan Katrin Jürgen Ursula Lukas Leonie Torsten Heike',
     family: 'Müller Schmidt Schneider Fischer Weber Wagner Becker Schulz Hoffmann Koch Krüger Lindemann',
     sentences: [
       'Mein Name ist {G F}.',
@@ -50,7 +50,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   France: {
-    given: 'Jean Marie Pierre Nathalie Philippe Isabelle Laurent Sandrine Julien Camille Thibault Élodie',
+    firstNames: 'Jean Marie Pierre Nathalie Philippe Isabelle Laurent Sandrine Julien Camille Thibault Élodie',
     family: 'Martin Bernard Dubois Durand Lefebvre Moreau Laurent Girard Rousseau Fontaine Chevallier Delacroix',
     sentences: [
       "Je m'appelle {G F}.",
@@ -61,7 +61,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Spain: {
-    given: 'Antonio María Manuel Carmen José Ana Francisco Laura Javier Lucía Álvaro Montserrat',
+    firstNames: 'Antonio María Manuel Carmen José Ana Francisco Laura Javier Lucía Álvaro Montserrat',
     family: 'García Fernández González Rodríguez López Martínez Sánchez Pérez Gómez Ruiz Navarro Etxebarria',
     sentences: [
       'Me llamo {G F F}.',
@@ -72,7 +72,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Brazil: {
-    given: 'João Maria José Ana Antônio Francisca Carlos Adriana Paulo Juliana Thiago Larissa',
+    firstNames: 'João Maria José Ana Antônio Francisca Carlos Adriana Paulo Juliana Thiago Larissa',
     family: 'Silva Santos Oliveira Souza Rodrigues Ferreira Alves Pereira Lima Gomes Ribeiro Cavalcanti',
     sentences: [
       'Meu nome é {G F}.',
@@ -82,7 +82,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Italy: {
-    given: 'Giuseppe Maria Giovanni Anna Antonio Rosa Marco Francesca Luca Chiara Alessandro Beatrice',
+    firstNames: 'Giuseppe Maria Giovanni Anna Antonio Rosa Marco Francesca Luca Chiara Alessandro Beatrice',
     family: 'Rossi Russo Ferrari Esposito Bianchi Romano Colombo Ricci Marino Greco Bruno Pellegrini',
     sentences: [
       'Mi chiamo {G F}.',
@@ -92,7 +92,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   India: {
-    given: 'Aarav Priya Rahul Ananya Vikram Sunita Arjun Deepika Sanjay Kavya Rohan Meera',
+    firstNames: 'Aarav Priya Rahul Ananya Vikram Sunita Arjun Deepika Sanjay Kavya Rohan Meera',
     family: 'Sharma Patel Singh Kumar Gupta Reddy Iyer Nair Mehta Chatterjee Banerjee Deshmukh',
     sentences: [
       'I work with {G F} in Pune.',
@@ -102,12 +102,12 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Turkey: {
-    given: 'Mehmet Ayşe Mustafa Fatma Ahmet Zeynep Hüseyin Elif Emre Selin',
+    firstNames: 'Mehmet Ayşe Mustafa Fatma Ahmet Zeynep Hüseyin Elif Emre Selin',
     family: 'Yılmaz Kaya Demir Çelik Şahin Yıldız Öztürk Aydın Arslan Doğan',
     sentences: ['{G F} asked for a refund.', 'The account belongs to {G F}.', 'Dear {G F},\nwelcome.'],
   },
   Russia: {
-    given: 'Иван Мария Сергей Ольга Дмитрий Анна Алексей Елена Николай Татьяна',
+    firstNames: 'Иван Мария Сергей Ольга Дмитрий Анна Алексей Елена Николай Татьяна',
     family: 'Иванов Петров Сидоров Кузнецов Попов Соколов Лебедев Козлов Новиков Морозов',
     sentences: [
       'Меня зовут {G F}.',
@@ -117,7 +117,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   China: {
-    given: 'Wei Fang Xiaoming Jing Lei Yan Jianguo Meiling',
+    firstNames: 'Wei Fang Xiaoming Jing Lei Yan Jianguo Meiling',
     family: 'Wang Li Zhang Liu Chen Yang Zhao Huang',
     sentences: [
       'I met {F G} in Shanghai.',
@@ -127,7 +127,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
     ],
   },
   Japan: {
-    given: 'Haruto Yui Takashi Sakura Kenji Aiko Hiroshi Yuki',
+    firstNames: 'Haruto Yui Takashi Sakura Kenji Aiko Hiroshi Yuki',
     family: 'Sato Suzuki Takahashi Tanaka Watanabe Ito Yamamoto Nakamura',
     sentences: [
       '{G F} joined the call.',
@@ -208,7 +208,7 @@ export function marked(locale: Locale, times: number, draw: () => number): strin
       sentence.replace(
         /\{([GF ]+)\}/g,
         (_, parts: string) =>
-          `{${parts.replace(/[GF]/g, (part) => pick(part === 'G' ? locale.given : locale.family))}}`,
+          `{${parts.replace(/[GF]/g, (part) => pick(part === 'G' ? locale.firstNames : locale.family))}}`,
       ),
     );
 }

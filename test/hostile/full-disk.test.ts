@@ -49,9 +49,9 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 300)).toBe(0);
     await recorder.flush();
     expect(await stored(database)).toHaveLength(300);
-    const { problem, journal_given_up_bytes } = recorder.state();
+    const { problem, journal_discarded_bytes: discardedBytes } = recorder.state();
     expect(problem).toBeUndefined();
-    expect(journal_given_up_bytes).toBeGreaterThan(4 * MB);
+    expect(discardedBytes).toBeGreaterThan(4 * MB);
   });
 
   test.skipIf(unmountable !== undefined)(
@@ -62,7 +62,7 @@ describeStores('a disk without space', ({ open }) => {
       expect(await callAll(recorder, 300)).toBe(0);
       await recorder.flush();
       expect(await stored(database)).toHaveLength(300);
-      expect(recorder.state().journal_given_up_bytes).toBeGreaterThan(4 * MB);
+      expect(recorder.state().journal_discarded_bytes).toBeGreaterThan(4 * MB);
     },
   );
 
@@ -87,11 +87,11 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 40)).toBe(0);
     await recorder.flush();
     disk.taken_bytes = 1_000 * MB - recorder.state().journal_bytes - 50_000;
-    const isGivenUp = async () => {
+    const isDiscarded = async () => {
       await callAll(recorder, 1);
-      return recorder.state().journal_given_up_bytes > MB;
+      return recorder.state().journal_discarded_bytes > MB;
     };
-    await expect.poll(isGivenUp, { timeout: PATIENCE, interval: 100 }).toBe(true);
+    await expect.poll(isDiscarded, { timeout: PATIENCE, interval: 100 }).toBe(true);
     await expect.poll(() => recorder.admits(), { timeout: PATIENCE }).toBe(true);
     expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
   });
@@ -105,7 +105,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(recorder.state()).toMatchObject({
       admitting: false,
       problem: `the disk is full: the journal in ${join(data_dir, 'slots', '0')} cannot be written; free some space there`,
-      journal_given_up_bytes: 0,
+      journal_discarded_bytes: 0,
     });
     const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
     await next.flush();
@@ -144,7 +144,7 @@ describeStores('a disk without space', ({ open }) => {
     const isSettled = () => files(dataDir).some((name) => name.endsWith('.settled'));
     await expect.poll(isSettled, { timeout: PATIENCE }).toBe(true);
     await expect.poll(() => recorder.state().journal_bytes, { timeout: PATIENCE }).toBeLessThanOrEqual(3 * MB);
-    expect(recorder.state().journal_given_up_bytes).toBe(0);
+    expect(recorder.state().journal_discarded_bytes).toBe(0);
   });
 
   test('nothing goes that a store which was set back must still be sent, and a full disk does not keep it from being sent', async () => {

@@ -110,8 +110,8 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
     filter.end();
   },
   citer(chunks) {
-    const citer = createCiter([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
-    for (const chunk of chunks) citer.add([chunk]);
+    const extractor = createCiter([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
+    for (const chunk of chunks) extractor.add([chunk]);
   },
   'tool loop'(chunks) {
     const turn = new ToolTurn({ byName: new Map() } as unknown as DeclaredTools);

@@ -24,7 +24,7 @@ export async function authPagesServer(
   let moment = Date.parse(at);
   const clock = { now_ms: () => moment, monotonic_ms: () => moment };
   const keys = keyStore(database.queries);
-  const management_key = options.management_key ?? ENVIRONMENT_KEY;
+  const managementKey = options.management_key ?? ENVIRONMENT_KEY;
   const { home, changes } = made;
   const change = createChange({ database, changes, now: clock.now_ms });
   await authPages(made.server, {
@@ -37,14 +37,14 @@ export async function authPagesServer(
       findBudgets: async () => [],
       findGuardrails: async () => [],
       findWorkspace: async () => undefined,
-      management_key,
+      management_key: managementKey,
       home,
       clock,
       memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
       isRevokedHere: () => false,
     }),
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
-    management_key,
+    management_key: managementKey,
     proxies: trustedProxies([]),
     public_origin: options.public_origin,
     issuer: options.issuer,

@@ -9,8 +9,8 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  const row = (provider: string, context_length: number, tokenizer = 'Other') => ({
-    context_length,
+  const row = (provider: string, contextLength: number, tokenizer = 'Other') => ({
+    context_length: contextLength,
     tokenizer,
     endpoints: [{ provider, upstream_model: 'echo', pricing: { prompt: 1, completion: 1 } }],
   });
@@ -91,8 +91,8 @@ test('one long text is cut in its middle', async () => {
 });
 
 test('prompt and output bound fit together', async () => {
-  const ask_for = { model: 'test/small', messages: turns(101), max_tokens: 3_900 };
-  const { status, body } = await ask('/chat/completions', ask_for);
+  const askFor = { model: 'test/small', messages: turns(101), max_tokens: 3_900 };
+  const { status, body } = await ask('/chat/completions', askFor);
   expect(status).toBe(200);
   expect(body.usage.prompt_tokens).toBeLessThanOrEqual(2_000);
   const reason = 'the endpoint has room for 2000 beside the prompt';

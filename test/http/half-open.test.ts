@@ -16,8 +16,8 @@ const answer = JSON.stringify({
 const OK: Step[] = [responseHead(200, 'application/json'), answer, 'END'];
 const DOWN: Step[] = [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
 
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta: object, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
 const STREAM: Step[] = [
   responseHead(200, 'text/event-stream'),
   chunk({ role: 'assistant', content: 'yes' }),
@@ -39,9 +39,9 @@ async function startSite() {
   const scripts: Record<string, () => Step[]> = {};
   const upstream = await startWireServer(({ path }) => (scripts[providerOf(path) ?? ''] ?? (() => OK))());
   const row = (name: string) => ({ dialect: 'openai-chat', base_url: `${upstream.url}/${name}` });
-  let ahead_ms = 0;
+  let aheadMs = 0;
   const gateway = await startGateway({
-    clock: { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms },
+    clock: { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs },
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: { cheap: row('cheap'), fair: row('fair'), dear: row('dear') },
@@ -70,7 +70,7 @@ async function startSite() {
       scripts[provider] = next;
     },
     pass(ms: number) {
-      ahead_ms += ms;
+      aheadMs += ms;
     },
     async ask(count: number, model = 'wire/model', provider: object = {}, stream = false): Promise<number[]> {
       const body = { model, messages: [{ role: 'user', content: 'x' }], max_tokens: 5, provider, stream };

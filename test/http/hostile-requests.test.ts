@@ -29,9 +29,9 @@ const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../openap
   components: { schemas: Record<string, Json> };
 };
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, told]): Operation => {
-    const content = (told['requestBody'] as { content?: Record<string, { schema?: Json }> } | undefined)?.content;
-    const parameters = (told['parameters'] ?? []) as { in: string; name: string }[];
+  Object.entries(methods).map(([method, definition]): Operation => {
+    const content = (definition['requestBody'] as { content?: Record<string, { schema?: Json }> } | undefined)?.content;
+    const parameters = (definition['parameters'] ?? []) as { in: string; name: string }[];
     const queries = parameters.filter((one) => one.in === 'query').map(({ name }) => name);
     return { method: method.toUpperCase(), path, queries, body: content?.['application/json']?.schema };
   }),
@@ -253,8 +253,8 @@ function requestOf(random: Random): Sent {
   const queries = [...operation.queries, ...(random.chance(0.1) ? ['__proto__', 'limit', 'x'] : [])]
     .filter(() => random.chance(0.3))
     .map((name) => `${name}=${encodeURIComponent(random.pick(TEXTS).toWellFormed().slice(0, 200))}`);
-  const is_inference = /chat|completions|responses|messages|embeddings|transcriptions|\/key$/.test(operation.path);
-  const key = random.chance(0.9) === is_inference ? gateway.key : gateway.management_key;
+  const isInference = /chat|completions|responses|messages|embeddings|transcriptions|\/key$/.test(operation.path);
+  const key = random.chance(0.9) === isInference ? gateway.key : gateway.management_key;
   const body = bodyOf(random, operation);
   const headers: Record<string, string> = {};
   if (!random.chance(0.03)) headers['authorization'] = random.chance(0.02) ? 'Bearer \u00ff' : `Bearer ${key}`;
@@ -278,20 +278,20 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
   if (status === 500) return 'a 500';
   if (method === 'HEAD' || status === 204) return undefined;
   if (status >= 400) {
-    let told: { error?: { code?: unknown; message?: unknown; metadata?: unknown }; user_id?: unknown };
+    let answer: { error?: { code?: unknown; message?: unknown; metadata?: unknown }; user_id?: unknown };
     try {
-      told = JSON.parse(text);
+      answer = JSON.parse(text);
     } catch {
       return `an error of ${type} that is no JSON`;
     }
-    const { error } = told;
-    const is_whole = IN_MESSAGES.test(url)
-      ? 'request_id' in told && error !== undefined && 'type' in error
-      : 'gateway_metadata' in told && 'user_id' in told && error?.code === status && 'metadata' in error;
-    if (!is_whole) return 'an error without the envelope';
+    const { error } = answer;
+    const isWhole = IN_MESSAGES.test(url)
+      ? 'request_id' in answer && error !== undefined && 'type' in error
+      : 'gateway_metadata' in answer && 'user_id' in answer && error?.code === status && 'metadata' in error;
+    if (!isWhole) return 'an error without the envelope';
     const message = error?.message;
-    const is_said = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
-    return is_said ? undefined : 'an error that says nothing, or too much';
+    const hasMessage = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
+    return hasMessage ? undefined : 'an error that says nothing, or too much';
   }
   if (/^text\/event-stream/.test(type))
     return (IN_MESSAGES.test(url) ? MESSAGES_END : CHAT_END).test(text) ? undefined : 'a stream without an end';
@@ -354,10 +354,10 @@ test(`${REQUESTS} requests of any kind are answered in order, none with a 500`, 
 async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'waits'): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   const socket = createConnection(Number(port), hostname);
-  let said = '';
+  let received = '';
   socket.setEncoding('utf8');
   socket.on('data', (text: string) => {
-    said += text;
+    received += text;
   });
   const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()));
   socket.on('error', () => {});
@@ -371,7 +371,7 @@ async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'wait
     await Promise.race([closed, late]);
   }
   await closed;
-  return said;
+  return received;
 }
 
 test('connections of any kind end nothing, and get HTTP or nothing', async () => {
@@ -415,10 +415,11 @@ test('connections of any kind end nothing, and get HTTP or nothing', async () =>
   const wrong: string[] = [];
   const work = async () => {
     for (let one = talks.pop(); one !== undefined; one = talks.pop()) {
-      const said = await talk(one[0] as (string | number)[], one[1] as 'leaves' | 'waits');
-      const statuses = [...said.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
-      const is_http = said === '' || said.startsWith('HTTP/1.1 ');
-      if (!is_http || statuses.includes(500)) wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${said.slice(0, 300)}`);
+      const received = await talk(one[0] as (string | number)[], one[1] as 'leaves' | 'waits');
+      const statuses = [...received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
+      const isHttp = received === '' || received.startsWith('HTTP/1.1 ');
+      if (!isHttp || statuses.includes(500))
+        wrong.push(`${String(one[0][0]).slice(0, 200)} -> ${received.slice(0, 300)}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));

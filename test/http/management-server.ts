@@ -107,12 +107,12 @@ async function otherOrganization({ queries }: Database, at: string): Promise<Org
     default_workspace_id: randomUUID(),
     owner_user_id: randomUUID(),
   };
-  const { organization_id, owner_user_id: user_id, default_workspace_id } = made;
+  const { organization_id, owner_user_id: userId, default_workspace_id } = made;
   await queries.insertInto('organizations').values({ id: organization_id, name: 'Foreign', created_at: at }).execute();
   await queries
     .insertInto('users')
     .values({
-      id: user_id,
+      id: userId,
       name: 'Stranger',
       email: null,
       created_at: at,
@@ -124,7 +124,7 @@ async function otherOrganization({ queries }: Database, at: string): Promise<Org
     .execute();
   await queries
     .insertInto('organization_members')
-    .values({ id: randomUUID(), organization_id, user_id, role: 'admin', created_at: at, seq: 900_001 })
+    .values({ id: randomUUID(), organization_id, user_id: userId, role: 'admin', created_at: at, seq: 900_001 })
     .execute();
   const home = await organizationStore(queries).findDefaultWorkspace(organization_id);
   if (home) throw new Error('the other organization is made twice');
@@ -136,7 +136,7 @@ async function otherOrganization({ queries }: Database, at: string): Promise<Org
       ...pattern,
       id: default_workspace_id,
       organization_id,
-      created_by: user_id,
+      created_by: userId,
       io_logging_api_key_ids: null,
       seq: 900_001,
     })

@@ -42,7 +42,7 @@ const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 export async function startOidcIssuer(client: { id: string; secret: string | undefined }) {
   let faults: IssuerFaults = {};
   let person: Record<string, unknown> = { sub: 'subject-1' };
-  const asked: string[] = [];
+  const requestedPaths: string[] = [];
   const codes = new Map<string, URLSearchParams>();
 
   const answer = (response: ServerResponse, status: number, body: object) =>
@@ -84,13 +84,13 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
       ...person,
       ...faults.claims,
     };
-    const id_token = jwt(claims, faults.foreign_key ? foreign : privateKey);
-    return answer(response, 200, { access_token: 'access', token_type: 'Bearer', expires_in: 300, id_token });
+    const idToken = jwt(claims, faults.foreign_key ? foreign : privateKey);
+    return answer(response, 200, { access_token: 'access', token_type: 'Bearer', expires_in: 300, id_token: idToken });
   };
 
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://issuer');
-    asked.push(pathname);
+    requestedPaths.push(pathname);
     if (faults.broken?.path === pathname) return void response.writeHead(faults.broken.status).end();
     if (pathname === '/.well-known/openid-configuration') {
       return answer(response, 200, {
@@ -120,7 +120,7 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
   return {
     url,
     /** The paths that were asked for. */
-    asked,
+    requestedPaths,
     be(claims: Record<string, unknown>, different: IssuerFaults = {}) {
       person = claims;
       faults = different;

@@ -72,8 +72,8 @@ test('the documentation page fits narrow screens', async () => {
 test('the documentation has exactly its own files, by any path', async () => {
   const { port } = new URL(gateway.url);
   const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
-    const asked = request({ host: '127.0.0.1', port, path, method, headers }).end();
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    const sent = request({ host: '127.0.0.1', port, path, method, headers }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: answer.statusCode, headers: answer.headers, body: await text(answer) };
   };
   const outside = [
@@ -179,8 +179,8 @@ function undocumented(name: string): (object: unknown) => unknown {
 
 /** What an operation answers, event by event where it is a stream. */
 async function answersOf(path: string, body: object): Promise<Schema[]> {
-  const asked = { 'x-gateway-experimental-metadata': 'enabled' };
-  const text = await (await gateway.call('POST', path, body, asked)).text();
+  const headers = { 'x-gateway-experimental-metadata': 'enabled' };
+  const text = await (await gateway.call('POST', path, body, headers)).text();
   return text.split('\n').flatMap((line) => {
     const json = line.replace(/^data: /, '');
     return json.startsWith('{') ? [JSON.parse(json) as Schema] : [];
@@ -199,8 +199,8 @@ test('the routing metadata that calls answer with is the documented one, field b
     ['/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
   ];
   for (const [path, body] of calls) {
-    const told = (await answersOf(path, body)).find((answer) => 'gateway_metadata' in answer);
-    expect(undocumented('RoutingMetadata')(told?.['gateway_metadata'])).toBeUndefined();
+    const answer = (await answersOf(path, body)).find((answer) => 'gateway_metadata' in answer);
+    expect(undocumented('RoutingMetadata')(answer?.['gateway_metadata'])).toBeUndefined();
   }
 });
 

@@ -18,27 +18,40 @@ async function makeStranger(store: Parameters<typeof openDatabase>[0]) {
   const database = await openDatabase(store);
   try {
     const { queries } = database;
-    const [organization_id, user_id] = [randomUUID(), randomUUID()];
+    const [organizationId, userId] = [randomUUID(), randomUUID()];
     await queries
       .insertInto('organizations')
-      .values({ id: organization_id, name: 'Strangers', created_at: AT })
+      .values({ id: organizationId, name: 'Strangers', created_at: AT })
       .execute();
-    await queries.insertInto('users').values({ id: user_id, name: 'Stranger', created_at: AT }).execute();
-    const member = { id: randomUUID(), organization_id, user_id, role: 'admin', created_at: AT, seq: 1_000 };
+    await queries.insertInto('users').values({ id: userId, name: 'Stranger', created_at: AT }).execute();
+    const member = {
+      id: randomUUID(),
+      organization_id: organizationId,
+      user_id: userId,
+      role: 'admin',
+      created_at: AT,
+      seq: 1_000,
+    };
     await queries.insertInto('organization_members').values(member).execute();
-    const names = { organization_id, name: 'Default', slug: 'default', created_by: user_id, created_at: AT };
-    const { id: workspace_id } = await workspaceStore(queries).insert(names);
-    await queries.updateTable('workspaces').set({ is_default: true }).where('id', '=', workspace_id).execute();
-    const secretOf = async (is_management: boolean) => {
+    const names = {
+      organization_id: organizationId,
+      name: 'Default',
+      slug: 'default',
+      created_by: userId,
+      created_at: AT,
+    };
+    const { id: workspaceId } = await workspaceStore(queries).insert(names);
+    await queries.updateTable('workspaces').set({ is_default: true }).where('id', '=', workspaceId).execute();
+    const secretOf = async (isManagement: boolean) => {
       const { secret, hash, label } = createSecret();
       await keyStore(queries).insert({
         hash,
         label,
-        organization_id,
-        workspace_id,
-        creator_user_id: user_id,
+        organization_id: organizationId,
+        workspace_id: workspaceId,
+        creator_user_id: userId,
         name: 'k',
-        is_management,
+        is_management: isManagement,
         disabled: false,
         limit_nano: null,
         limit_reset: null,
@@ -57,11 +70,11 @@ async function makeStranger(store: Parameters<typeof openDatabase>[0]) {
 
 describeStores('another organization', ({ freshUrl }) => {
   test('sees nothing under any id of ours, in any operation, and changes nothing', async () => {
-    const database_url = await freshUrl();
-    const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+    const databaseUrl = await freshUrl();
+    const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
     const gateway = await startGateway({ environment });
     try {
-      const stranger = await makeStranger({ data_dir: gateway.data_dir, database_url });
+      const stranger = await makeStranger({ data_dir: gateway.data_dir, database_url: databaseUrl });
       const ask = async (secret: string, method: string, path: string, body?: unknown) => {
         const headers = { authorization: `Bearer ${secret}` };
         const answer = await gateway.call(method, path, body, headers);
@@ -75,7 +88,7 @@ describeStores('another organization', ({ freshUrl }) => {
 
       // What we have.
       const members = (await ours('GET', '/organization/members')) as unknown as Json[];
-      const user_id = members[0]?.['id'];
+      const userId = members[0]?.['id'];
       const workspace = await ours('POST', '/workspaces', { name: 'Research', slug: 'research' });
       await ours('PUT', '/workspaces/research/budgets/daily', { limit_usd: 5 });
       const key = await ours('POST', '/keys', { name: 'k', workspace_id: workspace['id'] });
@@ -83,8 +96,8 @@ describeStores('another organization', ({ freshUrl }) => {
       const assigned = { key_hashes: [key['hash']] };
       await ours('POST', `/guardrails/${guardrail['id']}/assignments/keys`, assigned);
       const credential = await ours('POST', '/byok', { provider: 'sandbox', key: 'sk-0123456789abcdef' });
-      const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
-      const completion = await ask(gateway.key, 'POST', '/chat/completions', asked);
+      const request = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+      const completion = await ask(gateway.key, 'POST', '/chat/completions', request);
       const state = async () =>
         Promise.all(
           [
@@ -113,7 +126,7 @@ describeStores('another organization', ({ freshUrl }) => {
         'patch guardrails': { name: 'Taken' },
         'patch byok': { disabled: true },
         'put workspaces': { limit_usd: 1 },
-        'post workspaces': { user_ids: [user_id] },
+        'post workspaces': { user_ids: [userId] },
         'post guardrails': {},
       };
       const walked: string[] = [];
@@ -122,7 +135,7 @@ describeStores('another organization', ({ freshUrl }) => {
         if (!path.includes('{') || family === 'models') continue;
         const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[family]?.[name]));
         for (const [method, operation] of Object.entries(methods)) {
-          const assignees = url.includes('/members') ? { member_user_ids: [user_id] } : assigned;
+          const assignees = url.includes('/members') ? { member_user_ids: [userId] } : assigned;
           const body = url.includes('/assignments/') ? assignees : bodies[`${method} ${family}`];
           const answer = await ask(
             stranger.management,
@@ -149,12 +162,12 @@ describeStores('another organization', ({ freshUrl }) => {
       // Ids of ours inside bodies of theirs, and their own lists.
       const wrong: [string, Json, number][] = [
         ['/keys', { name: 'k', workspace_id: workspace['id'] }, 400],
-        ['/keys', { name: 'k', creator_user_id: user_id }, 400],
+        ['/keys', { name: 'k', creator_user_id: userId }, 400],
         ['/guardrails', { name: 'g', workspace_id: workspace['id'] }, 400],
         ['/byok', { provider: 'sandbox', key: 'k', workspace_id: workspace['id'] }, 400],
         ['/byok', { provider: 'sandbox', key: 'k', allowed_api_key_hashes: [key['hash']] }, 400],
         ['/workspaces', { name: 'w', slug: 'w', io_logging_api_key_ids: [key['id']] }, 400],
-        ['/workspaces/default/members/add', { user_ids: [user_id] }, 404],
+        ['/workspaces/default/members/add', { user_ids: [userId] }, 404],
       ];
       for (const [url, body, status] of wrong) {
         expect([url, body, (await ask(stranger.management, 'POST', url, body)).status]).toEqual([url, body, status]);

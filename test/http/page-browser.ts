@@ -5,7 +5,7 @@ export interface Shown {
   status: number;
   body: string;
   headers: Record<string, unknown>;
-  /** Where it is sent to; undefined when nowhere. */
+  /** The target of the redirect. Undefined if there is none. */
   location: string | undefined;
   /** The hidden fields of the page's forms. */
   hidden: Record<string, string>;

@@ -51,7 +51,7 @@ export async function workspacesServer(database: Database, at: string, limitMana
     return { status, data, message: error?.message, ...(rest as Data) } as { status: number; data: Data } & Data;
   };
   const create = (over: object = {}) => ask('POST', '/workspaces', { name: 'Research', slug: 'research', ...over });
-  const addUser = async (role: 'admin' | 'member', organization_id = made.home.organization_id) => {
+  const addUser = async (role: 'admin' | 'member', organizationId = made.home.organization_id) => {
     const user = { first_name: null, last_name: null, issuer: null, subject: null, email: null };
     const id = randomUUID();
     await database.queries
@@ -59,11 +59,11 @@ export async function workspacesServer(database: Database, at: string, limitMana
       .values({ id, name: 'u', created_at: at, ...user })
       .execute();
     const seq = await nextNumber(database.queries, 'organization_members');
-    const member = { id: randomUUID(), organization_id, user_id: id, role, created_at: at, seq };
+    const member = { id: randomUUID(), organization_id: organizationId, user_id: id, role, created_at: at, seq };
     await database.queries.insertInto('organization_members').values(member).execute();
     return id;
   };
-  const addKey = (workspace_id: unknown, over: Parameters<typeof made.addKey>[0] = {}, queries?: Queries) =>
-    made.addKey({ workspace_id: String(workspace_id), ...over }, queries);
+  const addKey = (workspaceId: unknown, over: Parameters<typeof made.addKey>[0] = {}, queries?: Queries) =>
+    made.addKey({ workspace_id: String(workspaceId), ...over }, queries);
   return { ...made, database, ask, create, addUser, addKey };
 }

@@ -13,7 +13,7 @@ import { organizationStore } from '../../src/storage/organizations.ts';
 import { isUnavailable } from '../../src/storage/unavailable.ts';
 import { generation, noHold } from '../generation-fixture.ts';
 
-const [data_dir = '', round = '', database_url] = process.argv.slice(2);
+const [dataDir = '', round = '', databaseUrl] = process.argv.slice(2);
 /** Written before anything else happens, also while the reader is slow and the pipe is full. */
 const say = (line: string) => {
   const bytes = Buffer.from(`${line}\n`);
@@ -27,10 +27,10 @@ const say = (line: string) => {
 };
 const fail = (facts: object, message: string) => say(`failed ${message} ${JSON.stringify(facts)}`);
 
-const database = await openDatabase({ data_dir, database_url });
+const database = await openDatabase({ data_dir: dataDir, database_url: databaseUrl });
 const home = await organizationStore(database.queries).insertFirst({ at: new Date().toISOString() });
 const recorder = await startRecorder({
-  data_dir,
+  data_dir: dataDir,
   store: ledgerStore(database.queries, database.engine),
   journal_sync: 'group',
   unknown_outcome: 'hold',
@@ -39,10 +39,10 @@ const recorder = await startRecorder({
 });
 say('started');
 
-async function attempt(id: string, key_hash: string): Promise<void> {
+async function attempt(id: string, keyHash: string): Promise<void> {
   const record = generation({
     id,
-    key_hash,
+    key_hash: keyHash,
     outcome: 'unknown',
     usage: null,
     attempts: [],
@@ -54,14 +54,14 @@ async function attempt(id: string, key_hash: string): Promise<void> {
 async function call(client: number): Promise<never> {
   for (let ordinal = 0; ; ordinal++) {
     const id = `gen-${round}-${client}-${ordinal}`;
-    const key_hash = `key-${client % 3}`;
-    const cost_nano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
-    await attempt(id, key_hash);
+    const keyHash = `key-${client % 3}`;
+    const costNano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
+    await attempt(id, keyHash);
     say(`attempt ${id}`);
     if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal }, 0);
     await new Promise((resolve) => setTimeout(resolve, ordinal % 5));
-    await recorder.outcome(generation({ id, key_hash, cost_nano }), noHold());
-    say(`outcome ${id} ${cost_nano}`);
+    await recorder.outcome(generation({ id, key_hash: keyHash, cost_nano: costNano }), noHold());
+    say(`outcome ${id} ${costNano}`);
   }
 }
 

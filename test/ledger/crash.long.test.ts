@@ -17,14 +17,14 @@ const KEYS_MIN = 2;
 /** The kill comes this long after that, at most. */
 const LIFE_MS_MAX = 250;
 
-const counted = (said: string, what: string) => said.split(`\n${what} `).length - 1;
+const counted = (output: string, what: string) => output.split(`\n${what} `).length - 1;
 
 /** Runs the driver, kills it without warning at a random moment of its work, and gives back the lines it had said. */
 async function runAndKill(args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   let complained = '';
   onTestFinished(() => void child.kill('SIGKILL'));
   const killed = Promise.withResolvers<void>();
@@ -33,27 +33,27 @@ async function runAndKill(args: string[]): Promise<string[]> {
   });
   let doomed = false;
   child.stdout.on('data', (bytes) => {
-    said += bytes;
-    if (doomed || counted(said, 'outcome') < OUTCOMES_MIN || counted(said, 'key') < KEYS_MIN) return;
+    output += bytes;
+    if (doomed || counted(output, 'outcome') < OUTCOMES_MIN || counted(output, 'key') < KEYS_MIN) return;
     doomed = true;
     setTimeout(() => child.kill('SIGKILL'), Math.random() * LIFE_MS_MAX);
   });
   child.on('close', (_code, signal) => {
     if (signal === 'SIGKILL') killed.resolve();
-    else killed.reject(new Error(`the driver ended by itself: ${complained}${said.slice(-500)}`));
+    else killed.reject(new Error(`the driver ended by itself: ${complained}${output.slice(-500)}`));
   });
   await killed.promise;
-  return said.split('\n').slice(0, -1);
+  return output.split('\n').slice(0, -1);
 }
 
-/** Starts the driver, which the end of the test kills; `said` is what it has told so far. */
+/** Starts the driver, which the end of the test kills; `output` returns its output so far. */
 function run(args: string[]) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
+  let text = '';
   child.stdout.on('data', (bytes) => {
-    said += bytes;
+    text += bytes;
   });
   const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
   const kill = () => {
@@ -61,12 +61,12 @@ function run(args: string[]) {
     return ended;
   };
   onTestFinished(kill);
-  return { child, kill, said: () => said.split('\n').slice(0, -1) };
+  return { child, kill, output: () => text.split('\n').slice(0, -1) };
 }
 
 type Running = ReturnType<typeof run>;
-const outcomes = ({ said }: Running) => said().filter((line) => line.startsWith('outcome')).length;
-const keys = ({ said }: Running) => said().filter((line) => line.startsWith('key')).length;
+const outcomes = ({ output }: Running) => output().filter((line) => line.startsWith('outcome')).length;
+const keys = ({ output }: Running) => output().filter((line) => line.startsWith('key')).length;
 
 /** Pauses a process where it does not hold up the others: what stops inside a transaction keeps its lock. */
 async function pause(one: Running, others: readonly Running[]): Promise<void> {
@@ -78,20 +78,20 @@ async function pause(one: Running, others: readonly Running[]): Promise<void> {
     const before = made();
     for (let waits = 0; waits < 20 && made() === before; waits++) await sleep(50);
     if (made() > before) return;
-    const told = one.said().length;
+    const outputChars = one.output().length;
     one.child.kill('SIGCONT');
     // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
-    await expect.poll(() => one.said().length, { timeout: 20_000 }).toBeGreaterThan(told);
+    await expect.poll(() => one.output().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
     await sleep(Math.random() * 50);
   }
 }
 
 /** The store after a restart has replayed what the dead ones left, here and in other folders with journals of them. */
-async function replayed(data_dir: string, database_url: string | undefined, older: string[] = []): Promise<Database> {
-  const database = await openDatabase({ data_dir, database_url });
+async function replayed(dataDir: string, databaseUrl: string | undefined, older: string[] = []): Promise<Database> {
+  const database = await openDatabase({ data_dir: dataDir, database_url: databaseUrl });
   const log = { info() {}, warn() {}, error() {} };
   const store = ledgerStore(database.queries, database.engine);
-  for (const dir of [data_dir, ...older]) {
+  for (const dir of [dataDir, ...older]) {
     const recorder = await startRecorder({
       data_dir: dir,
       store,
@@ -110,31 +110,31 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
   test('three that start at once on an empty directory, one of them paused: each has its slot, and nothing is lost', {
     timeout: 180_000,
   }, async () => {
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
-    const database_url = await freshUrl();
-    const more = database_url ? [database_url] : [];
-    const paused = run([data_dir, 'a', ...more]);
-    const other = run([data_dir, 'b', ...more]);
-    const third = run([data_dir, 'c', ...more]);
+    const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const databaseUrl = await freshUrl();
+    const more = databaseUrl ? [databaseUrl] : [];
+    const paused = run([dataDir, 'a', ...more]);
+    const other = run([dataDir, 'b', ...more]);
+    const third = run([dataDir, 'c', ...more]);
     const all = [paused, other, third];
     for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
     await pause(paused, [other, third]);
     // Whoever starts now finds the paused one's slot taken, and leaves its journal alone.
-    const late = run([data_dir, 'd', ...more]);
+    const late = run([dataDir, 'd', ...more]);
     await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
     const before = outcomes(paused);
     paused.child.kill('SIGCONT');
     await expect.poll(() => outcomes(paused), { timeout: 20_000 }).toBeGreaterThan(before + 10);
-    expect(readdirSync(join(data_dir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
+    expect(readdirSync(join(dataDir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
     await Promise.all([...all, late].map(({ kill }) => kill()));
 
-    const lines = [...all, late].flatMap(({ said }) => said());
-    const database = await replayed(data_dir, database_url);
+    const lines = [...all, late].flatMap(({ output }) => output());
+    const database = await replayed(dataDir, databaseUrl);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();
-      const found = new Map(rows.map((row) => [row.id, row]));
-      const told = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
-      expect(told.filter(([, id = '', cost]) => found.get(id)?.cost !== Number(cost))).toEqual([]);
+      const rowsById = new Map(rows.map((row) => [row.id, row]));
+      const outcomes = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
+      expect(outcomes.filter(([, id = '', cost]) => rowsById.get(id)?.cost !== Number(cost))).toEqual([]);
       const days = await database.queries.selectFrom('usage_days').select(['usage_nano', 'requests']).execute();
       expect(days.reduce((all, { requests }) => all + requests, 0)).toBe(rows.length);
       expect(days.reduce((all, { usage_nano }) => all + usage_nano, 0)).toBe(
@@ -143,7 +143,7 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
       expect(lines.filter((line) => line.startsWith('failed'))).toEqual([]);
     } finally {
       await database.close();
-      rmSync(data_dir, { recursive: true });
+      rmSync(dataDir, { recursive: true });
     }
   });
 });
@@ -152,52 +152,52 @@ describeStores('kill -9', ({ freshUrl }) => {
   test(`after ${ROUNDS} kills everything acknowledged is there once, and usage is the sum of the generations`, {
     timeout: 600_000,
   }, async () => {
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
-    const database_url = await freshUrl();
+    const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const databaseUrl = await freshUrl();
     const lines: string[] = [];
-    const older = join(data_dir, 'older');
+    const older = join(dataDir, 'older');
     for (let round = 0; round < ROUNDS; round++) {
-      lines.push(...(await runAndKill([data_dir, String(round), ...(database_url ? [database_url] : [])])));
+      lines.push(...(await runAndKill([dataDir, String(round), ...(databaseUrl ? [databaseUrl] : [])])));
       // The next start sends what this kill left; the same journal says it all again at the end.
-      if (round === 0) cpSync(join(data_dir, 'slots'), join(older, 'slots'), { recursive: true });
+      if (round === 0) cpSync(join(dataDir, 'slots'), join(older, 'slots'), { recursive: true });
     }
     const words = lines.map((line) => line.split(' '));
-    const said = (what: string) => words.filter(([first]) => first === what);
-    expect(said('failed')).toEqual([]);
+    const linesOf = (what: string) => words.filter(([first]) => first === what);
+    expect(linesOf('failed')).toEqual([]);
 
-    const database = await replayed(data_dir, database_url, [older]);
+    const database = await replayed(dataDir, databaseUrl, [older]);
     try {
       const rows = await database.queries.selectFrom('ledger_generations').selectAll().execute();
-      const found = new Map(rows.map((row) => [row.id, row]));
-      const missing = said('attempt').filter(([, id = '']) => !found.has(id));
+      const rowsById = new Map(rows.map((row) => [row.id, row]));
+      const missing = linesOf('attempt').filter(([, id = '']) => !rowsById.has(id));
       expect(missing).toEqual([]);
-      const wrong = said('outcome').filter(([, id = '', cost]) => {
-        const row = found.get(id);
+      const wrong = linesOf('outcome').filter(([, id = '', cost]) => {
+        const row = rowsById.get(id);
         return row?.outcome !== 'completed' || row.cost !== Number(cost);
       });
       expect(wrong).toEqual([]);
 
       const days = await database.queries.selectFrom('usage_days').selectAll().execute();
-      for (const key_hash of ['key-0', 'key-1', 'key-2']) {
-        const own = rows.filter((row) => row.key_hash === key_hash);
-        const counted = days.filter((day) => day.scope_id === key_hash);
+      for (const keyHash of ['key-0', 'key-1', 'key-2']) {
+        const own = rows.filter((row) => row.key_hash === keyHash);
+        const counted = days.filter((day) => day.scope_id === keyHash);
         expect(counted.reduce((sum, day) => sum + day.requests, 0)).toBe(own.length);
         expect(counted.reduce((sum, day) => sum + day.usage_nano, 0)).toBe(own.reduce((sum, row) => sum + row.cost, 0));
       }
 
       const keys = await database.queries.selectFrom('api_keys').select(['hash', 'id']).execute();
       const hashes = new Set(keys.map(({ hash }) => hash));
-      expect(said('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
+      expect(linesOf('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
       expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
 
-      // What was killed in the middle of something is told so: at least the call of each process that never ended.
-      const cut = said('endless').filter(([, id = '']) => found.get(id)?.outcome === 'unknown');
+      // Work that was killed before its end is reported as such: at least the call of each process that never ended.
+      const cut = linesOf('endless').filter(([, id = '']) => rowsById.get(id)?.outcome === 'unknown');
       expect(cut.length).toBe(ROUNDS);
-      expect(said('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);
-      expect(said('key').length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
+      expect(linesOf('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);
+      expect(linesOf('key').length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
     } finally {
       await database.close();
-      rmSync(data_dir, { recursive: true });
+      rmSync(dataDir, { recursive: true });
     }
   });
 });

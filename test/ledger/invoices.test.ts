@@ -1,6 +1,6 @@
 /**
  * Golden invoices: recorded exchanges, decoded and charged by the real code, against what `invoices.txt` says by hand. And for
- * every recording: token classes do not overlap, and come to the totals that the provider told.
+ * every recording: token classes do not overlap, and add up to the totals that the provider reported.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -48,7 +48,7 @@ interface Invoice {
   /** Class, units, millionths of a USD per unit, millionths of a USD in all, the other model that it was. */
   lines: [string, number, string, string, string | undefined][];
   nano: number;
-  told_usd: string | undefined;
+  reported_usd: string | undefined;
 }
 
 const LINE = /^ {2}(\w+) +([\d,]+) x ([\d.]+) += ([\d.]+)(?: \((.+)\))?$/;
@@ -73,7 +73,7 @@ function readInvoice(text: string): Invoice {
     prices: prices && Object.fromEntries(prices.map(([name, usd]) => [name, Number(usd)])),
     lines,
     nano: whole(total[2]!),
-    told_usd: total[3],
+    reported_usd: total[3],
   };
 }
 
@@ -137,11 +137,11 @@ function decode(dialect: ChatDialect, recording: Recording): ChatCompletion {
 // ---------------------------------------------------------------- invoices
 
 describe('the arithmetic of the invoices themselves', () => {
-  test.each(invoices)('$file: lines and total match', ({ lines, nano, told_usd }) => {
+  test.each(invoices)('$file: lines and total match', ({ lines, nano, reported_usd: reportedUsd }) => {
     for (const [, units, price, amount] of lines) expect(BigInt(units) * atto(price)).toBe(atto(amount));
     const sum = lines.reduce((total, [, , , amount]) => total + atto(amount), 0n);
     expect(BigInt(nano)).toBe((sum + 999_999_999n) / 1_000_000_000n);
-    if (told_usd !== undefined) expect(Number(told_usd).toFixed(9)).toBe((nano / 1e9).toFixed(9));
+    if (reportedUsd !== undefined) expect(Number(reportedUsd).toFixed(9)).toBe((nano / 1e9).toFixed(9));
   });
 });
 
@@ -188,13 +188,13 @@ test.runIf(isComplete)(
 // ---------------------------------------------------------------- classes
 
 /** The last usage object in what a provider sent, as it stands there. */
-function toldUsage({ response: { json, text, events } }: Recording): JsonObject {
+function reportedUsage({ response: { json, text, events } }: Recording): JsonObject {
   let last: JsonObject = {};
   const walk = (value: JsonValue | undefined): void => {
     if (Array.isArray(value)) value.forEach(walk);
     else {
       for (const [name, member] of Object.entries(object(value))) {
-        // Fields that a later event leaves out stand as an earlier one told them.
+        // Fields that a later event omits keep the value of an earlier one.
         if (name === 'usage' && member !== null) last = { ...last, ...object(member) };
         else walk(member);
       }
@@ -202,12 +202,12 @@ function toldUsage({ response: { json, text, events } }: Recording): JsonObject 
   };
   const data = (text ?? '').split('\n').flatMap((line) => (line.startsWith('data: {') ? [line.slice(6)] : []));
   walk(json);
-  const told = [...data, ...(events ?? [])].map((event) =>
+  const usages = [...data, ...(events ?? [])].map((event) =>
     typeof event === 'string' && event.startsWith('{') ? (JSON.parse(event) as JsonValue) : event,
   );
   // Some recordings hold several answers one after the other, of which the first is read.
-  const end = told.findIndex((event) => object(event)['type'] === 'message_stop');
-  walk(end === -1 ? told : told.slice(0, end));
+  const end = usages.findIndex((event) => object(event)['type'] === 'message_stop');
+  walk(end === -1 ? usages : usages.slice(0, end));
   return last;
 }
 
@@ -218,11 +218,11 @@ function totals(wire: Wire, recording: Recording): [number, number] | undefined 
   switch (wire) {
     case 'bedrock-converse': {
       const { json } = recording.response;
-      const is_claude = isClaude(recording);
+      const isClaudeModel = isClaude(recording);
       const { tokens } =
         json === undefined
-          ? readConverseStream(converseBytes(recording), is_claude)
-          : readConverse(object(json), is_claude);
+          ? readConverseStream(converseBytes(recording), isClaudeModel)
+          : readConverse(object(json), isClaudeModel);
       const { input, read = 0, written = 0, output = 0 } = tokens;
       return input === undefined ? undefined : [input + read + written, output];
     }
@@ -239,7 +239,7 @@ function totals(wire: Wire, recording: Recording): [number, number] | undefined 
       return [input, output];
     }
   }
-  const usage = toldUsage(recording);
+  const usage = reportedUsage(recording);
   if (Object.keys(usage).length === 0) return undefined;
   if (wire === 'anthropic-messages') {
     const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, output_tokens } = usage;
@@ -281,34 +281,34 @@ test.runIf(isComplete)(
   `every class that a recorded provider tells of stands in an invoice of it, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`,
   () => {
     const invoiced = new Set<string>();
-    const told = new Set<string>();
+    const reported = new Set<string>();
     for (const folder of everyFolder) {
       for (const { name, recording } of answersOf(folder)) {
         const family = `${folder} ${recording.provider} ${recording.stream ? 'stream' : 'whole'}`;
         const { usage } = decode(dialects.get(wireOf(folder))!, recording).ext;
-        for (const one of classesOf(usage ?? {})) told.add(`${family} ${one}`);
+        for (const one of classesOf(usage ?? {})) reported.add(`${family} ${one}`);
         const invoice = invoices.find((one) => one.folder === folder && one.file === name);
         for (const [one] of invoice?.lines ?? []) invoiced.add(`${family} ${one}`);
       }
     }
-    expect([...told].filter((one) => !invoiced.has(one))).toEqual([]);
+    expect([...reported].filter((one) => !invoiced.has(one))).toEqual([]);
   },
 );
 
 describe.each(everyFolder)('%s', (folder) => {
   const wire = wireOf(folder);
-  const found = answersOf(folder);
-  const why = whySkipped(found, folder);
+  const recordings = answersOf(folder);
+  const why = whySkipped(recordings, folder);
 
-  test.skipIf(found.length === 0)(`classes add up to the totals in every recorded answer${why}`, () => {
-    let told_count = 0;
-    for (const { name, recording } of found) {
+  test.skipIf(recordings.length === 0)(`classes add up to the totals in every recorded answer${why}`, () => {
+    let reportedCount = 0;
+    for (const { name, recording } of recordings) {
       const { ext, choices } = decode(dialects.get(wire)!, recording);
-      const told = totals(wire, recording);
-      if (told === undefined) continue;
-      told_count += 1;
+      const reportedTotals = totals(wire, recording);
+      if (reportedTotals === undefined) continue;
+      reportedCount += 1;
       const usage: TokenClasses = ext.usage ?? {};
-      expect.soft([inputTokens(usage), outputTokens(usage)], name).toEqual(told);
+      expect.soft([inputTokens(usage), outputTokens(usage)], name).toEqual(reportedTotals);
       const counts = Object.values({ ...usage, counts: 0, extra: 0, estimated: 0 });
       expect
         .soft(
@@ -318,6 +318,6 @@ describe.each(everyFolder)('%s', (folder) => {
         .toBe(true);
       expect.soft(choices, name).toHaveLength(1);
     }
-    expect(told_count).toBeGreaterThan(found.length * 0.9);
+    expect(reportedCount).toBeGreaterThan(recordings.length * 0.9);
   });
 });

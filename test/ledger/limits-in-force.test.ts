@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from '../harness.ts';
 import { describeStores } from './store-variants.ts';
 
 const cleanups: (() => Promise<void>)[] = [];
-interface Told {
+interface Outcome {
   status: number;
   message: string | undefined;
 }
@@ -31,7 +31,7 @@ describeStores('a limit is in force on every node once its change is answered', 
       expect(answer.ok).toBe(true);
       return ((await answer.json()) as { data: Record<string, unknown> }).data;
     };
-    const chat = async (gateway: TestGateway): Promise<Told> => {
+    const chat = async (gateway: TestGateway): Promise<Outcome> => {
       const messages = [{ role: 'user', content: 'hello there' }];
       const body = { model: 'sandbox/echo', max_tokens: 20, messages };
       const answer = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${one.key}` });
@@ -60,7 +60,7 @@ describeStores('a limit is in force on every node once its change is answered', 
   test('of a key', async () => {
     const { one, manage, both, served, refused, lowered, verified } = await setUp();
     const path = `/keys/${one.key_hash}`;
-    /** Both nodes have told the store. */
+    /** Both nodes have written to the store. */
     const used = (usd: number) =>
       expect.poll(async () => (await manage('GET', path))['usage'], { timeout: 10_000 }).toBe(usd);
     expect(await both()).toMatchObject(served);

@@ -1,4 +1,4 @@
-/** What calls are charged through the whole gateway, with an upstream that says what it is told to. */
+/** Charges of calls through the whole gateway, with a scripted upstream. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -46,11 +46,11 @@ models:
 let upstream: WireServer;
 let gateway: TestGateway;
 let script: (body: JsonObject) => Step[] = () => answer();
-let clock_shift_ms = 0;
+let clockShiftMs = 0;
 
 beforeAll(async () => {
   upstream = await startWireServer(({ body }) => script(object(JSON.parse(body))));
-  const clock = { now_ms: () => Date.now() + clock_shift_ms, monotonic_ms: () => performance.now() };
+  const clock = { now_ms: () => Date.now() + clockShiftMs, monotonic_ms: () => performance.now() };
   gateway = await startGateway({ yaml: yaml(upstream.url), clock });
 });
 
@@ -62,15 +62,15 @@ afterAll(async () => {
 async function ask(model: string, over: JsonObject = {}): Promise<JsonObject> {
   const body = { model, messages: [{ role: 'user', content: 'Hello' }], ...over };
   const response = await gateway.call('POST', '/chat/completions', body);
-  const told = object(JSON.parse(await response.text()));
-  expect(response.status, JSON.stringify(told)).toBe(200);
-  return told;
+  const answerBody = object(JSON.parse(await response.text()));
+  expect(response.status, JSON.stringify(answerBody)).toBe(200);
+  return answerBody;
 }
 
-const costOf = (told: JsonObject) => object(told['usage'])['cost'];
+const costOf = (answerBody: JsonObject) => object(answerBody['usage'])['cost'];
 
-async function generationOf(told: JsonObject): Promise<JsonObject> {
-  const response = await gateway.call('GET', `/generation?id=${String(told['id'])}`);
+async function generationOf(answerBody: JsonObject): Promise<JsonObject> {
+  const response = await gateway.call('GET', `/generation?id=${String(answerBody['id'])}`);
   return object(object((await response.json()) as JsonObject)['data']);
 }
 
@@ -98,11 +98,11 @@ describe('prices that change', () => {
   test('a call keeps the price of its admission; the next one and the catalog have the new one', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     script = () => [{ until: released }, ...answer()];
-    clock_shift_ms = CHANGE_MS - 10_000 - Date.now();
+    clockShiftMs = CHANGE_MS - 10_000 - Date.now();
     const nth = upstream.exchanges.length;
     const running = ask('acme/dated');
     await upstream.exchange(nth);
-    clock_shift_ms = CHANGE_MS + 10_000 - Date.now();
+    clockShiftMs = CHANGE_MS + 10_000 - Date.now();
     script = () => answer();
     const next = await ask('acme/dated');
     release();
@@ -114,7 +114,7 @@ describe('prices that change', () => {
       return object(object(array(data['endpoints'])[0])['pricing'])['prompt'];
     };
     expect(await shown()).toBe('0.000003');
-    clock_shift_ms = 0;
+    clockShiftMs = 0;
     expect(await shown()).toBe('0.000001');
   });
 });
@@ -125,11 +125,11 @@ describe('service tiers', () => {
     ['what was asked, where the upstream does not tell', 'flex', undefined, 0.0006],
     ['what served, where it is not what was asked', 'flex', 'default', 0.0012],
     ['what served, where nothing was asked', undefined, 'flex', 0.0006],
-  ])('the charge follows: %s', async (_title, asked, served, cost) => {
+  ])('the charge follows: %s', async (_title, requestedTier, served, cost) => {
     script = () => answer(served === undefined ? {} : { service_tier: served });
-    const told = await ask('acme/tiers', asked === undefined ? {} : { service_tier: asked });
-    expect(costOf(told)).toBe(cost);
-    expect(await generationOf(told)).toMatchObject({ service_tier: served ?? null, total_cost: cost });
+    const answerBody = await ask('acme/tiers', requestedTier === undefined ? {} : { service_tier: requestedTier });
+    expect(costOf(answerBody)).toBe(cost);
+    expect(await generationOf(answerBody)).toMatchObject({ service_tier: served ?? null, total_cost: cost });
   });
 
   test('the same when streamed', async () => {
@@ -172,10 +172,10 @@ describe('service tiers', () => {
 
 test('if a price is not known, no cost is reported; the known part is charged', async () => {
   script = () => answer();
-  const told = await ask('acme/unpriced');
-  expect(object(told['usage'])).toMatchObject({ prompt_tokens: 1_000, completion_tokens: 100 });
-  expect(told['usage']).not.toHaveProperty('cost');
-  const record = await generationOf(told);
+  const answerBody = await ask('acme/unpriced');
+  expect(object(answerBody['usage'])).toMatchObject({ prompt_tokens: 1_000, completion_tokens: 100 });
+  expect(answerBody['usage']).not.toHaveProperty('cost');
+  const record = await generationOf(answerBody);
   expect(record).toMatchObject({ total_cost: null, usage: null });
   expect(array(record['charges']).map(object)).toMatchObject([
     { class: 'in_uncached', units: 1_000, unit_price: '0.000001', amount: '0.001' },

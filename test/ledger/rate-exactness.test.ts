@@ -20,7 +20,7 @@ function nodeOn({ queries, engine }: Database) {
   const entry: RateEntry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
   const { counter } = entry;
   return async (): Promise<number | undefined> => {
-    for (let asked = 0; asked < 20; asked += 1) {
+    for (let round = 0; round < 20; round += 1) {
       const now = asker.now();
       if (counter.take(1, now)) return now.wall_ms;
       if (counter.isRefused(1, now)) return undefined;
@@ -34,22 +34,22 @@ describeStores('many nodes at a store', ({ engine, open, freshUrl }) => {
   test('never exceed the amount in a window of the store’s time', { timeout: 180_000 }, async () => {
     // On this machine its time is ours.
     const url = await freshUrl();
-    const database_urls = url === undefined ? [] : [url, url, url];
-    const opened = await Promise.all(database_urls.map((database_url) => openDatabase({ database_url })));
+    const databaseUrls = url === undefined ? [] : [url, url, url];
+    const opened = await Promise.all(databaseUrls.map((databaseUrl) => openDatabase({ database_url: databaseUrl })));
     const embedded = opened.length === 0 ? await open() : undefined;
     const databases = embedded === undefined ? opened : [embedded, embedded, embedded];
     try {
       const through = new Map<number, number>();
-      const until_ms = Date.now() + 4_000;
+      const untilMs = Date.now() + 4_000;
       await Promise.all(
         databases.map(async (database, index) => {
           const letThrough = nodeOn(database);
           const random = new Random(index + (engine === 'sqlite' ? 1 : 9));
-          while (Date.now() < until_ms) {
-            const at_ms = await letThrough();
-            if (at_ms === undefined) await sleep(random.whole(1, 10));
+          while (Date.now() < untilMs) {
+            const atMs = await letThrough();
+            if (atMs === undefined) await sleep(random.whole(1, 10));
             else {
-              const window = Math.floor(at_ms / SPAN_MS);
+              const window = Math.floor(atMs / SPAN_MS);
               through.set(window, (through.get(window) ?? 0) + 1);
             }
             if (random.chance(0.3)) await sleep(random.whole(0, 4));

@@ -33,8 +33,8 @@ async function sandboxOf(): Promise<Sandbox> {
   return sandbox;
 }
 
-async function gatewayOf(sandbox: Sandbox, rate_limits: object | undefined, options: TestGatewayOptions = {}) {
-  const file = { bundled_catalog: false, providers: sandboxProviders(sandbox.url), models, rate_limits };
+async function gatewayOf(sandbox: Sandbox, rateLimits: object | undefined, options: TestGatewayOptions = {}) {
+  const file = { bundled_catalog: false, providers: sandboxProviders(sandbox.url), models, rate_limits: rateLimits };
   const gateway = await startGateway({ yaml: JSON.stringify(file), ...options });
   cleanups.push(() => gateway.stop());
   return gateway;
@@ -42,18 +42,18 @@ async function gatewayOf(sandbox: Sandbox, rate_limits: object | undefined, opti
 
 /** The machine's time, set to some seconds of a minute; and further, as a test wishes. */
 function clockAt(second: number): Clock & { pass(ms: number): void } {
-  const now_ms = Date.now();
-  let offset_ms = second * 1_000 - (now_ms % 60_000);
+  const nowMs = Date.now();
+  let offsetMs = second * 1_000 - (nowMs % 60_000);
   return {
-    now_ms: () => Date.now() + offset_ms,
+    now_ms: () => Date.now() + offsetMs,
     monotonic_ms: () => performance.now(),
     pass: (ms) => {
-      offset_ms += ms;
+      offsetMs += ms;
     },
   };
 }
 
-interface Told {
+interface Outcome {
   status: number;
   headers: Record<string, string | null>;
   error: { code: number; message: string; metadata: Record<string, unknown> } | undefined;
@@ -62,9 +62,14 @@ interface Told {
 
 const shown = ['retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'x-should-retry'];
 
-async function ask(gateway: TestGateway, body: object, key = gateway.key, path = '/chat/completions'): Promise<Told> {
+async function ask(
+  gateway: TestGateway,
+  body: object,
+  key = gateway.key,
+  path = '/chat/completions',
+): Promise<Outcome> {
   const answer = await gateway.call('POST', path, body, { authorization: `Bearer ${key}` });
-  const { error, model } = (await answer.json()) as Pick<Told, 'error' | 'model'>;
+  const { error, model } = (await answer.json()) as Pick<Outcome, 'error' | 'model'>;
   const headers = Object.fromEntries(shown.map((name) => [name, answer.headers.get(name)]));
   return { status: answer.status, headers, error, model };
 }
@@ -72,20 +77,20 @@ async function ask(gateway: TestGateway, body: object, key = gateway.key, path =
 const manager = ({ management_key }: TestGateway) => ({ authorization: `Bearer ${management_key}` });
 const messages = [{ role: 'user', content: 'hello there' }];
 const chat = (model = 'sandbox/echo', more: object = {}) => ({ model, messages, max_tokens: 20, ...more });
-const statuses = async (count: number, work: () => Promise<Told>) => {
-  const found: number[] = [];
-  for (let n = 0; n < count; n += 1) found.push((await work()).status);
-  return found;
+const statuses = async (count: number, work: () => Promise<Outcome>) => {
+  const statuses: number[] = [];
+  for (let n = 0; n < count; n += 1) statuses.push((await work()).status);
+  return statuses;
 };
 
 test('one request too many for a key is 429, with the limit in headers and body, until the next minute', async () => {
   const clock = clockAt(20);
   const sandbox = await sandboxOf();
-  const rate_limits = {
+  const rateLimits = {
     per_key: { requests_per_minute: 3 },
     keys: { 'of its own': { requests_per_minute: 'unlimited' } },
   };
-  const gateway = await gatewayOf(sandbox, rate_limits, { clock });
+  const gateway = await gatewayOf(sandbox, rateLimits, { clock });
   const made = await gateway.call('POST', '/keys', { name: 'of its own' }, manager(gateway));
   const { key: other } = (await made.json()) as { key: string };
 
@@ -96,22 +101,22 @@ test('one request too many for a key is 429, with the limit in headers and body,
   expect((await ask(gateway, vectors, gateway.key, '/embeddings')).status).toBe(200);
   expect((await ask(gateway, chat())).status).toBe(200);
 
-  const before_ms = clock.now_ms();
+  const beforeMs = clock.now_ms();
   const refused = await ask(gateway, chat());
-  const reset_ms = before_ms - (before_ms % 60_000) + 60_000;
-  const told = { 'X-RateLimit-Limit': '3', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(reset_ms) };
+  const resetMs = beforeMs - (beforeMs % 60_000) + 60_000;
+  const headers = { 'X-RateLimit-Limit': '3', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(resetMs) };
   expect(refused).toMatchObject({
     status: 429,
-    headers: { 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset_ms) },
+    headers: { 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resetMs) },
     error: {
       code: 429,
       message: 'Rate limit exceeded: key-requests-per-min. This API key may use 3 requests a minute',
-      metadata: { headers: told, provider_name: null },
+      metadata: { headers, provider_name: null },
     },
   });
-  const wait_s = Number(refused.headers['retry-after']);
-  expect(wait_s).toBeGreaterThanOrEqual((reset_ms - clock.now_ms()) / 1_000 - 1);
-  expect(wait_s).toBeLessThanOrEqual((reset_ms - before_ms) / 1_000 + 1);
+  const waitS = Number(refused.headers['retry-after']);
+  expect(waitS).toBeGreaterThanOrEqual((resetMs - clock.now_ms()) / 1_000 - 1);
+  expect(waitS).toBeLessThanOrEqual((resetMs - beforeMs) / 1_000 + 1);
   expect((await ask(gateway, vectors, gateway.key, '/embeddings')).status).toBe(429);
   expect(await statuses(5, () => ask(gateway, chat(), other))).toEqual([200, 200, 200, 200, 200]);
   expect(await (await fetch(`${gateway.url}/metrics`)).text()).toMatch(
@@ -124,8 +129,8 @@ test('one request too many for a key is 429, with the limit in headers and body,
 
 test('a model at its limit falls back to the next of `models`; without one it is a 429', async () => {
   const sandbox = await sandboxOf();
-  const rate_limits = { models: { 'sandbox/ec*': { requests_per_minute: 2 } }, per_key: { requests_per_minute: 6 } };
-  const gateway = await gatewayOf(sandbox, rate_limits, { clock: clockAt(20) });
+  const rateLimits = { models: { 'sandbox/ec*': { requests_per_minute: 2 } }, per_key: { requests_per_minute: 6 } };
+  const gateway = await gatewayOf(sandbox, rateLimits, { clock: clockAt(20) });
   expect(await statuses(2, () => ask(gateway, chat()))).toEqual([200, 200]);
   const before = sandbox.requests().requests;
   const refused = await ask(gateway, chat());
@@ -143,8 +148,8 @@ test('a model at its limit falls back to the next of `models`; without one it is
 });
 
 test('a fallback at its limit reports the failures before it', async () => {
-  const rate_limits = { models: { 'sandbox/echo': { requests_per_minute: 1 } } };
-  const gateway = await gatewayOf(await sandboxOf(), rate_limits, { clock: clockAt(20) });
+  const rateLimits = { models: { 'sandbox/echo': { requests_per_minute: 1 } } };
+  const gateway = await gatewayOf(await sandboxOf(), rateLimits, { clock: clockAt(20) });
   expect((await ask(gateway, chat())).status).toBe(200);
   const refused = await ask(gateway, chat('sandbox/fail-503', { models: ['sandbox/echo'] }));
   expect(refused).toMatchObject({
@@ -200,18 +205,18 @@ test('free models are limited as the public service limits them, all together fo
   expect((await statuses(20, () => ask(gateway, chat('acme/echo:free')))).includes(429)).toBe(false);
   clock.pass(60_000);
   expect((await statuses(10, () => ask(gateway, chat('acme/echo:free')))).includes(429)).toBe(false);
-  const day_ms = 86_400_000;
+  const dayMs = 86_400_000;
   expect(await ask(gateway, chat('acme/echo:free'))).toMatchObject({
     status: 429,
     headers: {
       'x-ratelimit-limit': '50',
-      'x-ratelimit-reset': String(clock.now_ms() - (clock.now_ms() % day_ms) + day_ms),
+      'x-ratelimit-reset': String(clock.now_ms() - (clock.now_ms() % dayMs) + dayMs),
     },
     error: {
       message: 'Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day',
     },
   });
-  clock.pass(day_ms);
+  clock.pass(dayMs);
   expect((await ask(gateway, chat('acme/echo:free'))).status).toBe(200);
 
   const off = await gatewayOf(await sandboxOf(), { free_models: 'off' }, { clock });
@@ -219,8 +224,8 @@ test('free models are limited as the public service limits them, all together fo
 });
 
 test('granted credits unlock more requests for free models', async () => {
-  const free_models = { requests_per_minute: 1_000, requests_per_day: 2, requests_per_day_funded: 4 };
-  const gateway = await gatewayOf(await sandboxOf(), { free_models }, { clock: clockAt(20) });
+  const freeModels = { requests_per_minute: 1_000, requests_per_day: 2, requests_per_day_funded: 4 };
+  const gateway = await gatewayOf(await sandboxOf(), { free_models: freeModels }, { clock: clockAt(20) });
   const database = await openDatabase({ data_dir: gateway.data_dir });
   cleanups.push(() => database.close());
   const { organization_id } = await database.queries
@@ -258,11 +263,11 @@ test('the official SDK waits as long as the response says, and then succeeds', a
   const request = { model: 'sandbox/echo', messages: [{ role: 'user' as const, content: 'hello there' }] };
   await client.chat.completions.create(request);
   clock.pass(60_000 - (clock.now_ms() % 60_000) - 1_500);
-  const began_ms = performance.now();
+  const beganMs = performance.now();
   const answer = await client.chat.completions.create(request);
   expect(answer.choices[0]?.message.content).toBe('hello there');
   expect(seen).toEqual([200, 429, 200]);
-  expect(performance.now() - began_ms).toBeGreaterThan(1_000);
+  expect(performance.now() - beganMs).toBeGreaterThan(1_000);
   await expect(
     new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key, maxRetries: 0 }).chat.completions.create(request),
   ).rejects.toBeInstanceOf(OpenAI.RateLimitError);
@@ -270,9 +275,9 @@ test('the official SDK waits as long as the response says, and then succeeds', a
 
 test('what cannot be counted is refused, or allowed if the operator configures that', async () => {
   const sandbox = await sandboxOf();
-  const per_key = { requests_per_minute: 5 };
-  const strict = await gatewayOf(sandbox, { per_key });
-  const open = await gatewayOf(sandbox, { per_key, uncounted: 'allow' });
+  const perKey = { requests_per_minute: 5 };
+  const strict = await gatewayOf(sandbox, { per_key: perKey });
+  const open = await gatewayOf(sandbox, { per_key: perKey, uncounted: 'allow' });
   for (const { data_dir } of [strict, open]) {
     const database = await openDatabase({ data_dir });
     await database.queries.schema.alterTable('rate_windows').renameTo('gone').execute();
@@ -289,15 +294,15 @@ describeStores('two nodes', ({ freshUrl }) => {
     const url = await freshUrl();
     const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
     const sandbox = await sandboxOf();
-    const rate_limits = { free_models: { requests_per_minute: 100_000, requests_per_day: 150 } };
-    const one = await gatewayOf(sandbox, rate_limits, { environment });
+    const rateLimits = { free_models: { requests_per_minute: 100_000, requests_per_day: 150 } };
+    const one = await gatewayOf(sandbox, rateLimits, { environment });
     const shared = url === undefined ? { data_dir: one.data_dir } : {};
-    const other = await gatewayOf(sandbox, rate_limits, { environment, ...shared });
+    const other = await gatewayOf(sandbox, rateLimits, { environment, ...shared });
     const burst = async (count: number) => {
-      const found = await Promise.all(
+      const statuses = await Promise.all(
         Array.from({ length: count }, (_, index) => ask(index % 2 ? one : other, chat('acme/echo:free'), one.key)),
       );
-      return found.filter(({ status }) => status === 200).length;
+      return statuses.filter(({ status }) => status === 200).length;
     };
     const used = async () => {
       const database = await openDatabase({ data_dir: one.data_dir, database_url: url });

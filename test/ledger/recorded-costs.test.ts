@@ -44,14 +44,14 @@ const PRICES = {
 const wires = ['openai-chat', 'anthropic-messages', 'gemini-generate-content'] as const;
 type Wire = (typeof wires)[number];
 
-function candidateOf(wire: Wire, provider_slug: string, upstream_model: string): Candidate {
-  const is_gpt = /gpt|^o\d/.test(upstream_model);
+function candidateOf(wire: Wire, providerSlug: string, upstreamModel: string): Candidate {
+  const isGpt = /gpt|^o\d/.test(upstreamModel);
   const endpoint: Endpoint = {
     id: 'recorded|model',
     model: 'recorded/model',
-    provider: provider_slug,
-    tag: provider_slug,
-    upstream_model,
+    provider: providerSlug,
+    tag: providerSlug,
+    upstream_model: upstreamModel,
     context_length: 1_000_000,
     max_completion_tokens: 128_000,
     max_prompt_tokens: undefined,
@@ -62,10 +62,10 @@ function candidateOf(wire: Wire, provider_slug: string, upstream_model: string):
     input_modalities: ['text', 'image', 'file', 'audio', 'video'],
     quirks: {},
   };
-  const model = { id: 'recorded/model', tokenizer: is_gpt ? 'GPT' : 'Other', output_modalities: ['text'] };
+  const model = { id: 'recorded/model', tokenizer: isGpt ? 'GPT' : 'Other', output_modalities: ['text'] };
   const provider: Pick<Provider, 'slug' | 'name' | 'dialect'> = {
-    slug: provider_slug,
-    name: provider_slug,
+    slug: providerSlug,
+    name: providerSlug,
     dialect: wire,
   };
   return { model: model as unknown as Model, endpoint, provider: provider as Provider, excluded: undefined };
@@ -103,13 +103,13 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
     }),
   } as ChatRequest;
   const encoded = { method: 'POST' as const, path: '', headers: {}, body, report: [], state: {} };
-  const output_tokens = Number(body['max_tokens']);
+  const outputTokens = Number(body['max_tokens']);
   const payload = JSON.stringify(body);
   const nothing = { service_tier: undefined, report: [], media: new Map() };
-  return { candidate, dialect, request, encoded, payload, output_tokens, ...nothing };
+  return { candidate, dialect, request, encoded, payload, output_tokens: outputTokens, ...nothing };
 }
 
-/** Requests that cannot be told as a chat request: a body that is none, and an address that Vertex AI alone reads by itself. */
+/** Recorded requests without an equivalent chat request: a body that is not one, and an address that only Vertex AI fetches. */
 const UNREAD: ReadonlySet<string> = new Set([
   'google-ai-studio--test-google-test-google-model-web-fetch-tool-0.json',
   'google-vertex--test-google-test-google-url-input-videourl-0.json',
@@ -121,7 +121,7 @@ const STREAMS = {
   'gemini-generate-content': geminiBytes,
 };
 
-/** What the provider told of its usage, as our decoders read it; undefined where it told none. */
+/** The usage that the provider reported, as our decoders read it. Undefined if it reported none. */
 function usageOf(wire: Wire, recording: Recording): TokenClasses | undefined {
   const dialect = dialects.get(wire)!;
   const state = { generation_id: 'gen-1' };
@@ -138,14 +138,14 @@ function usageOf(wire: Wire, recording: Recording): TokenClasses | undefined {
 }
 
 describe.each(wires)('%s', (wire) => {
-  const found = recordingsOf(wire).filter(
+  const recordings = recordingsOf(wire).filter(
     ({ name, recording: { request, response } }) => request?.body && response.status === 200 && !UNREAD.has(name),
   );
-  const why = whySkipped(found, wire);
+  const why = whySkipped(recordings, wire);
 
-  test.skipIf(found.length === 0)(`no recorded charge exceeds its hold${why}`, () => {
+  test.skipIf(recordings.length === 0)(`no recorded charge exceeds its hold${why}`, () => {
     const above: string[] = [];
-    for (const named of found) {
+    for (const named of recordings) {
       let usage: TokenClasses | undefined;
       try {
         usage = usageOf(wire, named.recording);
@@ -157,11 +157,11 @@ describe.each(wires)('%s', (wire) => {
       const media = mediaOf(prepared);
       const prompt = promptTokens(prepared, textBytes(prepared, media), media);
       const bound = Math.max(outputTokens(usage), prepared.output_tokens ?? 0);
-      const held_nano = costOf(exposureOf(prepared, prompt, bound), bound);
+      const heldNano = costOf(exposureOf(prepared, prompt, bound), bound);
       const { cost_nano } = priceAttempt(usage, prepared.request, prepared.candidate, () => undefined);
-      const [most, told] = [prompt.text + prompt.image + prompt.audio, inputTokens(usage)];
-      if (told > most || cost_nano > held_nano)
-        above.push(`${named.name}: ${told} of ${most} tokens, ${cost_nano} of ${held_nano}`);
+      const [most, reported] = [prompt.text + prompt.image + prompt.audio, inputTokens(usage)];
+      if (reported > most || cost_nano > heldNano)
+        above.push(`${named.name}: ${reported} of ${most} tokens, ${cost_nano} of ${heldNano}`);
       if (prepared.output_tokens && outputTokens(usage) > prepared.output_tokens) {
         above.push(`${named.name}: ${outputTokens(usage)} of ${prepared.output_tokens} output tokens`);
       }

@@ -25,19 +25,19 @@ export function recorders(open: () => Promise<Database>) {
   }
 
   /** The data directory as a process that is killed now would leave it. */
-  function asKilled(data_dir: string): string {
+  function asKilled(dataDir: string): string {
     const copy = freshDir();
-    cpSync(data_dir, copy, { recursive: true });
+    cpSync(dataDir, copy, { recursive: true });
     return copy;
   }
 
   async function start(
     store: LedgerStore,
-    data_dir = freshDir(),
+    dataDir = freshDir(),
     over: Partial<RecorderOptions> = {},
   ): Promise<Recorder> {
     const recorder = await startRecorder({
-      data_dir,
+      data_dir: dataDir,
       store,
       journal_sync: 'group',
       unknown_outcome: 'hold',
@@ -62,8 +62,8 @@ export function recorders(open: () => Promise<Database>) {
   async function setUp() {
     const database = await open();
     const store = faulty(ledgerStore(database.queries, database.engine));
-    const data_dir = freshDir();
-    return { database, store, data_dir, recorder: await start(store, data_dir) };
+    const dataDir = freshDir();
+    return { database, store, data_dir: dataDir, recorder: await start(store, dataDir) };
   }
 
   return { freshDir, asKilled, start, stop, setUp };
@@ -108,17 +108,17 @@ export async function stored({ queries }: Database) {
 }
 
 /** What a slot holds besides its lock. */
-export const files = (data_dir: string, slot = 0) =>
-  readdirSync(join(data_dir, 'slots', String(slot))).filter((name) => !name.startsWith('lock'));
+export const files = (dataDir: string, slot = 0) =>
+  readdirSync(join(dataDir, 'slots', String(slot))).filter((name) => !name.startsWith('lock'));
 
 /** A limit of key `a`, in force in the store. */
-export async function budgetOf(database: Database, limit_nano: number, over: Partial<Budget> = {}): Promise<Budget> {
+export async function budgetOf(database: Database, limitNano: number, over: Partial<Budget> = {}): Promise<Budget> {
   const budget: Budget = {
     id: 'key:a:never',
     scope: 'key',
     label: 'the limit of this API key',
     reset_interval: 'never',
-    limit_nano,
+    limit_nano: limitNano,
     include_byok: false,
     ...over,
   };
@@ -132,7 +132,7 @@ export async function budgetOf(database: Database, limit_nano: number, over: Par
       guardrail_id: null,
       label,
       reset_interval,
-      limit_nano,
+      limit_nano: limitNano,
       include_byok,
       version: 1,
     })

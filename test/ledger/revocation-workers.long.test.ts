@@ -38,18 +38,18 @@ async function ask(url: string, key: string, method = 'GET', body?: object): Pro
 }
 
 test('a key that one worker revokes is accepted by none of the others', async () => {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-revocation-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-revocation-'));
   const port = await freePort();
   const MANAGEMENT = 'test-management-key-0123456789abcdef';
   const child: ChildProcess = spawn(
     process.execPath,
     [join(import.meta.dirname, '../../src/main.ts'), 'serve', '--workers', '3'],
     {
-      cwd: data_dir,
+      cwd: dataDir,
       stdio: 'ignore',
       env: {
         ...process.env,
-        GATEWAY_DATA_DIR: data_dir,
+        GATEWAY_DATA_DIR: dataDir,
         GATEWAY_PORT: String(port),
         GATEWAY_MANAGEMENT_KEY: MANAGEMENT,
         GATEWAY_LOG_LEVEL: 'silent',
@@ -57,10 +57,10 @@ test('a key that one worker revokes is accepted by none of the others', async ()
     },
   );
   cleanups.push(async () => {
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     child.kill('SIGTERM');
-    await gone;
-    rmSync(data_dir, { recursive: true, force: true });
+    await exited;
+    rmSync(dataDir, { recursive: true, force: true });
   });
   const base = `http://127.0.0.1:${port}/api/v1`;
   for (let tries = 0; ; tries += 1) {
@@ -75,7 +75,7 @@ test('a key that one worker revokes is accepted by none of the others', async ()
     await sleep(100);
   }
   // Each worker takes a slot of the data directory just before it listens.
-  while (readdirSync(join(data_dir, 'slots')).length < 3) await sleep(100);
+  while (readdirSync(join(dataDir, 'slots')).length < 3) await sleep(100);
   await sleep(1_500);
   for (let round = 0; round < 5; round += 1) {
     const made = await fetch(`${base}/keys`, {

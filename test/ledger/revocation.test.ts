@@ -10,13 +10,13 @@ afterEach(async () => {
 });
 
 /** Two gateways on one store: on PostgreSQL each with its own data directory, else on one. */
-async function pair(database_url: string | undefined): Promise<[TestGateway, TestGateway]> {
-  const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+async function pair(databaseUrl: string | undefined): Promise<[TestGateway, TestGateway]> {
+  const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
   const one = await startGateway({ environment });
   cleanups.push(() => one.stop());
   const other = await startGateway({
     environment,
-    ...(database_url === undefined ? { data_dir: one.data_dir } : {}),
+    ...(databaseUrl === undefined ? { data_dir: one.data_dir } : {}),
   });
   cleanups.push(() => other.stop());
   return [one, other];
@@ -57,9 +57,9 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     const late: number[] = [];
     const load = Array.from({ length: 20 }, async () => {
       while (!stop) {
-        const was_revoked = revoked;
+        const wasRevoked = revoked;
         const status = await statusOf(other, key);
-        if (was_revoked && status !== 401) late.push(status);
+        if (wasRevoked && status !== 401) late.push(status);
       }
     });
     await sleep(300);

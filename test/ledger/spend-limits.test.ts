@@ -104,13 +104,13 @@ beforeEach(() => {
 const STORY = [' one', ' river', ' house', ' stone'];
 const word = (nth: number) => STORY[nth % STORY.length];
 const usageOf = (tokens: number) => ({ prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens });
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta: object, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
 const words = (count: number) => Array.from({ length: count }, (_, nth) => chunk({ content: word(nth) })).join('');
 const usageChunk = (tokens: number) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage: usageOf(tokens) })}\n\ndata: [DONE]\n\n`;
 /** The same usage before the end. */
-const told = (tokens: number) => usageChunk(tokens).replace('data: [DONE]\n\n', '');
+const usageEvent = (tokens: number) => usageChunk(tokens).replace('data: [DONE]\n\n', '');
 const sse = responseHead(200, 'text/event-stream');
 const chunked = responseHead(200, 'text/event-stream', {
   connection: 'keep-alive',
@@ -302,8 +302,8 @@ describe('before the send', () => {
     ['wire/messages', {}, message(7)],
   ] as const)(
     '%s is sent the output bound that the limit pays for, and the client is told',
-    async (model, more, told) => {
-      script = () => [...told];
+    async (model, more, events) => {
+      script = () => [...events];
       const key = await keyOf(strict, 60);
       const { status, body } = await ask(strict, key, { model, max_tokens: 100, ...more });
       expect(status).toBe(200);
@@ -595,7 +595,7 @@ describe('during an answer', () => {
   );
 
   test.each([
-    ['told', told(12), 12],
+    ['told', usageEvent(12), 12],
     ['counted', '', 10],
   ])('where the upstream itself ends it unfinished, what was %s is charged', async (_, usage, tokens) => {
     script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
@@ -616,7 +616,7 @@ describe('during an answer', () => {
   test.each(['wire/bills', 'wire/chat'])(
     'a count told before the last words is no bound of what is charged: %s',
     async (model) => {
-      script = () => [chunked, httpChunk(told(1) + words(10)), { wait: 20 }, httpChunk('')];
+      script = () => [chunked, httpChunk(usageEvent(1) + words(10)), { wait: 20 }, httpChunk('')];
       const key = await keyOf(strict, 5_000);
       const answered = await ask(strict, key, { model, max_tokens: 100, stream: true });
       expect(chunksOf(answered).at(-1)!.usage!.completion_tokens).toBe(10);
@@ -625,7 +625,7 @@ describe('during an answer', () => {
   );
 
   test('reported usage is charged, even if the attempt failed without content and another endpoint answered', async () => {
-    const empty = [chunked, httpChunk(told(40)), httpChunk('')];
+    const empty = [chunked, httpChunk(usageEvent(40)), httpChunk('')];
     const texts = [
       { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage: {} } },
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Yes.' } },
@@ -645,7 +645,7 @@ describe('during an answer', () => {
 
     script = () => [
       chunked,
-      httpChunk(`${told(40)}data: {"error":{"message":"Broken","code":500}}\n\n`),
+      httpChunk(`${usageEvent(40)}data: {"error":{"message":"Broken","code":500}}\n\n`),
       httpChunk(''),
     ];
     await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });

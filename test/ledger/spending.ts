@@ -24,7 +24,7 @@ async function chargesOf({ queries }: Pick<Database, 'queries'>, record: Generat
 }
 
 /**
- * A node that settles what it is told, without leases, charging the budgets in force at that moment. `byok_cost_nano` alone
+ * A node that settles scripted charges, without leases, charging the budgets in force at that moment. `byok_cost_nano` alone
  * makes a generation on the organization's own account.
  */
 export async function spendingNode(database: Database, node = 'spender') {

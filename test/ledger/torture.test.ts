@@ -18,7 +18,7 @@ import {
   type WireServer,
 } from '../wires/wire-server.ts';
 
-/** Quick enough for tests, and far enough apart to be told from each other: limits of silence are kept to half a second. */
+/** Quick enough for tests, and far enough apart to be distinguishable: limits of silence are kept to half a second. */
 const timeouts = {
   shutdown_ms_max: 2_000,
   upstream_headers_ms_max: 900,
@@ -80,8 +80,8 @@ beforeEach(() => {
 });
 
 const sse = responseHead(200, 'text/event-stream');
-const chatChunk = (delta: object, finish_reason: string | null = null, more: object = {}) =>
-  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }], ...more })}\n\n`;
+const chatChunk = (delta: object, finishReason: string | null = null, more: object = {}) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finishReason }], ...more })}\n\n`;
 const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 const usageChunk = `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage })}\n\n`;
 const done = 'data: [DONE]\n\n';
@@ -684,11 +684,11 @@ describe('clients', () => {
     script = () => [sse, role + texts('Hello'), { wait: 10_000 }];
     const response = await open('wire/chat');
     await once(response, 'data');
-    const left_at = performance.now();
+    const leftAt = performance.now();
     response.destroy();
     const exchange = await wire.exchange(0);
     await exchange.closed;
-    expect(exchange.closed_at! - left_at).toBeLessThan(100);
+    expect(exchange.closed_at! - leftAt).toBeLessThan(100);
     const record = await generation(String(response.headers['x-generation-id']));
     expect(record).toMatchObject({ cancelled: true });
     expect(record['total_cost']).toBeGreaterThan(0);
@@ -699,11 +699,11 @@ describe('clients', () => {
     const leave = new AbortController();
     const asked = fetch(path(), { ...ask('wire/chat', { stream: true }), signal: leave.signal }).catch(() => undefined);
     const exchange = await wire.exchange(0);
-    const left_at = performance.now();
+    const leftAt = performance.now();
     leave.abort();
     await asked;
     await exchange.closed;
-    expect(exchange.closed_at! - left_at).toBeLessThan(100);
+    expect(exchange.closed_at! - leftAt).toBeLessThan(100);
   });
 
   test('if disconnecting does not stop billing, the upstream is read to its end and charged as reported', async () => {
@@ -896,8 +896,8 @@ describe('nothing that a client sends ends the process', () => {
         if (response.status === 200) checkChatStream(text);
       },
     );
-    const odd_fields = [{ tool_calls: {} }, { tool_calls: [null] }, { tool_call_id: [] }, { function_call: 4 }];
-    const examples = odd_fields.map((fields): [string, object[]] => [
+    const oddFields = [{ tool_calls: {} }, { tool_calls: [null] }, { tool_call_id: [] }, { function_call: 4 }];
+    const examples = oddFields.map((fields): [string, object[]] => [
       'wire/chat',
       [{ role: 'system', content: '', ...fields }],
     ]);

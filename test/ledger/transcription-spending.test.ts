@@ -10,7 +10,7 @@ import { startGateway, type TestGateway } from '../harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
 /** 1.172 s of speech. */
-const input_audio = {
+const inputAudio = {
   data: readFileSync(join(import.meta.dirname, '../audio/speech.wav')).toString('base64'),
   format: 'wav',
 };
@@ -20,7 +20,7 @@ let gateway: TestGateway;
 let script: (exchange: Exchange, nth: number) => Step[];
 
 /** Whatever earlier tests did to an endpoint's health. */
-const first_one = { provider: { order: ['one', 'two'] } };
+const firstOne = { provider: { order: ['one', 'two'] } };
 
 const json = (body: object, status = 200): Step[] => [
   responseHead(status, 'application/json'),
@@ -83,7 +83,7 @@ async function transcribe(model: string, key = gateway.key, over: object = {}) {
   const answered = await gateway.call(
     'POST',
     '/audio/transcriptions',
-    { model, input_audio, ...over },
+    { model, input_audio: inputAudio, ...over },
     { authorization: `Bearer ${key}`, 'x-gateway-experimental-metadata': 'enabled' },
   );
   const body = (await answered.json()) as {
@@ -168,7 +168,7 @@ describe('spend limits', () => {
   test('the cheaper endpoint is chosen', async () => {
     const { key } = await limitedKey(4);
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 503) : json({ text: 'x' }));
-    const { status } = await transcribe('wire/both', key, first_one);
+    const { status } = await transcribe('wire/both', key, firstOne);
     // The second bills ten seconds at least, which the limit does not pay for.
     expect(status).toBe(402);
     expect(wire.exchanges).toHaveLength(1);
@@ -197,14 +197,14 @@ describe('spend limits', () => {
 describe('failures', () => {
   test('the next endpoint answers; a refusal by status costs nothing', async () => {
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 500) : json({ text: 'x' }));
-    const { status, body, id } = await transcribe('wire/both', gateway.key, first_one);
+    const { status, body, id } = await transcribe('wire/both', gateway.key, firstOne);
     expect([status, body.gateway_metadata.attempts.map((attempt) => attempt.status)]).toEqual([200, [500, 200]]);
     expect((await record(id))['total_cost']).toBe(20);
   });
 
   test('a 400 is returned, and no other endpoint is tried', async () => {
     script = () => json({ error: { message: 'The audio is too short.' } }, 400);
-    const { status, body } = await transcribe('wire/both', gateway.key, first_one);
+    const { status, body } = await transcribe('wire/both', gateway.key, firstOne);
     expect([status, body.error?.message]).toEqual([400, expect.stringContaining('The audio is too short.')]);
     expect(wire.exchanges).toHaveLength(1);
   });
@@ -246,12 +246,12 @@ describe('failures', () => {
 
 describe('a provider that works in the background', () => {
   const states = (...states: object[]) => {
-    let asked = 0;
+    let polls = 0;
     script = ({ method, path }) => {
       if (path.endsWith('/upload')) return json({ upload_url: 'https://cdn.test/1' });
       if (method === 'POST') return json({ id: 't-1', status: 'queued' });
-      const state = states[Math.min(asked, states.length - 1)] ?? {};
-      asked += 1;
+      const state = states[Math.min(polls, states.length - 1)] ?? {};
+      polls += 1;
       return 'break' in state ? ['DESTROY'] : json(state);
     };
   };
@@ -303,7 +303,7 @@ describe('a provider that works in the background', () => {
     const left = fetch(`${gateway.base_url}/audio/transcriptions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'wire/later', input_audio }),
+      body: JSON.stringify({ model: 'wire/later', input_audio: inputAudio }),
       signal: control.signal,
     });
     await wire.exchange(2);
@@ -320,7 +320,7 @@ test('a client that disconnects: the running request is read to its end and char
   const left = fetch(`${gateway.base_url}/audio/transcriptions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'wire/one', input_audio }),
+    body: JSON.stringify({ model: 'wire/one', input_audio: inputAudio }),
     signal: control.signal,
   });
   await wire.exchange(0);

@@ -16,18 +16,18 @@ export interface Balancer {
   stop(): Promise<void>;
 }
 
-export async function startBalancer(backends: readonly Backend[], poll_ms: number): Promise<Balancer> {
+export async function startBalancer(backends: readonly Backend[], pollMs: number): Promise<Balancer> {
   const ready = new Set<Backend>();
   const agents = new Map(backends.map((backend) => [backend, new Agent({ keepAlive: true })]));
   let turn = 0;
-  let is_stopped = false;
+  let isStopped = false;
   const polling = backends.map(async (backend) => {
-    while (!is_stopped) {
+    while (!isStopped) {
       const answer = await fetch(`${backend.url}/health/ready`).catch(() => undefined);
       await answer?.text();
       if (answer?.status === 200) ready.add(backend);
       else ready.delete(backend);
-      await sleep(poll_ms);
+      await sleep(pollMs);
     }
   });
   const server: Server = createServer((incoming, outgoing) => {
@@ -58,7 +58,7 @@ export async function startBalancer(backends: readonly Backend[], poll_ms: numbe
     url: `http://127.0.0.1:${port}`,
     isReady: (backend) => ready.has(backend),
     async stop() {
-      is_stopped = true;
+      isStopped = true;
       await Promise.all(polling);
       server.closeAllConnections();
       server.close();

@@ -20,39 +20,39 @@ const LIFE_MS_MAX = 200;
 /** How long the upstream takes, so that a kill meets many requests under way. */
 const DELAY_MS = 60;
 
-/** What clients were told. */
-interface Told {
+/** The answers that clients received. */
+interface Answers {
   served: string[];
   by_status: Record<number, number>;
   /** Told to ask again because the store did not answer in time, as it may on a busy machine: no answer about the money. */
-  asked_again: number;
+  retries: number;
   /** Requests that came to no answer. */
   broken: number;
 }
 
-const nothingTold = (): Told => ({ served: [], by_status: {}, asked_again: 0, broken: 0 });
+const noAnswers = (): Answers => ({ served: [], by_status: {}, retries: 0, broken: 0 });
 
 /** So many clients, each one request after another, until `more` says that it is enough. */
 async function hammer(
   site: MoneySite,
   key: string,
   bodyOf: () => object,
-  more: (told: Told) => boolean,
-  told: Told = nothingTold(),
-): Promise<Told> {
+  more: (answers: Answers) => boolean,
+  answers: Answers = noAnswers(),
+): Promise<Answers> {
   const client = async (index: number) => {
     let again = false;
-    for (let count = index; !site.ended && (again || more(told)); count += 1) {
+    for (let count = index; !site.ended && (again || more(answers)); count += 1) {
       const gateway = site.gateways[count % site.gateways.length]!;
       try {
         const answer = await gateway.call('POST', '/chat/completions', { key, body: bodyOf() });
         const body = (await answer.json()) as { id: string };
         again = answer.status === 503;
-        if (again) told.asked_again += 1;
-        else told.by_status[answer.status] = (told.by_status[answer.status] ?? 0) + 1;
-        if (answer.status === 200) told.served.push(body.id);
+        if (again) answers.retries += 1;
+        else answers.by_status[answer.status] = (answers.by_status[answer.status] ?? 0) + 1;
+        if (answer.status === 200) answers.served.push(body.id);
       } catch {
-        told.broken += 1;
+        answers.broken += 1;
         again = false;
         // Whoever asks nobody in a tight loop keeps the gateways from starting.
         await sleep(100);
@@ -60,7 +60,7 @@ async function hammer(
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)));
-  return told;
+  return answers;
 }
 
 /** What the upstream knows of each generation: how often it was sent, and how often an answer was made, which it bills. */
@@ -85,9 +85,9 @@ const randomTokens = () =>
     sandbox: { tokens: 1 + Math.floor(Math.random() * OUTPUT_TOKENS) },
   });
 /** Until so many requests were answered. */
-function upTo(requests: number): (told: Told) => boolean {
-  let asked = 0;
-  return () => asked++ < requests;
+function upTo(requests: number): (answers: Answers) => boolean {
+  let sent = 0;
+  return () => sent++ < requests;
 }
 
 describe.skipIf(process.platform !== 'linux')('spend limits over several nodes', () => {
@@ -102,19 +102,19 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();
-      const unit_limit = LIMIT * UNIT_NANO;
-      const first = site.watch(unit_limit);
-      const began_ms = performance.now();
-      const told = await hammer(site, await site.makeKey(unit_limit), unit, upTo(REQUESTS));
-      const took_ms = performance.now() - began_ms;
+      const unitLimit = LIMIT * UNIT_NANO;
+      const first = site.watch(unitLimit);
+      const beganMs = performance.now();
+      const answers = await hammer(site, await site.makeKey(unitLimit), unit, upTo(REQUESTS));
+      const tookMs = performance.now() - beganMs;
       await first.stop();
-      expect(told.by_status).toEqual({ 200: LIMIT, 402: REQUESTS - LIMIT });
+      expect(answers.by_status).toEqual({ 200: LIMIT, 402: REQUESTS - LIMIT });
       expect(site.sandbox.requests().requests).toBe(LIMIT);
 
-      const hold_nano = OUTPUT_TOKENS * TOKEN_NANO;
-      const random_limit = LIMIT * hold_nano;
-      const second = site.watch(unit_limit + random_limit);
-      const random = await hammer(site, await site.makeKey(random_limit), randomTokens, upTo(REQUESTS / 2));
+      const holdNano = OUTPUT_TOKENS * TOKEN_NANO;
+      const randomLimit = LIMIT * holdNano;
+      const second = site.watch(unitLimit + randomLimit);
+      const random = await hammer(site, await site.makeKey(randomLimit), randomTokens, upTo(REQUESTS / 2));
       await second.stop();
       expect(Object.keys(random.by_status)).toEqual(['200', '402']);
       expect(random.served.length).toBeGreaterThan(LIMIT);
@@ -122,36 +122,36 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
 
       await site.end();
       const { spent, leased } = await site.spent();
-      const left = unit_limit + random_limit - spent;
+      const left = unitLimit + randomLimit - spent;
       process.stdout.write(
-        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(took_ms)} ms; of random costs ` +
-          `${random.served.length}, ${left / hold_nano} of a hold left; ${first.samples + second.samples} samples, ` +
-          `${told.asked_again + random.asked_again} asked again\n`,
+        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(tookMs)} ms; of random costs ` +
+          `${random.served.length}, ${left / holdNano} of a hold left; ${first.samples + second.samples} samples, ` +
+          `${answers.retries + random.retries} asked again\n`,
       );
       expect([...first.over, ...second.over]).toEqual([]);
       expect(first.samples).toBeGreaterThan(5);
       expect(leased).toBe(0);
       expect(left).toBeGreaterThanOrEqual(0);
-      expect(left).toBeLessThan(hold_nano);
+      expect(left).toBeLessThan(holdNano);
       const recorded = await site.recorded();
       const costOf = (model: string) => recorded.reduce((sum, one) => (one.model === model ? sum + one.cost : sum), 0);
-      expect(costOf('money/unit')).toBe(unit_limit);
-      expect(costOf('money/tokens')).toBe(random_limit - left);
+      expect(costOf('money/unit')).toBe(unitLimit);
+      expect(costOf('money/tokens')).toBe(randomLimit - left);
     });
 
     test(`${KILLS} kills under load: nothing over the limit, nothing sent twice, nothing served that is not counted`, {
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();
-      const limit_nano = LIMIT_WITH_KILLS * UNIT_NANO;
-      const key = await site.makeKey(limit_nano);
-      const watched = site.watch(limit_nano);
+      const limitNano = LIMIT_WITH_KILLS * UNIT_NANO;
+      const key = await site.makeKey(limitNano);
+      const watched = site.watch(limitNano);
       let killing = true;
-      const told = nothingTold();
-      const load = hammer(site, key, slowUnit, () => killing, told);
+      const answers = noAnswers();
+      const load = hammer(site, key, slowUnit, () => killing, answers);
       for (let kills = 0; kills < KILLS; ) {
-        const before = told.served.length;
-        await until('requests are served', () => told.served.length >= before + SERVED_BETWEEN_KILLS);
+        const before = answers.served.length;
+        await until('requests are served', () => answers.served.length >= before + SERVED_BETWEEN_KILLS);
         await sleep(Math.random() * LIFE_MS_MAX);
         if (site.kill()) kills += 1;
         else await sleep(20);
@@ -168,32 +168,32 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       const sum = (some: typeof seen, of: 'arrived' | 'billed' | 'cost') =>
         some.reduce((total, one) => total + one[of], 0);
       const completed = new Set(seen.filter(({ outcome }) => outcome === 'completed').map(({ id }) => id));
-      const asked = seen.filter(({ model }) => model === 'money/asked');
+      const queried = seen.filter(({ model }) => model === 'money/asked');
       const others = seen.filter(({ model }) => model === 'money/unit');
       const unknown = others.filter(({ estimated }) => estimated);
-      const found = asked.filter(({ outcome }) => outcome === 'failed');
-      const served = [...told.served, ...rest.served];
+      const failed = queried.filter(({ outcome }) => outcome === 'failed');
+      const served = [...answers.served, ...rest.served];
       process.stdout.write(
-        `${variant.engine}: ${served.length} served, ${unknown.length} unknown, ${found.length} found out; ` +
-          `${sum(seen, 'arrived')} arrived, ${sum(seen, 'billed')} billed; ${JSON.stringify(told.by_status)} ` +
-          `then ${JSON.stringify(rest.by_status)}, ${told.asked_again + rest.asked_again} asked again, ${told.broken} broken, ${watched.samples} samples\n`,
+        `${variant.engine}: ${served.length} served, ${unknown.length} unknown, ${failed.length} found out; ` +
+          `${sum(seen, 'arrived')} arrived, ${sum(seen, 'billed')} billed; ${JSON.stringify(answers.by_status)} ` +
+          `then ${JSON.stringify(rest.by_status)}, ${answers.retries + rest.retries} asked again, ${answers.broken} broken, ${watched.samples} samples\n`,
       );
       expect(watched.over).toEqual([]);
       expect(served.filter((id) => !completed.has(id))).toEqual([]);
       expect(seen.filter(({ arrived }) => arrived > 1)).toEqual([]);
       expect(site.sandbox.requests().requests).toBe(sum(seen, 'arrived'));
       // The limit is spent to the last unit, and the unknown is counted as what was set aside for it.
-      expect(await site.spent()).toEqual({ spent: limit_nano, leased: 0 });
-      expect(sum(seen, 'cost')).toBe(limit_nano);
-      expect(sum(seen, 'billed') * UNIT_NANO).toBeLessThanOrEqual(limit_nano);
+      expect(await site.spent()).toEqual({ spent: limitNano, leased: 0 });
+      expect(sum(seen, 'cost')).toBe(limitNano);
+      expect(sum(seen, 'billed') * UNIT_NANO).toBeLessThanOrEqual(limitNano);
       const isWrong = ({ estimated, billed, cost }: (typeof seen)[number]) =>
         estimated ? cost < billed * UNIT_NANO : cost !== billed * UNIT_NANO;
       expect(others.filter(isWrong)).toEqual([]);
       // Where the provider could be asked, its bill is ours.
-      expect(asked.filter(({ estimated }) => estimated)).toEqual([]);
-      expect(asked.filter(isWrong)).toEqual([]);
-      expect(Math.min(unknown.length, found.length)).toBeGreaterThanOrEqual(KILLS / 2);
-      expect(told.by_status[200]).toBeGreaterThanOrEqual(KILLS * SERVED_BETWEEN_KILLS);
+      expect(queried.filter(({ estimated }) => estimated)).toEqual([]);
+      expect(queried.filter(isWrong)).toEqual([]);
+      expect(Math.min(unknown.length, failed.length)).toBeGreaterThanOrEqual(KILLS / 2);
+      expect(answers.by_status[200]).toBeGreaterThanOrEqual(KILLS * SERVED_BETWEEN_KILLS);
     });
   });
 });

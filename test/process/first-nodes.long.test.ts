@@ -21,9 +21,9 @@ describeStores('three gateways that start at once on one new store', ({ freshUrl
     );
     const shown = nodes.map((node) => new Set(node.out().match(KEY)));
     expect(shown.map(({ size }) => size).sort()).toEqual([0, 0, 2]);
-    const management_key = /Management key.*?(sk-gw-\S+)/.exec(nodes.map((node) => node.out()).join(''))?.[1] ?? '';
+    const managementKey = /Management key.*?(sk-gw-\S+)/.exec(nodes.map((node) => node.out()).join(''))?.[1] ?? '';
     for (const node of nodes) {
-      const answer = await node.call('GET', '/keys', { key: management_key });
+      const answer = await node.call('GET', '/keys', { key: managementKey });
       expect(((await answer.json()) as { data: unknown }).data).toMatchObject([{ name: 'default' }]);
     }
     for (const node of nodes) expect(await stop(node)).toBe(0);

@@ -82,10 +82,10 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Waits until something holds. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, within_ms = 60_000): Promise<void> {
-  const deadline = Date.now() + within_ms;
+export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
+  const deadline = Date.now() + withinMs;
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`waited ${within_ms} ms in vain: ${what}`);
+    if (Date.now() > deadline) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
     await sleep(20);
   }
 }
@@ -116,27 +116,27 @@ export function run(command: string, args: string[], options: { cwd?: string; en
 /** Starts a gateway; it may not serve yet when this resolves. */
 export async function start(options: StartOptions = {}): Promise<GatewayProcess> {
   const home = freshDir();
-  const data_dir = options.data_dir ?? join(home, 'data');
+  const dataDir = options.data_dir ?? join(home, 'data');
   const port = options.port ?? (await freePort());
-  const config_file = join(home, 'gateway.yaml');
-  writeFileSync(config_file, options.yaml ?? '{}');
+  const configFile = join(home, 'gateway.yaml');
+  writeFileSync(configFile, options.yaml ?? '{}');
   const launcher = options.launcher ?? join(root, 'bin/model-gateway.cjs');
   const followed = run(options.node ?? process.execPath, [launcher, 'serve', ...(options.args ?? [])], {
     env: {
       GATEWAY_PORT: String(port),
-      GATEWAY_DATA_DIR: data_dir,
-      GATEWAY_CONFIG: config_file,
+      GATEWAY_DATA_DIR: dataDir,
+      GATEWAY_CONFIG: configFile,
       GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
       ...options.environment,
     },
   });
   const url = `http://127.0.0.1:${port}`;
-  const base_url = `${url}/api/v1`;
+  const baseUrl = `${url}/api/v1`;
   return {
     ...followed,
     url,
-    base_url,
-    data_dir,
+    base_url: baseUrl,
+    data_dir: dataDir,
     log: () =>
       followed
         .out()
@@ -154,7 +154,7 @@ export async function start(options: StartOptions = {}): Promise<GatewayProcess>
         return answer?.status === 200;
       }),
     call: (method, path, { key = MANAGEMENT_KEY, body, headers, signal } = {}) =>
-      fetch(`${base_url}${path}`, {
+      fetch(`${baseUrl}${path}`, {
         method,
         headers: {
           authorization: `Bearer ${key}`,

@@ -20,7 +20,7 @@ interface Acknowledged {
   usage: { prompt_tokens: number; completion_tokens: number; cost: number };
 }
 
-/** What clients of one gateway were told before it was killed. */
+/** The answers that clients of one gateway received before it was killed. */
 class Witness {
   readonly answers: Acknowledged[] = [];
   readonly keys: { key: string; hash: string }[] = [];
@@ -93,13 +93,13 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
   test(`after ${ROUNDS} kills under load every answer and every key that a client saw is stored unchanged`, {
     timeout: 900_000,
   }, async () => {
-    const data_dir = join(freshDir(), 'data');
+    const dataDir = join(freshDir(), 'data');
     const port = await freePort();
-    const database_url = await freshUrl();
-    const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+    const databaseUrl = await freshUrl();
+    const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
     const witness = new Witness();
     for (let round = 0; round < ROUNDS; round += 1) {
-      const gateway = await serve({ data_dir, port, environment });
+      const gateway = await serve({ data_dir: dataDir, port, environment });
       witness.stopped = false;
       if (witness.keys.length === 0) witness.keys.push(await makeKey(gateway));
       const { key } = witness.keys[round % witness.keys.length] as { key: string };
@@ -117,7 +117,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       expect(await gateway.ended).toBe('SIGKILL');
       await Promise.all(clients);
     }
-    const gateway = await serve({ data_dir, port, environment });
+    const gateway = await serve({ data_dir: dataDir, port, environment });
     for (const { key, id, usage } of witness.answers) {
       const answer = await gateway.call('GET', `/generation?id=${id}`, { key });
       expect(answer.status, id).toBe(200);
@@ -143,7 +143,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       usages.set(hash, Math.round(data.usage * 1e9));
     }
     expect(await stop(gateway)).toBe(0);
-    const database = await openDatabase({ data_dir, database_url });
+    const database = await openDatabase({ data_dir: dataDir, database_url: databaseUrl });
     const rows = await database.queries
       .selectFrom('ledger_generations')
       .select(['id', 'key_hash', 'cost', 'outcome'])
@@ -154,7 +154,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       const own = rows.filter(({ key_hash }) => key_hash === hash);
       expect(usage).toBe(own.reduce((sum, { cost }) => sum + cost, 0));
     }
-    // What was killed in the middle of something is told so.
+    // Work that was killed before its end is reported as such.
     const outcomes = new Map(rows.map(({ id, outcome }) => [id, outcome]));
     expect(witness.begun.map((id) => outcomes.get(id))).toEqual(Array(ROUNDS).fill('unknown'));
     expect(witness.answers.length).toBeGreaterThanOrEqual(ROUNDS * ANSWERS_MIN);

@@ -64,7 +64,7 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   });
   const { key } = await makeKey(gateway);
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  const asked: { id: string; status: number }[] = [];
+  const answers: { id: string; status: number }[] = [];
   const ask = async (id: string, body: Record<string, unknown>, options: { key?: string; path?: string } = {}) => {
     const answer = await gateway.call('POST', options.path ?? '/chat/completions', {
       key: options.key ?? key,
@@ -73,7 +73,7 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
     });
     await answer.text();
     expect(answer.headers.get('x-request-id')).toBe(id);
-    asked.push({ id, status: answer.status });
+    answers.push({ id, status: answer.status });
   };
   for (const stream of [false, true]) {
     for (const model of models) await ask(`${model}-${stream}`, { model: `acme/${model}`, stream });
@@ -102,7 +102,7 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
     .filter((line) => line !== '');
   for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow();
   const requests = gateway.log().filter(({ msg }) => msg === 'request');
-  for (const { id, status } of asked) {
+  for (const { id, status } of answers) {
     const own = requests.filter(({ request_id }) => request_id === id);
     expect(own, id).toHaveLength(1);
     expect(own[0]).toMatchObject({ level: 'info', method: 'POST', status });
@@ -117,12 +117,12 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   expect(lineOf('fine-false')).toMatchObject({ model: 'acme/fine', ...used });
   expect(lineOf('fine-true')).toMatchObject({ model: 'acme/fine', provider: 'Acme', cost: expect.any(Number) });
   expect(requests.map(({ path }) => path)).not.toContain('/health/ready');
-  expect(asked.map(({ status }) => status)).toEqual([
+  expect(answers.map(({ status }) => status)).toEqual([
     200, 200, 400, 502, 502, 503, 200, 200, 400, 502, 502, 503, 400, 400, 401, 404,
   ]);
-  const said = gateway.out() + gateway.err();
+  const output = gateway.out() + gateway.err();
   for (const secret of [PROMPT, ANSWER, CREDENTIAL, key, key.slice(0, -1), 'test-management-key']) {
-    expect(said.includes(secret), `the log holds ${secret}`).toBe(false);
+    expect(output.includes(secret), `the log holds ${secret}`).toBe(false);
   }
   expect(gateway.err()).toBe('');
 
@@ -135,8 +135,8 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
 
 test('a request id that could break the log is replaced', async () => {
   const gateway = await serve();
-  for (const given of ['with space', 'x'.repeat(200), '{"a":1}']) {
-    const answer = await gateway.call('GET', '/models', { headers: { 'x-request-id': given } });
+  for (const requestId of ['with space', 'x'.repeat(200), '{"a":1}']) {
+    const answer = await gateway.call('GET', '/models', { headers: { 'x-request-id': requestId } });
     await answer.text();
     expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   }

@@ -37,9 +37,9 @@ describeStores('contents of calls, when their gateway is killed', ({ freshUrl })
     expect(patched.status).toBe(200);
     const { key } = await makeKey(first);
     const answered: { id: string; word: string; at_ms: number }[] = [];
-    let is_over = false;
+    let isOver = false;
     const client = async (index: number) => {
-      for (let count = 0; !is_over; count += 1) {
+      for (let count = 0; !isOver; count += 1) {
         const word = `clear-word-${index}-${count}-`;
         const body = { model: 'sandbox/echo', messages: [{ role: 'user', content: word }], stream: count % 2 === 0 };
         try {
@@ -55,10 +55,10 @@ describeStores('contents of calls, when their gateway is killed', ({ freshUrl })
     const clients = Array.from({ length: CLIENTS }, (_, index) => client(index));
     await until('some were answered', () => answered.length >= 50);
     await sleep(WRITTEN_MS + 500);
-    const killed_ms = Date.now();
+    const killedMs = Date.now();
     first.child.kill('SIGKILL');
     await first.ended;
-    is_over = true;
+    isOver = true;
     await Promise.all(clients);
 
     const again = await serve(options);
@@ -66,14 +66,14 @@ describeStores('contents of calls, when their gateway is killed', ({ freshUrl })
       const answer = await gateway.call('GET', `/generation/content?id=${id}`, { key });
       return { status: answer.status, body: (await answer.json()) as { data?: { output: { completion: string } } } };
     };
-    const old = answered.filter(({ at_ms }) => at_ms < killed_ms - WRITTEN_MS);
+    const old = answered.filter(({ at_ms }) => at_ms < killedMs - WRITTEN_MS);
     expect(old.length).toBeGreaterThan(20);
     let lost = 0;
     for (const { id, word, at_ms } of answered) {
       const { status, body } = await read(again, id);
       if (status === 404) {
         lost += 1;
-        expect(at_ms).toBeGreaterThanOrEqual(killed_ms - WRITTEN_MS);
+        expect(at_ms).toBeGreaterThanOrEqual(killedMs - WRITTEN_MS);
       } else expect(body.data?.output.completion).toBe(word);
     }
     expect(lost).toBeLessThan(answered.length - old.length + 1);

@@ -24,7 +24,7 @@ const answer = (content: string) =>
 let upstream: Server;
 let origin: string;
 /** How long an answer is waited for. */
-let wait_ms = 1_500;
+let waitMs = 1_500;
 beforeAll(async () => {
   upstream = createServer(async (request, response) => {
     if (request.method === 'GET') {
@@ -33,7 +33,7 @@ beforeAll(async () => {
       return;
     }
     request.resume();
-    await sleep(wait_ms);
+    await sleep(waitMs);
     response.setHeader('content-type', 'application/json');
     if (request.url?.includes('generateContent')) {
       const candidates = [{ content: { role: 'model', parts: [{ text: 'seen' }] }, finishReason: 'STOP' }];
@@ -48,10 +48,10 @@ afterAll(() => {
   upstream.close();
 });
 
-const model = (provider: string, input_modalities: string[]) => ({
+const model = (provider: string, inputModalities: string[]) => ({
   name: provider,
   context_length: 100_000_000,
-  input_modalities,
+  input_modalities: inputModalities,
   endpoints: [{ provider, upstream_model: 'gemini-m', pricing: { prompt: 0.1, completion: 0.1 } }],
 });
 
@@ -80,20 +80,20 @@ async function small(): Promise<{ gateway: GatewayProcess; key: string }> {
 /** Sends as many at once, and tells how they were answered; a connection that broke is 0. */
 async function statuses(gateway: GatewayProcess, key: string, count: number, body: unknown): Promise<number[]> {
   const text = JSON.stringify(body);
-  const asked = Array.from({ length: count }, async () => {
+  const requests = Array.from({ length: count }, async () => {
     const response = await fetch(`${gateway.base_url}/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: text,
     });
-    const told = await response.text();
+    const bodyText = await response.text();
     if (response.status === 503) {
       expect(response.headers.get('retry-after')).toBe('1');
-      expect(JSON.parse(told)).toMatchObject({ error: { code: 503, message: expect.stringMatching(/memory/) } });
+      expect(JSON.parse(bodyText)).toMatchObject({ error: { code: 503, message: expect.stringMatching(/memory/) } });
     }
     return response.status;
   });
-  return (await Promise.allSettled(asked)).map((one) => (one.status === 'fulfilled' ? one.value : 0));
+  return (await Promise.allSettled(requests)).map((one) => (one.status === 'fulfilled' ? one.value : 0));
 }
 
 async function isUnharmed(gateway: GatewayProcess, key: string): Promise<void> {
@@ -107,26 +107,29 @@ const text = (chars: number) => ({ model: 'a/plain', messages: [{ role: 'user', 
 
 test('many large bodies at a slow upstream are refused if they do not fit, and do not end the process', async () => {
   const { gateway, key } = await small();
-  const told = await statuses(gateway, key, 30, text(8 * 1024 * 1024));
-  expect(new Set(told)).toEqual(new Set([200, 503]));
+  const answers = await statuses(gateway, key, 30, text(8 * 1024 * 1024));
+  expect(new Set(answers)).toEqual(new Set([200, 503]));
   await isUnharmed(gateway, key);
 }, 60_000);
 
 test('many large files that requests point at do not end the process', async () => {
   const { gateway, key } = await small();
   const content = [{ type: 'image_url', image_url: { url: `${origin}/a.png` } }];
-  const told = await statuses(gateway, key, 20, { model: 'a/fetching', messages: [{ role: 'user', content }] });
-  expect(new Set(told)).toEqual(new Set([200, 503]));
+  const answers = await statuses(gateway, key, 20, { model: 'a/fetching', messages: [{ role: 'user', content }] });
+  expect(new Set(answers)).toEqual(new Set([200, 503]));
   await isUnharmed(gateway, key);
 }, 60_000);
 
 test('many large answers do not end the process', async () => {
   const { gateway, key } = await small();
-  wait_ms = 100;
-  const told = await statuses(gateway, key, 16, { model: 'a/large', messages: [{ role: 'user', content: 'Hello' }] });
-  wait_ms = 1_500;
-  expect(told).toContain(200);
-  expect(told.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  waitMs = 100;
+  const answers = await statuses(gateway, key, 16, {
+    model: 'a/large',
+    messages: [{ role: 'user', content: 'Hello' }],
+  });
+  waitMs = 1_500;
+  expect(answers).toContain(200);
+  expect(answers.filter((status) => status !== 200 && status !== 503)).toEqual([]);
   await isUnharmed(gateway, key);
 }, 60_000);
 

@@ -37,9 +37,9 @@ export const TOKEN_NANO = 10_000;
  * under one of its names.
  */
 export function moneyConfiguration(url: string): string {
-  const endpoint = (provider: string, upstream_model: string, pricing: object) => ({
+  const endpoint = (provider: string, upstreamModel: string, pricing: object) => ({
     provider,
-    upstream_model,
+    upstream_model: upstreamModel,
     pricing: { prompt: 0, completion: 0, ...pricing },
     max_completion_tokens: 32_768,
   });
@@ -81,10 +81,10 @@ export interface MoneySite {
   /** The test is over, however it ended. */
   readonly ended: boolean;
   /** A key that may spend so much. */
-  makeKey(limit_nano: number): Promise<string>;
+  makeKey(limitNano: number): Promise<string>;
   /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
-  watch(limit_nano: number): { samples: number; over: string[]; stop(): Promise<void> };
-  /** Kills any node without a warning, also one that is just starting; another takes its place. False: none was there. */
+  watch(limitNano: number): { samples: number; over: string[]; stop(): Promise<void> };
+  /** Kills any node without a warning, also one that is just starting; another takes its place. Returns false if there was none. */
   kill(): boolean;
   /** Resolves when every node is there and serves. */
   whole(): Promise<void>;
@@ -113,14 +113,14 @@ export async function moneySite(
     ending = true;
   });
   const yaml = moneyConfiguration(sandbox.url);
-  const database_url = await variant.freshUrl();
-  const shared_dir = join(freshDir(), 'data');
-  const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+  const databaseUrl = await variant.freshUrl();
+  const sharedDir = join(freshDir(), 'data');
+  const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
   const settings: StartOptions[] = [];
-  for (let node = 0; node < (database_url === undefined ? 1 : NODES); node += 1) {
-    const data_dir = database_url === undefined ? shared_dir : join(freshDir(), 'data');
-    const args = database_url === undefined ? ['--workers', String(NODES)] : [];
-    settings.push({ data_dir, port: await freePort(), yaml, environment, args });
+  for (let node = 0; node < (databaseUrl === undefined ? 1 : NODES); node += 1) {
+    const dataDir = databaseUrl === undefined ? sharedDir : join(freshDir(), 'data');
+    const args = databaseUrl === undefined ? ['--workers', String(NODES)] : [];
+    settings.push({ data_dir: dataDir, port: await freePort(), yaml, environment, args });
   }
   // The first makes the store; the others may come at once.
   const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
@@ -129,7 +129,7 @@ export async function moneySite(
     const back = settings.map((_, index) => until('a gateway is back', () => isReady(gateways[index]!), WHOLE_MS_MAX));
     await Promise.all(back);
     const [only] = gateways;
-    if (database_url !== undefined || only === undefined) return;
+    if (databaseUrl !== undefined || only === undefined) return;
     const all = async () => (await metric(only, 'gateway_processes')) === NODES;
     await until('all workers serve', all, WHOLE_MS_MAX);
   };
@@ -151,7 +151,7 @@ export async function moneySite(
   const kept = Promise.all(settings.map((_, index) => keep(index)));
   await whole();
   const database: Database = await openDatabase(
-    database_url === undefined ? { data_dir: shared_dir } : { database_url },
+    databaseUrl === undefined ? { data_dir: sharedDir } : { database_url: databaseUrl },
   );
   cleanUp(() => database.close());
 
@@ -173,19 +173,19 @@ export async function moneySite(
       return ending;
     },
     spent,
-    async makeKey(limit_nano) {
-      const answer = await gateways[0]!.call('POST', '/keys', { body: { name: 'spender', limit: limit_nano / 1e9 } });
+    async makeKey(limitNano) {
+      const answer = await gateways[0]!.call('POST', '/keys', { body: { name: 'spender', limit: limitNano / 1e9 } });
       expect(answer.status).toBe(201);
       return ((await answer.json()) as { key: string }).key;
     },
-    watch(limit_nano) {
+    watch(limitNano) {
       let stopped = false;
       const watched = { samples: 0, over: [] as string[], stop: async () => {} };
       const looking = (async () => {
         while (!stopped) {
           const sum = await spent();
           watched.samples += 1;
-          if (sum.spent + sum.leased > limit_nano) watched.over.push(JSON.stringify(sum));
+          if (sum.spent + sum.leased > limitNano) watched.over.push(JSON.stringify(sum));
           await sleep(SAMPLE_MS);
         }
       })();
@@ -202,7 +202,7 @@ export async function moneySite(
       const met = kills % 4 === 3 ? living : living.filter((gateway) => serving.has(gateway));
       const pids = met.map(({ child }) => child.pid!);
       // Their parent starts others in the place of workers.
-      const nodes = database_url === undefined ? pids.flatMap(childrenOf) : pids;
+      const nodes = databaseUrl === undefined ? pids.flatMap(childrenOf) : pids;
       const chosen = nodes[Math.floor(Math.random() * nodes.length)];
       if (chosen === undefined) return false;
       process.kill(chosen, 'SIGKILL');

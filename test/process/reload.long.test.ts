@@ -17,12 +17,12 @@ models:
 
 /** The distinct answers of all workers to the list of models: which models, under which tag. */
 async function answers(gateway: GatewayProcess): Promise<string[]> {
-  const asked = Array.from({ length: CONNECTIONS }, async () => {
+  const clients = Array.from({ length: CONNECTIONS }, async () => {
     const answer = await gateway.call('GET', '/models', { headers: ALONE });
     const { data } = (await answer.json()) as { data: { id: string }[] };
     return `${data.map(({ id }) => id).join(',')} ${answer.headers.get('etag')}`;
   });
-  return [...new Set(await Promise.all(asked))];
+  return [...new Set(await Promise.all(clients))];
 }
 
 /** Waits until every worker lists this model alone, under one tag. */
@@ -33,7 +33,7 @@ function allList(gateway: GatewayProcess, id: string): Promise<void> {
   });
 }
 
-const told = (gateway: GatewayProcess, msg: string) => gateway.log().filter((line) => line['msg'] === msg);
+const logged = (gateway: GatewayProcess, msg: string) => gateway.log().filter((line) => line['msg'] === msg);
 
 describe.skipIf(process.platform === 'win32')('a configuration that is reloaded', () => {
   test.each([
@@ -48,11 +48,11 @@ describe.skipIf(process.platform === 'win32')('a configuration that is reloaded'
 
     writeFileSync(file, declared('acme/second'));
     await allList(gateway, 'acme/second');
-    const reloads = () => told(gateway, 'the configuration was reloaded');
+    const reloads = () => logged(gateway, 'the configuration was reloaded');
     await until('it is told', () => reloads().length > 0);
 
     writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
-    const refused = () => told(gateway, 'the configuration cannot be reloaded; the previous one stays in force');
+    const refused = () => logged(gateway, 'the configuration cannot be reloaded; the previous one stays in force');
     await until('it is refused', () => refused().length > 0);
     expect(refused()).toHaveLength(1);
     expect(reloads()).toHaveLength(1);

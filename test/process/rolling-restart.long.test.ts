@@ -4,11 +4,11 @@ import { type Backend, startBalancer } from './balancer.ts';
 import { chat, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
 /** How long a stream lasts, and how long a node that got SIGTERM serves on. */
-const stream_ms = Number(process.env['ROLLING_STREAM_MS'] ?? 1_000);
-const grace_ms = Number(process.env['ROLLING_GRACE_MS'] ?? 4_000);
+const streamMs = Number(process.env['ROLLING_STREAM_MS'] ?? 1_000);
+const graceMs = Number(process.env['ROLLING_GRACE_MS'] ?? 4_000);
 
 test('a rolling restart of four nodes behind a plain balancer fails no call', { timeout: 600_000 }, async () => {
-  const yaml = `timeouts: { shutdown_grace_ms: ${grace_ms} }\n`;
+  const yaml = `timeouts: { shutdown_grace_ms: ${graceMs} }\n`;
   const nodes: GatewayProcess[] = await Promise.all([1, 2, 3, 4].map(() => serve({ yaml })));
   const backends: Backend[] = [];
   for (const node of nodes) backends.push({ url: node.url, key: (await makeKey(node)).key });
@@ -17,10 +17,10 @@ test('a rolling restart of four nodes behind a plain balancer fails no call', { 
 
   const failed: string[] = [];
   let answered = 0;
-  let is_over = false;
-  const stream = chat('sandbox/story', { stream: true, sandbox: { tokens: 50, chunk_delay_ms: stream_ms / 50 } });
+  let isOver = false;
+  const stream = chat('sandbox/story', { stream: true, sandbox: { tokens: 50, chunk_delay_ms: streamMs / 50 } });
   const callAll = async (body: object) => {
-    while (!is_over) {
+    while (!isOver) {
       try {
         const answer = await fetch(`${balancer.url}/api/v1/chat/completions`, {
           method: 'POST',
@@ -43,7 +43,7 @@ test('a rolling restart of four nodes behind a plain balancer fails no call', { 
     nodes[index] = await serve({ yaml, data_dir, port: Number(new URL(node.url).port) });
     await until('it is back', () => balancer.isReady(backends[index]!));
   }
-  is_over = true;
+  isOver = true;
   await Promise.all(clients);
   await balancer.stop();
   expect(failed).toEqual([]);

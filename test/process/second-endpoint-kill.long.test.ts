@@ -49,8 +49,8 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         providers: { a: provider('a'), b: provider('b') },
         models: { 'wire/model': { context_length: 100_000, endpoints: [endpoint('a', 1000), endpoint('b', 2000)] } },
       });
-      const database_url = await freshUrl();
-      const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+      const databaseUrl = await freshUrl();
+      const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
       const options = { data_dir: freshDir(), port: await freePort(), yaml, environment };
       const gateway = await serve(options);
       const made = await gateway.call('POST', '/keys', { body: { name: 'limited', limit: 10 } });
@@ -84,9 +84,9 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         .poll(usageOf, { timeout: 20_000 })
         .toBeCloseTo((PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) / 1000, 9);
       expect(await stop(again)).toBe(0);
-      const database = await openDatabase({ data_dir: options.data_dir, database_url });
+      const database = await openDatabase({ data_dir: options.data_dir, database_url: databaseUrl });
       const { differences } = await verifyLedger(database.queries);
-      const [cut_off] = await database.queries
+      const [cutOff] = await database.queries
         .selectFrom('ledger_generations')
         .select(['cost', 'record'])
         .where('outcome', '=', 'unknown')
@@ -97,8 +97,8 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
       expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);
       const spent = windows.map((window) => window.spent).filter((amount) => amount > 0);
       expect(new Set(spent)).toEqual(new Set([(PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) * 1_000_000]));
-      expect(cut_off?.cost).toBe((first.tokens + first.left * 2) * 1_000_000);
-      expect(recordOf(cut_off?.record ?? '{}')).toMatchObject({
+      expect(cutOff?.cost).toBe((first.tokens + first.left * 2) * 1_000_000);
+      expect(recordOf(cutOff?.record ?? '{}')).toMatchObject({
         provider_name: 'b',
         attempts: [
           { provider_name: 'a', failure: first.failure, estimated: true, cost_nano: first.tokens * 1_000_000 },

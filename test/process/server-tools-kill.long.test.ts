@@ -51,8 +51,8 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
           },
         },
       });
-      const database_url = await freshUrl();
-      const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+      const databaseUrl = await freshUrl();
+      const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
       const options = { data_dir: freshDir(), port: await freePort(), yaml, environment };
       const gateway = await serve(options);
       const made = await gateway.call('POST', '/keys', { body: { name: 'limited', limit: 10 } });
@@ -79,7 +79,7 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
       };
       await expect.poll(usageOf, { timeout: 20_000 }).toBeCloseTo(cost_nano / 1e9, 9);
       expect(await stop(again)).toBe(0);
-      const database = await openDatabase({ data_dir: options.data_dir, database_url });
+      const database = await openDatabase({ data_dir: options.data_dir, database_url: databaseUrl });
       const { differences } = await verifyLedger(database.queries);
       const rows = await database.queries
         .selectFrom('ledger_generations')

@@ -76,12 +76,12 @@ test.each([['1'], ['2']])(
       const answer = await gateway.call('POST', path, { key, body });
       return { path, status: answer.status, text: await answer.text() };
     });
-    const asked = 7 + 7;
-    await until('all are under way', () => wire.exchanges.length === asked);
+    const requests = 7 + 7;
+    await until('all are under way', () => wire.exchanges.length === requests);
     await sleep(500);
-    const signalled_at = performance.now();
+    const signalledAt = performance.now();
     expect(await stop(gateway)).toBe(0);
-    expect(performance.now() - signalled_at).toBeLessThan(15_000);
+    expect(performance.now() - signalledAt).toBeLessThan(15_000);
 
     for (const { path, body, ends, status, text } of await Promise.all(streams)) {
       expect(status, path).toBe(200);
@@ -138,9 +138,9 @@ test('a client that does not read cannot delay the end, and is not recorded as d
     await sleep(300);
     return before > written && wire.exchanges[0]!.written === before;
   });
-  const signalled_at = performance.now();
+  const signalledAt = performance.now();
   expect(await stop(gateway)).toBe(0);
-  expect(performance.now() - signalled_at).toBeLessThan(15_000);
+  expect(performance.now() - signalledAt).toBeLessThan(15_000);
   expect(requestLines(gateway)).toMatchObject([{ status: 200, gateway_stopped: true }]);
   answer.destroy();
   const again = await serve(options);

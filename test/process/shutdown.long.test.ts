@@ -15,8 +15,8 @@ interface Row {
 }
 
 /** The generations that the embedded store has, read without any gateway. */
-async function stored(data_dir: string): Promise<Row[]> {
-  const database = await openDatabase({ data_dir });
+async function stored(dataDir: string): Promise<Row[]> {
+  const database = await openDatabase({ data_dir: dataDir });
   try {
     return await database.queries.selectFrom('ledger_generations').select(['id', 'outcome', 'cost']).execute();
   } finally {
@@ -52,9 +52,9 @@ test('SIGTERM: running streams finish, new requests are refused, everything is i
   // Connections that were opened before may still bring requests.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async (path: string) => {
-    const asked = request(`${gateway.url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } });
-    asked.end();
-    const [answer] = await once(asked, 'response');
+    const sent = request(`${gateway.url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } });
+    sent.end();
+    const [answer] = await once(sent, 'response');
     let body = '';
     for await (const part of answer) body += part;
     return { status: answer.statusCode as number, body, connection: answer.headers.connection };
@@ -93,9 +93,9 @@ test('a connection that was opened before SIGTERM gets a 503 in the usual error 
   const { rest } = await openStream(gateway, key, slow(100));
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   await once(socket, 'connect');
-  let said = '';
+  let received = '';
   socket.on('data', (bytes) => {
-    said += bytes;
+    received += bytes;
   });
   socket.on('error', () => undefined);
   // The head of a request is under way when the signal comes, so that the connection is not an idle one.
@@ -105,10 +105,10 @@ test('a connection that was opened before SIGTERM gets a 503 in the usual error 
   await until('draining', () => gateway.log().some(({ msg }) => msg === 'draining'));
   const body = JSON.stringify(chat('sandbox/echo'));
   socket.write(`content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  await until('an answer', () => said.includes('\r\n\r\n') && said.endsWith('}'));
-  expect(said).toMatch(/^HTTP\/1\.1 503 /);
-  expect(said).toMatch(/^connection: close\r$/im);
-  expect(JSON.parse(said.slice(said.indexOf('\r\n\r\n')))).toMatchObject({
+  await until('an answer', () => received.includes('\r\n\r\n') && received.endsWith('}'));
+  expect(received).toMatch(/^HTTP\/1\.1 503 /);
+  expect(received).toMatch(/^connection: close\r$/im);
+  expect(JSON.parse(received.slice(received.indexOf('\r\n\r\n')))).toMatchObject({
     error: { code: 503, message: 'The gateway is shutting down' },
   });
   await rest;
@@ -141,7 +141,7 @@ test('a stream longer than the bound is ended, and recorded as far as it went', 
 
 test('an upstream that bills anyway is not read beyond the bound, and what it sent is recorded', async () => {
   const upstream = await serve();
-  const { key: upstream_key } = await makeKey(upstream);
+  const { key: upstreamKey } = await makeKey(upstream);
   const gateway = await serve({
     yaml: `
 timeouts: { shutdown_ms_max: 500 }
@@ -150,7 +150,7 @@ providers:
     name: Acme
     dialect: openai-chat
     base_url: ${upstream.base_url}
-    api_key: ${upstream_key}
+    api_key: ${upstreamKey}
     abort_stops_billing: false
 models:
   acme/story:

@@ -29,7 +29,7 @@ const NOT_NEEDED: Readonly<Record<string, RegExp>> = {
 test('a plain start loads nothing large that it does not need', async () => {
   const home = freshDir();
   const witness = join(home, 'witness.cjs');
-  const told = join(home, 'told.json');
+  const reportFile = join(home, 'told.json');
   writeFileSync(witness, WITNESS);
   const port = await freePort();
   const gateway = run(
@@ -41,7 +41,7 @@ test('a plain start loads nothing large that it does not need', async () => {
         GATEWAY_PORT: String(port),
         GATEWAY_DATA_DIR: join(home, 'data'),
         GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
-        TOLD: told,
+        TOLD: reportFile,
       },
     },
   );
@@ -51,7 +51,7 @@ test('a plain start loads nothing large that it does not need', async () => {
   });
   gateway.child.kill('SIGTERM');
   expect(await gateway.ended).toBe(0);
-  const loaded = JSON.parse(readFileSync(told, 'utf8')) as string[];
+  const loaded = JSON.parse(readFileSync(reportFile, 'utf8')) as string[];
   expect(loaded.filter((name) => name.endsWith('/src/cli/start-gateway.ts'))).toHaveLength(1);
   const needless = Object.entries(NOT_NEEDED).filter(([, name]) => loaded.some((file) => name.test(file)));
   expect(needless.map(([what]) => what)).toEqual([]);

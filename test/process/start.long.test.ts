@@ -22,16 +22,16 @@ const NO_KEY = { GATEWAY_MANAGEMENT_KEY: '' };
 
 /** What a first start printed: its keys by kind. */
 function firstKeys(out: string): { api_key: string; management_key: string } {
-  const [api_key = '', management_key = ''] = [/API key.*?(sk-gw-\S+)/, /Management key.*?(sk-gw-\S+)/].map(
+  const [apiKey = '', managementKey = ''] = [/API key.*?(sk-gw-\S+)/, /Management key.*?(sk-gw-\S+)/].map(
     (line) => line.exec(out)?.[1],
   );
-  return { api_key, management_key };
+  return { api_key: apiKey, management_key: managementKey };
 }
 
 test('the first start prints two keys that work and a request that a shell runs as printed; the second prints none', async () => {
-  const data_dir = join(freshDir(), 'data');
+  const dataDir = join(freshDir(), 'data');
   const environment = { ...NO_KEY, GATEWAY_FIRST_KEY_LIMIT: '2.50' };
-  const first = await serve({ data_dir, environment });
+  const first = await serve({ data_dir: dataDir, environment });
   const { api_key, management_key } = firstKeys(first.out());
   expect(new Set(first.out().match(KEY))).toEqual(new Set([api_key, management_key]));
   expect(first.err()).toBe('');
@@ -45,7 +45,7 @@ test('the first start prints two keys that work and a request that a shell runs 
   expect(first.out()).toContain(`listens on ${first.url}`);
   expect(await stop(first)).toBe(0);
 
-  const second = await serve({ data_dir, environment });
+  const second = await serve({ data_dir: dataDir, environment });
   expect(second.out()).not.toMatch(KEY);
   const again = await second.call('POST', '/keys', { key: management_key, body: { name: 'second' } });
   expect(again.status).toBe(201);
@@ -89,16 +89,16 @@ test('an invalid first key limit stops the start with a message', async () => {
 });
 
 test('a management key of the environment is used and never printed', async () => {
-  const management_key = 'an-operators-own-key-0123456789abcdef';
-  const gateway = await serve({ environment: { GATEWAY_MANAGEMENT_KEY: management_key } });
-  const answer = await gateway.call('POST', '/keys', { key: management_key, body: { name: 'first' } });
+  const managementKey = 'an-operators-own-key-0123456789abcdef';
+  const gateway = await serve({ environment: { GATEWAY_MANAGEMENT_KEY: managementKey } });
+  const answer = await gateway.call('POST', '/keys', { key: managementKey, body: { name: 'first' } });
   expect(answer.status).toBe(201);
   const { key } = (await answer.json()) as { key: string };
   await stop(gateway);
-  const said = gateway.out() + gateway.err();
-  expect(said).not.toContain(management_key);
-  expect(said).not.toContain(key);
-  expect(said).not.toMatch(KEY);
+  const output = gateway.out() + gateway.err();
+  expect(output).not.toContain(managementKey);
+  expect(output).not.toContain(key);
+  expect(output).not.toMatch(KEY);
 });
 
 test('an invalid gateway.yaml stops the start with one message that names file, place and expectation', async () => {
@@ -115,14 +115,14 @@ test.each([[1], [2]])('a port in use ends the start of %i workers with a message
   await once(other, 'listening');
   const address = other.address();
   const port = address !== null && typeof address === 'object' ? address.port : 0;
-  const data_dir = join(freshDir(), 'data');
+  const dataDir = join(freshDir(), 'data');
   try {
-    const gateway = await start({ port, data_dir, environment: NO_KEY, args: ['--workers', String(workers)] });
+    const gateway = await start({ port, data_dir: dataDir, environment: NO_KEY, args: ['--workers', String(workers)] });
     expect(await gateway.ended).toBe(1);
     expect(gateway.err()).toMatch(/^The address is in use by another process \(.*EADDRINUSE.*\)\. Set GATEWAY_PORT/);
     expect(gateway.err()).not.toMatch(/^\s+at /m);
     expect(gateway.out()).not.toMatch(KEY);
-    const next = await serve({ data_dir, environment: NO_KEY, args: ['--workers', String(workers)] });
+    const next = await serve({ data_dir: dataDir, environment: NO_KEY, args: ['--workers', String(workers)] });
     const { management_key } = firstKeys(next.out());
     expect((await next.call('POST', '/keys', { key: management_key, body: { name: 'first' } })).status).toBe(201);
     await stop(next);
@@ -134,24 +134,24 @@ test.each([[1], [2]])('a port in use ends the start of %i workers with a message
 test.each(['the port of the metrics is in use', 'the journal cannot be made'])(
   'a start that fails because %s shows no management key; the next one that serves does',
   async (fault) => {
-    const data_dir = join(freshDir(), 'data');
+    const dataDir = join(freshDir(), 'data');
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address();
     const port = address !== null && typeof address === 'object' ? address.port : 0;
     const ofMetrics = fault.includes('metrics');
-    const slots = join(data_dir, 'slots');
+    const slots = join(dataDir, 'slots');
     if (!ofMetrics) {
-      mkdirSync(data_dir);
+      mkdirSync(dataDir);
       writeFileSync(slots, '');
     }
     const yaml = ofMetrics ? `metrics: { port: ${port} }` : '{}';
-    const failed = await start({ data_dir, environment: NO_KEY, yaml });
+    const failed = await start({ data_dir: dataDir, environment: NO_KEY, yaml });
     expect(await failed.ended).toBe(1);
     expect(failed.out() + failed.err()).not.toMatch(KEY);
     other.close();
     if (!ofMetrics) rmSync(slots);
-    const next = await serve({ data_dir, environment: NO_KEY, yaml });
+    const next = await serve({ data_dir: dataDir, environment: NO_KEY, yaml });
     const { management_key } = firstKeys(next.out());
     expect((await next.call('POST', '/keys', { key: management_key, body: { name: 'first' } })).status).toBe(201);
     await stop(next);
@@ -163,10 +163,10 @@ test('a data directory that cannot be written ends the start with a message', as
   // Root may write anywhere, but nobody makes a folder under a file.
   const file = join(home, 'file');
   writeFileSync(file, '');
-  const under_file = await start({ data_dir: join(file, 'data') });
-  expect(await under_file.ended).toBe(1);
-  expect(under_file.err()).toMatch(/file\/data cannot be used as a folder \(ENOTDIR\)\. Set GATEWAY_DATA_DIR/);
-  expect(under_file.err()).not.toMatch(/^\s+at /m);
+  const underFile = await start({ data_dir: join(file, 'data') });
+  expect(await underFile.ended).toBe(1);
+  expect(underFile.err()).toMatch(/file\/data cannot be used as a folder \(ENOTDIR\)\. Set GATEWAY_DATA_DIR/);
+  expect(underFile.err()).not.toMatch(/^\s+at /m);
 
   if (process.getuid?.() === 0) return;
   const closed = join(home, 'closed');
@@ -228,7 +228,7 @@ test('a data directory of an older version is migrated, and its contents still w
 
 test('unknown commands and options are reported with the usage, and end with 1 or 2', async () => {
   const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
-  for (const [args, code, said] of [
+  for (const [args, code, message] of [
     [['fly'], 2, /There is no command 'fly'/],
     [['serve', '--workes', '2'], 2, /^There is no option --workes; did you mean "--workers"\?$/m],
     [['serve', '--port', 'http'], 2, /--port takes a number from 0 to 65535, not 'http'/],
@@ -243,7 +243,7 @@ test('unknown commands and options are reported with the usage, and end with 1 o
       env: { GATEWAY_DATA_DIR: '/nowhere', GATEWAY_PORT: String(await freePort()) },
     });
     expect(await ran.ended, ran.err()).toBe(code);
-    expect(ran.err()).toMatch(said);
+    expect(ran.err()).toMatch(message);
     expect(ran.err()).not.toMatch(/^\s+at /m);
   }
   const help = run(process.execPath, [bin, '--help']);

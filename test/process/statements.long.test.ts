@@ -21,9 +21,9 @@ afterEach(async () => {
  * Stands between a gateway and its PostgreSQL, and counts what is executed (messages `Query` and `Execute` of
  * https://www.postgresql.org/docs/15/protocol-message-formats.html). While `held`, nothing gets through.
  */
-async function countingProxy(database_url: string) {
-  const target = new URL(database_url);
-  const { port: store_port, hostname: store_host } = target;
+async function countingProxy(databaseUrl: string) {
+  const target = new URL(databaseUrl);
+  const { port: storePort, hostname: storeHost } = target;
   const counted = { statements: 0 };
   const pairs = new Set<[Socket, Socket]>();
   let held = false;
@@ -46,7 +46,7 @@ async function countingProxy(database_url: string) {
     };
   };
   const server = createServer((client) => {
-    const upstream = connect(Number(store_port), store_host);
+    const upstream = connect(Number(storePort), storeHost);
     const count = read();
     client.on('data', (bytes) => {
       count(bytes);
@@ -95,8 +95,8 @@ describeStores('a limited key', ({ engine, freshUrl }) => {
     'is served without asking the store: batches carry what its requests cost, whatever their number',
     { timeout: 180_000 },
     async () => {
-      const database_url = await freshUrl();
-      const proxy = await countingProxy(database_url ?? '');
+      const databaseUrl = await freshUrl();
+      const proxy = await countingProxy(databaseUrl ?? '');
       const sandbox = await startSandbox();
       cleanups.push(() => sandbox.stop());
       const gateway = await serve({
@@ -106,23 +106,23 @@ describeStores('a limited key', ({ engine, freshUrl }) => {
       const made = await gateway.call('POST', '/keys', { body: { name: 'limited', limit: 1_000 } });
       const { key } = (await made.json()) as { key: string };
       await ask(gateway, key, REQUESTS / 2);
-      const database = await openDatabase({ database_url: database_url ?? '' });
+      const database = await openDatabase({ database_url: databaseUrl ?? '' });
       cleanups.push(() => database.close());
       const batchesSoFar = async () => {
         const [node] = await database.queries.selectFrom('ledger_nodes').select('batch').execute();
         return node?.batch ?? 0;
       };
       const before = { ...proxy.counted, batches: await batchesSoFar() };
-      const began_ms = performance.now();
+      const beganMs = performance.now();
       await ask(gateway, key, REQUESTS - ALONE);
       const statements = proxy.counted.statements - before.statements;
       const batches = (await batchesSoFar()) - before.batches;
-      const took_ms = performance.now() - began_ms;
+      const tookMs = performance.now() - beganMs;
       proxy.hold(true);
       await ask(gateway, key, ALONE);
       proxy.hold(false);
       process.stdout.write(
-        `${statements} statements and ${batches} batches for ${REQUESTS - ALONE} requests in ${Math.round(took_ms)} ms, ` +
+        `${statements} statements and ${batches} batches for ${REQUESTS - ALONE} requests in ${Math.round(tookMs)} ms, ` +
           `then ${ALONE} with the store out of reach\n`,
       );
       expect(await stop(gateway)).toBe(0);

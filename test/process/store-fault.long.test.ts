@@ -62,9 +62,9 @@ test('a store whose thread dies: running streams finish, the process ends as fai
   expect(fatal).toMatchObject([{ msg: expect.stringContaining('store is lost; draining') }]);
   const next = await serve({ data_dir: gateway.data_dir });
   const id = answer.headers.get('x-generation-id') ?? '';
-  const found = await next.call('GET', `/generation?id=${id}`, { key });
-  expect(found.status).toBe(200);
-  expect(await found.json()).toMatchObject({ data: { outcome: 'completed' } });
+  const response = await next.call('GET', `/generation?id=${id}`, { key });
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ data: { outcome: 'completed' } });
   await stop(next);
 });
 
@@ -95,9 +95,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
       // Whether its key was revoked meanwhile cannot be known.
       await until('keys are no longer taken from memory', async () => (await ask()).status === 503);
       expect(await ask()).toMatchObject({ status: 503, body: { error: { code: 503 } } });
-      const told = await stream.text();
-      expect(told).toContain('"finish_reason":"stop"');
-      checkChatStream(told);
+      const text = await stream.text();
+      expect(text).toContain('"finish_reason":"stop"');
+      checkChatStream(text);
       expect((await fetch(`${gateway.url}/health/ready`)).status).toBe(503);
       const refused = await gateway.call('POST', '/keys', { body: { name: 'x' } });
       expect(refused.status).toBe(503);

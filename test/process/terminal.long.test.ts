@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freePort, freshDir, run, until } from './gateway-process.ts';
 
-const has_script = spawnSync('script', ['--version']).status === 0;
+const hasScript = spawnSync('script', ['--version']).status === 0;
 const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
 
-test.skipIf(!has_script)(
+test.skipIf(!hasScript)(
   'in a terminal a first start prints one block, later ones three lines, and the log is text',
   {
     timeout: 120_000,

@@ -61,18 +61,18 @@ test('without limits, a call that a kill interrupts costs its prompt and an answ
   const again = await serve(options);
   let sum = 0;
   for (const exchange of wire.exchanges) {
-    const told = exchange.body.slice(0, 200);
+    const start = exchange.body.slice(0, 200);
     const answer = await again.call('GET', `/generation?id=${generationOf(exchange)}`, { key });
-    expect(answer.status, told).toBe(200);
+    expect(answer.status, start).toBe(200);
     const { data } = (await answer.json()) as { data: Generation };
     const [least, most] = tokensOf(exchange);
-    expect(data, told).toMatchObject({ outcome: 'unknown', estimated: true, tokens_completion: null });
-    expect(data.tokens_prompt, told).toBeGreaterThanOrEqual(least);
-    expect(data.tokens_prompt, told).toBeLessThanOrEqual(most);
+    expect(data, start).toMatchObject({ outcome: 'unknown', estimated: true, tokens_completion: null });
+    expect(data.tokens_prompt, start).toBeGreaterThanOrEqual(least);
+    expect(data.tokens_prompt, start).toBeLessThanOrEqual(most);
     const output = presumedOf(exchange);
-    expect(data.total_cost, told).toBeCloseTo(data.tokens_prompt! * PROMPT_USD + output * COMPLETION_USD, 9);
-    expect(data.estimated_cost, told).toBe(data.total_cost);
-    expect(data.charges, told).toMatchObject([{ class: 'unknown_outcome' }]);
+    expect(data.total_cost, start).toBeCloseTo(data.tokens_prompt! * PROMPT_USD + output * COMPLETION_USD, 9);
+    expect(data.estimated_cost, start).toBe(data.total_cost);
+    expect(data.charges, start).toMatchObject([{ class: 'unknown_outcome' }]);
     sum += data.total_cost;
   }
   const { data } = (await (await again.call('GET', `/keys/${hash}`)).json()) as { data: { usage: number } };

@@ -37,8 +37,8 @@ function onEveryWorker<T>(ask: (connection: number) => Promise<T>): Promise<T[]>
 }
 
 /** How many journals of the data directory name at least one of these generations: each worker has its own. */
-function journalsWith(data_dir: string, ids: readonly string[]): number {
-  const slots = join(data_dir, 'slots');
+function journalsWith(dataDir: string, ids: readonly string[]): number {
+  const slots = join(dataDir, 'slots');
   return readdirSync(slots).filter((slot) => {
     const files = readdirSync(join(slots, slot), { recursive: true, withFileTypes: true }).filter((entry) =>
       entry.isFile(),
@@ -57,10 +57,8 @@ async function answered(gateway: GatewayProcess, key: string, body: unknown) {
 describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
   describeStores('keys and generations', ({ freshUrl }) => {
     test('a key created through one works on all at once; a generation is readable through any within a second', async () => {
-      const database_url = await freshUrl();
-      const gateway = await serveThree(
-        database_url === undefined ? {} : { environment: { DATABASE_URL: database_url } },
-      );
+      const databaseUrl = await freshUrl();
+      const gateway = await serveThree(databaseUrl === undefined ? {} : { environment: { DATABASE_URL: databaseUrl } });
       const { key } = await makeKey(gateway);
       const answers = await onEveryWorker(() => answered(gateway, key, chat('sandbox/echo')));
       const ids = answers.map(({ id }) => id);
@@ -188,8 +186,8 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
 
   test('a parent that is killed does not break off the streams of its workers', async () => {
     const going = Promise.withResolvers<void>();
-    const event = (delta: object, finish_reason: string | null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const event = (delta: object, finishReason: string | null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     const upstream = await startWireServer(() => [
       `${responseHead(200, 'text/event-stream')}${event({ content: 'begun' }, null)}`,
       { until: going.promise },

@@ -13,7 +13,7 @@ export interface MessagesReading {
   tokens: Record<'input' | 'read' | 'written' | 'output' | 'thinking' | 'searches', number | undefined>;
 }
 
-/** A stream in which one answer breaks off and another begins: it must be told as broken, not joined. */
+/** A stream in which one answer breaks off and another begins: it must be read as broken, not joined. */
 export const SPLICED: ReadonlySet<string> = new Set(['anthropic--events-spliced-message-start.json']);
 
 /** The bytes of a recorded stream. */

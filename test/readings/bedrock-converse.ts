@@ -64,7 +64,7 @@ export function isClaude({ request }: Recording): boolean {
 }
 
 /** What a stream says. */
-export function readConverseStream(bytes: Uint8Array, is_claude: boolean): ConverseReading {
+export function readConverseStream(bytes: Uint8Array, isClaude: boolean): ConverseReading {
   const blocks: JsonObject[] = [];
   let stopReason: JsonValue = null;
   let usage: JsonObject = {};
@@ -86,7 +86,7 @@ export function readConverseStream(bytes: Uint8Array, is_claude: boolean): Conve
     if (typeof call['input'] === 'string') call['input'] = JSON.parse(call['input'] || '{}');
     else if (block['toolUse'] !== undefined) call['input'] = {};
   }
-  return readConverse({ output: { message: { content: blocks } }, stopReason, usage }, is_claude);
+  return readConverse({ output: { message: { content: blocks } }, stopReason, usage }, isClaude);
 }
 
 function grown(block: JsonObject, delta: JsonObject): JsonObject {
@@ -102,11 +102,11 @@ function grown(block: JsonObject, delta: JsonObject): JsonObject {
     return { toolResult: { ...result, content: [...array(result['content']), ...array(added)] } };
   }
   if (kind === 'reasoningContent') {
-    const { redactedContent, ...said } = object(added);
+    const { redactedContent, ...fields } = object(added);
     if (redactedContent !== undefined) return { reasoningContent: { redactedContent } };
     const former = object(object(block['reasoningContent'])['reasoningText']);
     const joined = Object.fromEntries(
-      Object.entries(said).map(([name, value]) => [name, String(former[name] ?? '') + String(value)]),
+      Object.entries(fields).map(([name, value]) => [name, String(former[name] ?? '') + String(value)]),
     );
     return { reasoningContent: { reasoningText: { ...former, ...joined } } };
   }
@@ -114,7 +114,7 @@ function grown(block: JsonObject, delta: JsonObject): JsonObject {
 }
 
 /** What a whole answer says. */
-export function readConverse(answer: JsonObject, is_claude: boolean): ConverseReading {
+export function readConverse(answer: JsonObject, isClaude: boolean): ConverseReading {
   const blocks = array(object(object(answer['output'])['message'])['content']).map(object);
   const usage = object(answer['usage']);
   const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
@@ -125,10 +125,10 @@ export function readConverse(answer: JsonObject, is_claude: boolean): ConverseRe
     thinking: blocks.flatMap((block): JsonObject[] => {
       const { reasoningText, redactedContent } = object(block['reasoningContent']);
       if (redactedContent !== undefined) {
-        return [{ data: is_claude ? atob(String(redactedContent)) : redactedContent }];
+        return [{ data: isClaude ? atob(String(redactedContent)) : redactedContent }];
       }
-      const { text: said, signature } = object(reasoningText);
-      return reasoningText === undefined ? [] : [{ text: said!, signature: signature ?? '' }];
+      const { text: thinking, signature } = object(reasoningText);
+      return reasoningText === undefined ? [] : [{ text: thinking!, signature: signature ?? '' }];
     }),
     calls: own.map(({ toolUseId, name, input }) => ({ id: toolUseId, name, input })),
     natives: blocks.filter(

@@ -33,8 +33,8 @@ export function readAnswer(answer: JsonObject): ClientReading {
     details: array(message['reasoning_details']).map(object).filter(isOfProvider),
     refusal: text(message['refusal']),
     calls: array(message['tool_calls']).map((call) => {
-      const { name, arguments: told } = object(object(call)['function']);
-      return { id: text(object(call)['id']), name: text(name), arguments: text(told) };
+      const { name, arguments: argumentsText } = object(object(call)['function']);
+      return { id: text(object(call)['id']), name: text(name), arguments: text(argumentsText) };
     }),
     finish: textOrNull(choice['finish_reason']),
     native_finish: textOrNull(choice['native_finish_reason']),
@@ -96,16 +96,16 @@ function addDetail(details: Map<JsonValue | undefined, JsonObject>, delta: JsonO
 
 function addCall(calls: ClientReading['calls'], delta: JsonObject): void {
   const at = Number(delta['index']);
-  const { name, arguments: told } = object(delta['function']);
+  const { name, arguments: argumentsText } = object(delta['function']);
   const former = calls[at];
   if (former === undefined) {
     if (at !== calls.length) throw new Error(`call ${at} opens before call ${calls.length}`);
     if (text(delta['id']) === '' || text(name) === '') throw new Error('a call opens without id and name');
-    calls.push({ id: text(delta['id']), name: text(name), arguments: text(told) });
+    calls.push({ id: text(delta['id']), name: text(name), arguments: text(argumentsText) });
     return;
   }
   if (delta['id'] !== undefined || name !== undefined) throw new Error('a call tells its id or name twice');
-  former.arguments += text(told);
+  former.arguments += text(argumentsText);
 }
 
 function text(value: JsonValue | undefined): string {

@@ -64,8 +64,8 @@ function readEvents(events: readonly JsonValue[]): CohereReading {
 }
 
 function readCall(value: JsonValue | undefined): CohereReading['calls'][number] {
-  const { name, arguments: told } = object(object(value)['function']);
-  return { id: String(object(value)['id']), name: String(name), arguments: String(told ?? '') };
+  const { name, arguments: argumentsText } = object(object(value)['function']);
+  return { id: String(object(value)['id']), name: String(name), arguments: String(argumentsText ?? '') };
 }
 
 function readCounts(usage: JsonObject): Pick<CohereReading, 'input' | 'output' | 'cached'> {

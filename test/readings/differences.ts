@@ -15,7 +15,7 @@ export interface Allowed {
   holds?: (before: JsonValue | undefined, after: JsonValue | undefined) => boolean;
 }
 
-/** The places at which two values differ, each as deep as can be told. */
+/** The places at which two values differ, each as deep as possible. */
 export function differences(before: JsonValue | undefined, after: JsonValue | undefined, path = ''): Difference[] {
   if (Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
     return before.flatMap((value, i) => differences(value, after[i], `${path}[${i}]`));

@@ -1,7 +1,7 @@
 /** An independent reading of recorded embeddings: what was asked in public words, and what the raw answer says. */
 import { array, object, type Recording } from './recordings.ts';
 
-export interface Asked {
+export interface RequestReading {
   provider: string;
   model: string;
   texts: string[];
@@ -22,12 +22,12 @@ function text(value: unknown): string {
 }
 
 /** The request in the words of the public API. */
-export function askedOf({ provider, request }: Recording): Asked {
+export function readRequest({ provider, request }: Recording): RequestReading {
   const body = object(request?.body);
   const path = text(request?.path);
-  const of_path = /\/models\/([^:]+):/.exec(path)?.[1];
-  const model = of_path ?? text(body['model']);
-  if (of_path !== undefined) {
+  const ofPath = /\/models\/([^:]+):/.exec(path)?.[1];
+  const model = ofPath ?? text(body['model']);
+  if (ofPath !== undefined) {
     const requests = array(body['requests']).map(object);
     const [first = {}] = requests;
     return {
@@ -67,7 +67,7 @@ function vector(value: unknown): number[] {
 export function readAnswer({ response }: Recording): VectorReading {
   const body = object(response.json);
   const usage = object(body['usage']);
-  const told =
+  const tokens =
     usage['prompt_tokens'] ??
     usage['total_tokens'] ??
     object(object(body['meta'])['billed_units'])['input_tokens'] ??
@@ -77,6 +77,6 @@ export function readAnswer({ response }: Recording): VectorReading {
     vectors: array(listed).map((one) =>
       Array.isArray(one) ? vector(one) : vector(object(one)['embedding'] ?? object(one)['values']),
     ),
-    tokens: told === undefined ? undefined : Number(told),
+    tokens: tokens === undefined ? undefined : Number(tokens),
   };
 }

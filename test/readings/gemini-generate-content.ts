@@ -48,14 +48,14 @@ function readEvents(events: JsonObject[]): GeminiReading {
   const parts = candidates.flatMap((candidate) => array(object(candidate['content'])['parts']).map(object));
   const reason = candidates.findLast((candidate) => candidate['finishReason'] !== undefined)?.['finishReason'];
   const blocked = events.map((event) => object(event['promptFeedback'])['blockReason']).find(Boolean);
-  const native_finish = String(reason ?? blocked);
-  const calls = native_finish === 'UNEXPECTED_TOOL_CALL' ? [] : readCalls(parts);
+  const nativeFinish = String(reason ?? blocked);
+  const calls = nativeFinish === 'UNEXPECTED_TOOL_CALL' ? [] : readCalls(parts);
   const grounding = candidates.findLast((one) => object(one['groundingMetadata'])['groundingSupports'] !== undefined);
   const usage = events.findLast((event) => object(event['usageMetadata'])['totalTokenCount'] !== undefined);
   const isProse = (part: JsonObject) => part['text'] !== undefined;
   const prose = (isThought: boolean) =>
     parts.flatMap((part) => (isProse(part) && (part['thought'] === true) === isThought ? [part['text']] : [])).join('');
-  const hidden = native_finish === 'UNEXPECTED_TOOL_CALL';
+  const hidden = nativeFinish === 'UNEXPECTED_TOOL_CALL';
   const own = parts.filter((part) => isProse(part) || (part['functionCall'] !== undefined && !hidden));
   return {
     text: prose(false),
@@ -65,8 +65,8 @@ function readEvents(events: JsonObject[]): GeminiReading {
     ),
     calls,
     natives: parts.filter((part) => !isProse(part) && part['functionCall'] === undefined).length,
-    finish: publicFinish(native_finish, calls.length),
-    native_finish,
+    finish: publicFinish(nativeFinish, calls.length),
+    native_finish: nativeFinish,
     citations: readCitations(object(grounding?.['groundingMetadata'])),
     tokens: usage === undefined ? undefined : readTokens(object(usage['usageMetadata'])),
   };

@@ -17,24 +17,24 @@ function camel(value: JsonValue | undefined): JsonValue {
   if (typeof value !== 'object' || value === null) return value ?? null;
   return Object.fromEntries(
     Object.entries(value).map(([name, inside]) => {
-      const told = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-      return [told, VALUES.has(told) ? inside : camel(inside)];
+      const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      return [camelName, VALUES.has(camelName) ? inside : camel(inside)];
     }),
   );
 }
 
 /** The chat request, and the normal form. */
 export function decodeRequest(body: JsonObject): { request: ChatRequest; normal: JsonValue } {
-  const told = object(camel(body));
-  const contents = array(told['contents']).map(object);
-  const system = array(object(told['systemInstruction'])['parts']).map(object);
-  const config = object(told['generationConfig']);
+  const camelBody = object(camel(body));
+  const contents = array(camelBody['contents']).map(object);
+  const system = array(object(camelBody['systemInstruction'])['parts']).map(object);
+  const config = object(camelBody['generationConfig']);
   const messages: Message[] = system.length === 0 ? [] : [{ role: 'system', content: system.map(textOf) }];
   for (const content of contents) messages.push(...decodeContent(content));
   const request: ChatRequest = { messages };
-  const tools = array(told['tools']).map(object).flatMap(decodeTools);
+  const tools = array(camelBody['tools']).map(object).flatMap(decodeTools);
   if (tools.length > 0) request.tools = tools;
-  const choice = object(object(told['toolConfig'])['functionCallingConfig']);
+  const choice = object(object(camelBody['toolConfig'])['functionCallingConfig']);
   const allowed = array(choice['allowedFunctionNames']);
   if (choice['mode'] === 'ANY') {
     request.tool_choice =
@@ -49,15 +49,15 @@ export function decodeRequest(body: JsonObject): { request: ChatRequest; normal:
     const schema = object(config['responseJsonSchema']);
     request.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema } };
   }
-  return { request, normal: normalOf(told, contents, config) };
+  return { request, normal: normalOf(camelBody, contents, config) };
 }
 
 function textOf(part: JsonObject): { type: 'text'; text: string } {
   return { type: 'text', text: String(part['text']) };
 }
 
-function decodeContent({ role, parts: given }: JsonObject): Message[] {
-  const parts = array(given).map(object);
+function decodeContent({ role, parts: original }: JsonObject): Message[] {
+  const parts = array(original).map(object);
   if (role === 'model') return [decodeModel(parts)];
   const results = parts.filter((part) => part['functionResponse'] !== undefined).map(decodeResult);
   const others = parts.filter((part) => part['functionResponse'] === undefined);
@@ -140,22 +140,22 @@ function decodeTools(tool: JsonObject): InnerTool[] {
 }
 
 /** Neighbours of one role are one turn, and results are its first parts; settings that only clients have are left out. */
-function normalOf(told: JsonObject, contents: JsonObject[], config: JsonObject): JsonValue {
+function normalOf(camelBody: JsonObject, contents: JsonObject[], config: JsonObject): JsonValue {
   const turns: JsonObject[] = [];
-  for (const { role, parts: given } of contents) {
-    const parts = array(given).map(object);
+  for (const { role, parts: original } of contents) {
+    const parts = array(original).map(object);
     const isResult = (part: JsonObject) => part['functionResponse'] !== undefined;
     const sorted = [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
     const last = turns.at(-1);
     if (last !== undefined && last['role'] === role) array(last['parts']).push(...sorted);
     else turns.push({ role: role ?? null, parts: sorted });
   }
-  const system = array(object(told['systemInstruction'])['parts']);
+  const system = array(object(camelBody['systemInstruction'])['parts']);
   const { temperature, responseJsonSchema, responseMimeType } = config;
-  const tools = array(told['tools']).map(object);
+  const tools = array(camelBody['tools']).map(object);
   const native = tools.filter((tool) => tool['functionDeclarations'] === undefined);
   const functions = tools.flatMap((tool) => array(tool['functionDeclarations']));
-  const { functionCallingConfig: calling } = object(told['toolConfig']);
+  const { functionCallingConfig: calling } = object(camelBody['toolConfig']);
   const { allowedFunctionNames, ...mode } = object(calling);
   // To allow all that there are is to allow any.
   const isAll = array(allowedFunctionNames).length === functions.length;

@@ -90,7 +90,7 @@ function readCounts(
 ): void {
   if (!usage) return;
   reading.prompt = usage['prompt_tokens'];
-  // What the total holds beyond both counts is reasoning told apart.
+  // The rest of the total beyond both counts is separately counted reasoning.
   reading.completion = usage['total_tokens']! - usage['prompt_tokens']!;
   reading.cached =
     usage['prompt_tokens_details']?.['cached_tokens'] ?? usage['num_cached_tokens'] ?? usage['prompt_cache_hit_tokens'];

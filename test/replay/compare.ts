@@ -71,18 +71,18 @@ function differencesOf(before: JsonValue | undefined, after: JsonValue | undefin
   }
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-    const found = names.flatMap((name) => differencesOf(before[name], after[name], `${place}.${name}`));
-    const isReordered = found.length === 0 && JSON.stringify(before) !== JSON.stringify(after);
+    const differences = names.flatMap((name) => differencesOf(before[name], after[name], `${place}.${name}`));
+    const isReordered = differences.length === 0 && JSON.stringify(before) !== JSON.stringify(after);
     // Bytes count: the same members in another order are another answer.
     const orders = [before, after].map((one) => Object.keys(one).join(', ')) as [string, string];
-    return isReordered ? [{ place: `${place} (order)`, before: orders[0], after: orders[1] }] : found;
+    return isReordered ? [{ place: `${place} (order)`, before: orders[0], after: orders[1] }] : differences;
   }
   return JSON.stringify(before) === JSON.stringify(after) ? [] : [{ place, before, after }];
 }
 
 /** Compares two files by the names of their exchanges. */
-export async function compare(before_file: string, after_file: string): Promise<Comparison> {
-  const [before, after] = await Promise.all([readLines(before_file), readLines(after_file)]);
+export async function compare(beforeFile: string, afterFile: string): Promise<Comparison> {
+  const [before, after] = await Promise.all([readLines(beforeFile), readLines(afterFile)]);
   const comparison: Comparison = { missing: [], added: [], differing: [], equal: 0 };
   for (const [name, line] of before) {
     const other = after.get(name);

@@ -20,7 +20,7 @@ interface Case {
   /** Only streamed, where the case is about parts of an answer. */
   streamed_only?: true;
   leave?: ReplayExchange['leave'];
-  /** Absent: of each. */
+  /** Of each if not set. */
   apis?: readonly (typeof APIS)[number][];
 }
 
@@ -215,7 +215,7 @@ const CASES: readonly Case[] = [
 
 const providerOf = ({ path }: Exchange): Name => (path.split('/')[2] ?? 'a') as Name;
 
-function fileOf(upstream_url: string, more: object): object {
+function fileOf(upstreamUrl: string, more: object): object {
   const rows = {
     a: {},
     b: { quirks: { prefill: true } },
@@ -223,7 +223,7 @@ function fileOf(upstream_url: string, more: object): object {
   } satisfies Record<Name, object>;
   const providers = PROVIDERS.map((name) => [
     name,
-    { name: name.toUpperCase(), dialect: 'openai-chat', base_url: `${upstream_url}/${name}`, ...rows[name] },
+    { name: name.toUpperCase(), dialect: 'openai-chat', base_url: `${upstreamUrl}/${name}`, ...rows[name] },
   ]);
   const endpoints = PROVIDERS.map((provider, at) => ({
     provider,

@@ -3,7 +3,7 @@
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
-import { askedOf } from '../readings/embeddings.ts';
+import { readRequest } from '../readings/embeddings.ts';
 import { chatBytes } from '../readings/openai-chat.ts';
 import { responsesBytes } from '../readings/openai-responses.ts';
 import { recordingsOf } from '../readings/recordings.ts';
@@ -37,14 +37,14 @@ const REST_MS = 500;
 const PARTS = 8;
 
 /** A configuration with a provider for each wire, and models of them. */
-export function fileOf(upstream_url: string, models: Record<string, object>): object {
+export function fileOf(upstreamUrl: string, models: Record<string, object>): object {
   const providers = Object.fromEntries(
     [...dialects.keys()].map((wire) => [
       wire,
       {
         name: `Recorded ${wire}`,
         dialect: wire,
-        base_url: upstream_url,
+        base_url: upstreamUrl,
         api_key: wire === 'bedrock-converse' ? AWS : 'secret',
         // As a hosted provider, which fetches itself.
         quirks: { inline_media: false, unpriced_tools: true },
@@ -136,7 +136,7 @@ const VECTOR_WIRES: Readonly<Record<string, readonly [wire: string, base: string
 };
 
 function vectorGroup(run: GroupRun): ReplayGroup {
-  const all = recordingsOf('embeddings').map((one) => ({ ...one, request: askedOf(one.recording) }));
+  const all = recordingsOf('embeddings').map((one) => ({ ...one, request: readRequest(one.recording) }));
   const models = all.map(({ request: { provider, model } }): [string, object] => [
     `rec-${provider}/${model}`,
     {
@@ -146,28 +146,28 @@ function vectorGroup(run: GroupRun): ReplayGroup {
   ]);
   return {
     name: 'answers/embeddings',
-    file: (upstream_url) => ({
+    file: (upstreamUrl) => ({
       bundled_catalog: false,
       providers: Object.fromEntries(
         Object.entries(VECTOR_WIRES).map(([slug, [wire, base]]) => [
           `rec-${slug}`,
-          { dialect: 'openai-chat', embeddings_dialect: wire, base_url: new URL(base, upstream_url).href },
+          { dialect: 'openai-chat', embeddings_dialect: wire, base_url: new URL(base, upstreamUrl).href },
         ]),
       ),
       models: Object.fromEntries(models),
       ledger: { journal_sync: 'os' },
     }),
     exchanges: all.flatMap(({ name, recording, request }) =>
-      (['float', 'base64'] as const).map((encoding_format): ReplayExchange => {
+      (['float', 'base64'] as const).map((encodingFormat): ReplayExchange => {
         const { status, json } = recording.response;
         const { provider, model, texts, dimensions, input_type, options } = request;
         return {
-          name: `${name.replace(/\.json$/, '')}/${encoding_format}`,
+          name: `${name.replace(/\.json$/, '')}/${encodingFormat}`,
           path: '/embeddings',
           body: {
             model: `rec-${provider}/${model}`,
             input: texts,
-            encoding_format,
+            encoding_format: encodingFormat,
             ...(dimensions === undefined ? {} : { dimensions }),
             ...(input_type === undefined ? {} : { input_type }),
             ...(options === undefined ? {} : { provider: { options: { [`rec-${provider}`]: options as JsonObject } } }),

@@ -84,13 +84,15 @@ const SOURCES = ['openai-chat', 'openai-responses', 'anthropic-messages', 'refer
 function requestGroup(source: string): (run: GroupRun) => ReplayGroup {
   return (run) => {
     const models = Object.fromEntries(
-      Object.entries(MODELS).map(([wire, upstream_model]) => [
+      Object.entries(MODELS).map(([wire, upstreamModel]) => [
         `replay/${wire}`,
         {
           input_modalities: ['text', 'image', 'file', 'audio', 'video'],
           output_modalities: ['text', 'image'],
           context_length: 1_000_000,
-          endpoints: [{ provider: wire, upstream_model, pricing: PRICING, max_completion_tokens: 64_000 }],
+          endpoints: [
+            { provider: wire, upstream_model: upstreamModel, pricing: PRICING, max_completion_tokens: 64_000 },
+          ],
         },
       ]),
     );

@@ -57,10 +57,10 @@ async function run(): Promise<void> {
   mkdirSync(dirname(values.out), { recursive: true });
   const file = openSync(values.out, 'w');
   const whole = createHash('sha256');
-  const begun_ms = performance.now();
+  const begunMs = performance.now();
   let count = 0;
   for (const make of groups) {
-    const group_ms = performance.now();
+    const groupMs = performance.now();
     const observed = await runGroup(make, (name) => only.test(name));
     for (const { name, ...rest } of observed) {
       const text = JSON.stringify(rest);
@@ -70,12 +70,12 @@ async function run(): Promise<void> {
       writeSync(file, line);
     }
     count += observed.length;
-    const seconds = ((performance.now() - group_ms) / 1_000).toFixed(1);
+    const seconds = ((performance.now() - groupMs) / 1_000).toFixed(1);
     if (observed.length > 0)
       say(`${observed.at(-1)!.name.replace(/\/sums$/, '')}: ${observed.length} in ${seconds} s\n`);
   }
   closeSync(file);
-  const seconds = Math.round((performance.now() - begun_ms) / 1_000);
+  const seconds = Math.round((performance.now() - begunMs) / 1_000);
   say(`${count} lines in ${seconds} s, sha256 ${whole.digest('hex').slice(0, 16)}: ${values.out}\n`);
   if (values.against !== undefined) await showComparison(values.against, values.out);
 }

@@ -40,7 +40,7 @@ export interface Seen {
 export interface ReplayGroup {
   name: string;
   /** The content of gateway.yaml. */
-  file(upstream_url: string): object;
+  file(upstreamUrl: string): object;
   exchanges: readonly ReplayExchange[];
   /** Scripted time from one exchange to the next, in whole seconds; by default so long that failures of before are forgotten. */
   between_ms?: number;
@@ -84,8 +84,8 @@ export class GroupRun {
   });
 }
 
-function pickHeaders(headers: Iterable<[string, string]>, left_out: readonly string[]): Record<string, string> {
-  const all = [...headers].filter(([name]) => !left_out.includes(name));
+function pickHeaders(headers: Iterable<[string, string]>, leftOut: readonly string[]): Record<string, string> {
+  const all = [...headers].filter(([name]) => !leftOut.includes(name));
   return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
@@ -116,7 +116,7 @@ class OpenExchange implements Seen {
   readonly read = (): string => this.#text;
 
   /** Sends it and reads the answer until it ends, or its client leaves. */
-  async send(gateway: TestGateway, key: string, request_id: string): Promise<Observed['answer']> {
+  async send(gateway: TestGateway, key: string, requestId: string): Promise<Observed['answer']> {
     const { path, body, headers, leave } = this.exchange;
     const leaving = new AbortController();
     void leave?.(this).then(() => leaving.abort());
@@ -129,7 +129,7 @@ class OpenExchange implements Seen {
           'content-type': 'application/json',
           'accept-encoding': 'identity',
           'user-agent': 'replay',
-          'x-request-id': request_id,
+          'x-request-id': requestId,
           'x-gateway-experimental-metadata': 'enabled',
           ...headers,
         },
@@ -165,8 +165,8 @@ interface Stored {
   sums: object;
 }
 
-function readStore(data_dir: string): Stored {
-  const store = new DatabaseSync(join(data_dir, 'gateway.db'), { readOnly: true });
+function readStore(dataDir: string): Stored {
+  const store = new DatabaseSync(join(dataDir, 'gateway.db'), { readOnly: true });
   try {
     const rows = store.prepare('SELECT * FROM ledger_generations ORDER BY id').all();
     const records = rows.map(({ id, node_id: _, record, charges, ...row }) => ({
@@ -200,13 +200,13 @@ export async function runGroup(
     .filter(({ name }) => isWanted(name));
   if (wanted.length === 0) return [];
   const home = mkdtempSync(join(tmpdir(), 'gateway-replay-'));
-  const data_dir = join(home, 'data');
+  const dataDir = join(home, 'data');
   let open: OpenExchange | undefined;
   const upstream = await startWireServer((exchange) => open?.exchange.upstream(exchange, open) ?? ['END']);
   try {
     const gateway = await startGateway({
       yaml: JSON.stringify(group.file(upstream.url)),
-      data_dir,
+      data_dir: dataDir,
       clock: run.clock,
       environment: {
         GATEWAY_SECRET: createHash('sha256').update('replay').digest('hex'),
@@ -224,20 +224,27 @@ export async function runGroup(
       const { between_ms = BETWEEN_MS } = group;
       for (const { exchange, index, name } of wanted) {
         run.clock.moveTo((index + 1) * between_ms);
-        const from_second = Math.floor(run.clock.now_ms() / 1_000);
+        const fromSecond = Math.floor(run.clock.now_ms() / 1_000);
         open = new OpenExchange(exchange, upstream.exchanges);
         const key = exchange.key === undefined ? usual : keys[exchange.key]!;
         const answer = await open.send(gateway, key, `replay-${index}`);
         await quiet();
         await gateway.gateway.app.server.running.idle();
-        const to_second = from_second + between_ms / 1_000 - 1;
-        observed.push({ name, answer, sent: open.sent().map(sentOf), records: [], from_second, to_second });
+        const toSecond = fromSecond + between_ms / 1_000 - 1;
+        observed.push({
+          name,
+          answer,
+          sent: open.sent().map(sentOf),
+          records: [],
+          from_second: fromSecond,
+          to_second: toSecond,
+        });
       }
       counters = countersOf(await (await fetch(`${gateway.url}/metrics`)).text());
     } finally {
       await gateway.stop();
     }
-    const { records, sums } = readStore(data_dir);
+    const { records, sums } = readStore(dataDir);
     const lines = observed.map(({ from_second, to_second, ...line }) => ({
       ...line,
       records: records.filter(({ second }) => second >= from_second && second <= to_second).map(({ shown }) => shown),

@@ -9,17 +9,17 @@ const START_MS = Date.UTC(2026, 0, 1);
 
 /** A clock that stands still until it is moved. */
 export class ScriptedClock implements Clock {
-  #passed_ms = 0;
-  readonly now_ms = (): number => START_MS + this.#passed_ms;
-  readonly monotonic_ms = (): number => this.#passed_ms;
+  #passedMs = 0;
+  readonly now_ms = (): number => START_MS + this.#passedMs;
+  readonly monotonic_ms = (): number => this.#passedMs;
 
   pass(ms: number): void {
-    this.#passed_ms += ms;
+    this.#passedMs += ms;
   }
 
   /** Moves it to so many milliseconds after the start of the replay. */
-  moveTo(passed_ms: number): void {
-    this.#passed_ms = passed_ms;
+  moveTo(passedMs: number): void {
+    this.#passedMs = passedMs;
   }
 }
 

@@ -9,7 +9,7 @@ export interface Turn {
   text?: string[];
   calls?: { name: string; args: JsonObject }[];
   finish?: string;
-  /** Absent: the provider reports no usage. */
+  /** Not set if the provider reports no usage. */
   usage?: { prompt_tokens: number; completion_tokens: number };
 }
 
@@ -48,7 +48,7 @@ export function failure(run: GroupRun, status: number): Step[] {
 /** A turn in the form that the request wants. */
 export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   const { text: pieces = [], calls = [], finish = calls.length > 0 ? 'tool_calls' : 'stop', usage } = turn;
-  const tool_calls = calls.map(({ name, args }, index) => ({
+  const toolCalls = calls.map(({ name, args }, index) => ({
     index,
     id: `call_${index}_${calls.length}`,
     type: 'function',
@@ -56,7 +56,7 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   }));
   if (!isStreamed(exchange)) {
     const content = pieces.length === 0 ? null : pieces.join('');
-    const message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls } : {}) };
+    const message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: toolCalls } : {}) };
     const whole = {
       id: 'up-1',
       object: 'chat.completion',
@@ -67,7 +67,7 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
     };
     return [run.pass(HEAD_MS), responseHead(200, 'application/json'), run.pass(REST_MS), JSON.stringify(whole), 'END'];
   }
-  const called = tool_calls.map((call) => event({ tool_calls: [call as unknown as JsonObject] })).join('');
+  const called = toolCalls.map((call) => event({ tool_calls: [call as unknown as JsonObject] })).join('');
   return [
     run.pass(HEAD_MS),
     streamHead,
@@ -79,7 +79,7 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   ];
 }
 
-export interface Asked {
+export interface TurnRequest {
   prompt: string;
   stream: boolean;
   max_tokens: number;
@@ -91,7 +91,7 @@ export interface Asked {
 /** The request of a case by one of the APIs that have all that the cases need. */
 export function requestOf(
   api: ClientApi,
-  { prompt, stream, max_tokens, json, more }: Asked,
+  { prompt, stream, max_tokens, json, more }: TurnRequest,
 ): Pick<ReplayExchange, 'path' | 'body'> {
   const messages = [{ role: 'user', content: prompt }];
   const schema = { type: 'object', properties: { mail: { type: 'string' } }, required: ['mail'] };

@@ -60,8 +60,8 @@ const nameOf = ({ api, stream, tools, filter, repair, money }: Combination): str
 function upstreamOf(run: GroupRun, { tools }: Combination): (exchange: Exchange) => Step[] {
   return (exchange) => {
     if (exchange.path.includes('/exa')) {
-      const found = JSON.stringify({ requestId: 'r', results: PAGES });
-      return [run.pass(50), responseHead(200, 'application/json'), found, 'END'];
+      const results = JSON.stringify({ requestId: 'r', results: PAGES });
+      return [run.pass(50), responseHead(200, 'application/json'), results, 'END'];
     }
     const { messages, tools: declared } = JSON.parse(exchange.body) as {
       messages: { role: string }[];
@@ -70,8 +70,8 @@ function upstreamOf(run: GroupRun, { tools }: Combination): (exchange: Exchange)
     const name = declared?.[0]?.function.name;
     const isOver = messages.some(({ role }) => role === 'tool');
     if (tools === 'none' || isOver || name === undefined) return answer(run, exchange, BROKEN);
-    const said = tools === 'called' ? {} : { text: FIRST };
-    return answer(run, exchange, { ...said, calls: [{ name, args: { query: 'news' } }], usage: USAGE });
+    const text = tools === 'called' ? {} : { text: FIRST };
+    return answer(run, exchange, { ...text, calls: [{ name, args: { query: 'news' } }], usage: USAGE });
   };
 }
 
@@ -96,10 +96,10 @@ async function prepare(gateway: TestGateway): Promise<Record<string, string>> {
     ['redacted', 'redact'],
     ['blocked', 'block'],
   ] as const) {
-    const content_filter_builtins = [{ slug: 'email', action }];
+    const contentFilterBuiltins = [{ slug: 'email', action }];
     const made = await managed(gateway, '/guardrails', {
       name: filter,
-      content_filter_builtins,
+      content_filter_builtins: contentFilterBuiltins,
       content_filter_output: true,
     });
     const { id } = made['data'] as JsonObject;
@@ -111,13 +111,13 @@ async function prepare(gateway: TestGateway): Promise<Record<string, string>> {
 export function toolCases(run: GroupRun): ReplayGroup {
   return {
     name: 'cases/tools',
-    file: (upstream_url) => ({
+    file: (upstreamUrl) => ({
       bundled_catalog: false,
       timeouts: { heartbeat_first_ms: 600_000, heartbeat_ms: 600_000 },
       plugins: {
-        web: { engines: { exa: { api_key: 'k', base_url: `${upstream_url}/exa`, price_per_search_usd: 0.01 } } },
+        web: { engines: { exa: { api_key: 'k', base_url: `${upstreamUrl}/exa`, price_per_search_usd: 0.01 } } },
       },
-      providers: { one: { name: 'One', dialect: 'openai-chat', base_url: upstream_url } },
+      providers: { one: { name: 'One', dialect: 'openai-chat', base_url: upstreamUrl } },
       models: {
         'case/model': {
           context_length: 100_000,

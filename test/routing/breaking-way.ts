@@ -24,7 +24,7 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
   const { hostname, port: to } = new URL(target);
   const pairs = new Map<Socket, Socket>();
   let state: 'open' | 'closed' | 'silent' = 'open';
-  let late_ms = 0;
+  let lateMs = 0;
   let answered: (() => void) | undefined;
   const server = createServer((client) => {
     if (state === 'closed') {
@@ -34,17 +34,17 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
     const upstream = connect(Number(to || 5432), hostname);
     pairs.set(client, upstream);
     // A way that fell silent stays so for the connections that were on it.
-    let is_dead = false;
-    const pass = (bytes: Buffer, onward: Socket, wait_ms: number) => {
-      is_dead ||= state === 'silent';
-      if (is_dead) return;
-      if (wait_ms === 0) onward.write(bytes);
-      else setTimeout(() => onward.destroyed || onward.write(bytes), wait_ms);
+    let isDead = false;
+    const pass = (bytes: Buffer, onward: Socket, waitMs: number) => {
+      isDead ||= state === 'silent';
+      if (isDead) return;
+      if (waitMs === 0) onward.write(bytes);
+      else setTimeout(() => onward.destroyed || onward.write(bytes), waitMs);
     };
     client.on('data', (bytes) => pass(bytes, upstream, 0));
     upstream.on('data', (bytes) => {
       answered?.();
-      pass(bytes, client, late_ms);
+      pass(bytes, client, lateMs);
     });
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('close', () => {
@@ -63,7 +63,7 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
       if (next === 'closed') for (const client of pairs.keys()) client.resetAndDestroy();
     },
     delay(ms) {
-      late_ms = ms;
+      lateMs = ms;
     },
     onAnswer(listener) {
       answered = listener;

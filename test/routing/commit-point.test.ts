@@ -14,7 +14,7 @@ const breaksAfter = (...steps: Step[]) => {
   site.scripts['a'] = () => [wire.head, ...steps, { wait: 5 }, 'RESET'];
 };
 
-/** The same of a body whose end is told: this failure is one of the connection. */
+/** The same for a body of known length: this is a failure of the connection. */
 const breaksWithin = (...frames: string[]) => {
   const head = responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked', connection: 'keep-alive' });
   site.scripts['a'] = () => [head, ...frames.map((frame) => httpChunk(frame)), { wait: 5 }, 'RESET'];
@@ -63,19 +63,19 @@ test.each<[string, object]>([
   ['an image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' }, index: 0 }] }],
 ])("%s binds: what follows it is told as this endpoint's failure", async (_what, delta) => {
   breaksAfter(wire.delta({ role: 'assistant', content: '' }), wire.delta(delta));
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const seen = await site.stream({});
   expect(seen.finishes).toEqual(['error']);
   expect(seen.chunks.find(({ error }) => error)?.error?.metadata).toMatchObject({ provider_name: 'A' });
-  expect(site.sent('b')).toHaveLength(asked);
+  expect(site.sent('b')).toHaveLength(sentBefore);
 });
 
 test('an end without a word binds: it is an answer', async () => {
   site.scripts['a'] = () => [wire.head, wire.end(0), 'END'];
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const seen = await site.stream({});
   expect([seen.text, seen.finishes]).toEqual(['', ['stop']]);
-  expect(site.sent('b')).toHaveLength(asked);
+  expect(site.sent('b')).toHaveLength(sentBefore);
 });
 
 test.each<[string, typeof breaksAfter]>([
@@ -96,11 +96,11 @@ test('usage alone is no answer, where the end of the connection is the end of th
 
 test('where the reason to stop had come with the text, a failure after it is none', async () => {
   breaksWithin(wire.text('All of', ' it'), stop);
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const seen = await site.stream({ provider: { continuation: true } });
   expect([seen.text, seen.finishes, seen.is_done]).toEqual(['All of it', ['stop'], true]);
   expect(seen.last.gateway_metadata!.attempts).toMatchObject([{ provider: 'A', failure: null, estimated: true }]);
-  expect(site.sent('b')).toHaveLength(asked);
+  expect(site.sent('b')).toHaveLength(sentBefore);
   await site.expectSound();
 });
 

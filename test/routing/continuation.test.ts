@@ -14,7 +14,7 @@ afterEach(() => {
 
 const wanted = { provider: { continuation: true } };
 const STORY = ['One river', ' and one house', ' stood near', ' the old stone'];
-const TOLD = STORY.join('');
+const STORY_TEXT = STORY.join('');
 const dies = () => [wire.head, wire.text(...STORY), { wait: 5 }, 'RESET' as const];
 const goesOn =
   (...pieces: string[]) =>
@@ -25,11 +25,11 @@ test('the next endpoint that takes the text goes on with it, and both are paid f
   site.scripts['b'] = goesOn(' under', ' the tree.');
   const before = { b: site.sent('b').length };
   const seen = await site.stream(wanted);
-  expect(seen.text).toBe(`${TOLD} under the tree.`);
+  expect(seen.text).toBe(`${STORY_TEXT} under the tree.`);
   expect([seen.finishes, seen.is_done]).toEqual([['stop'], true]);
   expect(seen.chunks.map(({ provider }) => provider).filter((one, at, all) => one !== all[at - 1])).toEqual(['A', 'B']);
   const sent = site.sent('b')[before.b] as { messages: unknown[]; max_tokens: number };
-  expect(sent.messages.at(-1)).toEqual({ role: 'assistant', content: TOLD });
+  expect(sent.messages.at(-1)).toEqual({ role: 'assistant', content: STORY_TEXT });
   // As many as were asked for, over both.
   expect(sent.max_tokens).toBeGreaterThan(80);
   expect(sent.max_tokens).toBeLessThan(100);
@@ -68,22 +68,22 @@ test.each<[string, () => Step[]]>([
 });
 
 test.each<[string, string[]]>([
-  ['the whole text', [TOLD.slice(0, 5), TOLD.slice(5), ' under', ' it.']],
-  ['the whole text and more in one piece', [`${TOLD} under`, ' it.']],
+  ['the whole text', [STORY_TEXT.slice(0, 5), STORY_TEXT.slice(5), ' under', ' it.']],
+  ['the whole text and more in one piece', [`${STORY_TEXT} under`, ' it.']],
   ['its tail', [' one house stood ne', 'ar the old stone', ' under', ' it.']],
 ])('what a continuation repeats is cut: %s', async (_what, pieces) => {
   site.scripts['a'] = dies;
   site.scripts['b'] = goesOn(...pieces);
   const seen = await site.stream(wanted);
-  expect(seen.text).toBe(`${TOLD} under it.`);
+  expect(seen.text).toBe(`${STORY_TEXT} under it.`);
   expect(seen.finishes).toEqual(['stop']);
 });
 
 test('an answer that is begun anew is no continuation: it ends as broken, and nothing of it is shown', async () => {
   site.scripts['a'] = dies;
-  site.scripts['b'] = goesOn(TOLD.slice(0, 36), ' something else altogether');
+  site.scripts['b'] = goesOn(STORY_TEXT.slice(0, 36), ' something else altogether');
   const seen = await site.stream(wanted);
-  expect(seen.text).toBe(TOLD);
+  expect(seen.text).toBe(STORY_TEXT);
   expect(seen.finishes).toEqual(['error']);
   expect(seen.last.gateway_metadata!.attempts.map(({ failure }) => failure)).toEqual([
     'unavailable',
@@ -98,9 +98,9 @@ test('a continuation that breaks off is continued in turn, within a bound', asyn
   site.scripts['b'] = () => [wire.head, wire.text(' under', ' the tree'), { wait: 5 }, 'RESET'];
   site.scripts['c'] = goesOn(' it ends.');
   const seen = await site.stream(wanted);
-  expect(seen.text).toBe(`${TOLD} under the tree it ends.`);
+  expect(seen.text).toBe(`${STORY_TEXT} under the tree it ends.`);
   expect(site.sent('c').at(-1)).toMatchObject({
-    messages: [{ role: 'user' }, { role: 'assistant', content: `${TOLD} under the tree`, prefix: true }],
+    messages: [{ role: 'user' }, { role: 'assistant', content: `${STORY_TEXT} under the tree`, prefix: true }],
   });
   expect(seen.last.gateway_metadata!.attempts.map(({ continues }) => continues)).toEqual([false, true, true]);
   await site.expectSound();
@@ -111,7 +111,7 @@ test('where every continuation fails the stream ends as if none had been tried',
   site.scripts['b'] = () => wire.fail(503);
   site.scripts['c'] = () => wire.fail(429);
   const seen = await site.stream(wanted);
-  expect([seen.text, seen.finishes, seen.is_done]).toEqual([TOLD, ['error'], true]);
+  expect([seen.text, seen.finishes, seen.is_done]).toEqual([STORY_TEXT, ['error'], true]);
   const error = seen.chunks.find((one) => one.error !== undefined)?.error;
   expect(error).toMatchObject({ code: 502, metadata: { provider_name: 'A' } });
   expect(seen.last.usage!.cost).toBe(seen.last.gateway_metadata!.attempts[0]!.cost);
@@ -147,10 +147,10 @@ test.each<[string, object, () => (string | { wait: number })[]]>([
 ])('nothing is continued where %s', async (_what, body, script) => {
   site.scripts['a'] = () => [...script(), { wait: 5 }, 'RESET'];
   for (const other of ['b', 'c', 'd']) site.scripts[other] = goesOn(' never');
-  const asked = ['b', 'c', 'd'].map((one) => site.sent(one).length);
+  const sentBefore = ['b', 'c', 'd'].map((one) => site.sent(one).length);
   const seen = await site.stream({ ...wanted, ...body });
   expect(seen.finishes).toEqual(['error']);
-  expect(['b', 'c', 'd'].map((one) => site.sent(one).length)).toEqual(asked);
+  expect(['b', 'c', 'd'].map((one) => site.sent(one).length)).toEqual(sentBefore);
   await site.expectSound();
 });
 
@@ -159,10 +159,10 @@ test('what is left of a limit must pay for the continuation as for any attempt',
   site.scripts['b'] = goesOn(' on');
   // The first attempt's 40 tokens fit; after its 30 the rest does not pay for 16 more at twice the price.
   const key = await site.key(0.045);
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const seen = await site.stream({ ...wanted, max_tokens: 40 }, { key });
   expect(seen.finishes).toEqual(['error']);
-  expect(site.sent('b')).toHaveLength(asked);
+  expect(site.sent('b')).toHaveLength(sentBefore);
   await site.expectSound();
 });
 
@@ -219,11 +219,11 @@ test('an endpoint that broke off is not well again because the client leaves the
 test('a client that leaves while a continuation is waited for pays for what there was', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = () => [{ wait: 10_000 }];
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const left = new AbortController();
   const response = await site.ask({ ...wanted, stream: true }, { signal: left.signal });
   const id = response.headers.get('x-generation-id')!;
-  for await (const _ of response.body ?? []) if (site.sent('b').length > asked) break;
+  for await (const _ of response.body ?? []) if (site.sent('b').length > sentBefore) break;
   left.abort();
   await site.exchanges('b').at(-1)!.closed;
   await site.expectSound();
@@ -238,13 +238,13 @@ test('a client that leaves while a continuation is waited for pays for what ther
 test("what broke off at the organization's own account is told apart from what the gateway's account went on with", async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());
-  const as_manager = { authorization: `Bearer ${fresh.gateway.management_key}` };
+  const asManager = { authorization: `Bearer ${fresh.gateway.management_key}` };
   const credential = { provider: 'a', key: 'sk-own-0123456789abcdef', allow_shared_fallback: true };
-  expect((await fresh.gateway.call('POST', '/byok', credential, as_manager)).status).toBe(201);
+  expect((await fresh.gateway.call('POST', '/byok', credential, asManager)).status).toBe(201);
   fresh.scripts['a'] = dies;
   fresh.scripts['b'] = goesOn(' under it.');
   const { id, last, text } = await fresh.stream(wanted);
-  expect(text).toBe(`${TOLD} under it.`);
+  expect(text).toBe(`${STORY_TEXT} under it.`);
   const [first, second] = last.gateway_metadata!.attempts as [AttemptSeen, AttemptSeen];
   expect(first.cost).toBeGreaterThan(0);
   expect(last.usage).toMatchObject({ cost: second.cost, cost_details: { upstream_inference_cost: first.cost } });

@@ -104,19 +104,19 @@ function providersOf(chance: Chance): Provider[] {
 function endpointOf(chance: Chance, id: string, provider: Provider, ordinal: number): Endpoint {
   const price = () => 100_000 * (1 + chance.below(50));
   const pricing = chance.in(0.1) ? {} : { prompt: price(), completion: price() };
-  const is_free = chance.in(0.1);
+  const isFree = chance.in(0.1);
   const supported = ['max_tokens', 'temperature', ...chance.some(['tools', 'top_k', 'seed', 'response_format'], 0.6)];
   return endpoint(id, provider.slug, 1, {
     tag: chance.in(0.3) ? `${provider.slug}/v${ordinal}` : provider.slug,
     id: `${provider.slug}/${ordinal}|${id}`,
     upstream_model: `up-${ordinal}-${id.slice(2)}`,
-    pricing: is_free ? { prompt: 0, completion: 0 } : pricing,
+    pricing: isFree ? { prompt: 0, completion: 0 } : pricing,
     context_length: chance.one([4_000, 32_000, 200_000]),
     max_completion_tokens: chance.one([undefined, 200, 4_000]),
     supported_parameters: chance.in(0.4) ? undefined : supported,
     quantization: chance.one(['fp8', 'bf16', 'int4', 'unknown']),
     input_modalities: chance.in(0.7) ? ['text', 'image'] : ['text'],
-    ...(chance.in(0.3) && !is_free
+    ...(chance.in(0.3) && !isFree
       ? { service_tiers: { [chance.one(['flex', 'priority'])]: { pricing: { prompt: price(), completion: price() } } } }
       : {}),
     ...(chance.in(0.3) && 'prompt' in pricing
@@ -157,23 +157,23 @@ async function worldOf(chance: Chance, database: Database, nth: number): Promise
   const budgets: Budget[] = [];
   for (let at = Math.max(0, chance.below(5) - 2); at > 0; at -= 1) {
     const scope = chance.one(['key', 'workspace', 'organization'] as const);
-    const reset_interval = chance.one(['never', 'daily'] as const);
-    const limit_nano = Math.floor(10 ** (4 + chance.next() * 5));
+    const resetInterval = chance.one(['never', 'daily'] as const);
+    const limitNano = Math.floor(10 ** (4 + chance.next() * 5));
     budgets.push(
-      await budgetOf(database, limit_nano, {
-        id: `${scope}:${nth}-${at}:${reset_interval}`,
+      await budgetOf(database, limitNano, {
+        id: `${scope}:${nth}-${at}:${resetInterval}`,
         scope,
-        reset_interval,
+        reset_interval: resetInterval,
         include_byok: chance.in(0.3),
       }),
     );
   }
-  const by_id = new Map(models.map((one) => [one.id, one]));
-  const by_slug = new Map(providers.map((one) => [one.slug, one]));
+  const byId = new Map(models.map((one) => [one.id, one]));
+  const bySlug = new Map(providers.map((one) => [one.slug, one]));
   const source: ModelSource = {
-    find: (id) => by_id.get(id),
+    find: (id) => byId.get(id),
     models: () => models,
-    provider: (slug) => by_slug.get(slug),
+    provider: (slug) => bySlug.get(slug),
   };
   return { models, providers, own: ownOf(chance, providers, models), budgets, source };
 }
@@ -185,23 +185,23 @@ function preferencesOf(chance: Chance, { providers, models }: World): ProviderPr
     ...models.flatMap(({ endpoints }) => endpoints.map(({ tag }) => tag)),
   ];
   const list = () => Array.from({ length: 1 + chance.below(3) }, () => chance.one(names));
-  const found: ProviderPreferences = {};
-  if (chance.in(0.2)) found.order = list();
-  if (chance.in(0.1)) found.only = list();
-  if (chance.in(0.15)) found.ignore = list();
-  if (chance.in(0.2)) found.allow_fallbacks = chance.in(0.5);
-  if (chance.in(0.1)) found.require_parameters = true;
-  if (chance.in(0.1)) found.data_collection = 'deny';
-  if (chance.in(0.05)) found.zdr = true;
-  if (chance.in(0.1)) found.quantizations = ['fp8', 'bf16'];
+  const preferences: ProviderPreferences = {};
+  if (chance.in(0.2)) preferences.order = list();
+  if (chance.in(0.1)) preferences.only = list();
+  if (chance.in(0.15)) preferences.ignore = list();
+  if (chance.in(0.2)) preferences.allow_fallbacks = chance.in(0.5);
+  if (chance.in(0.1)) preferences.require_parameters = true;
+  if (chance.in(0.1)) preferences.data_collection = 'deny';
+  if (chance.in(0.05)) preferences.zdr = true;
+  if (chance.in(0.1)) preferences.quantizations = ['fp8', 'bf16'];
   if (chance.in(0.2)) {
     const by = chance.one(['price', 'throughput', 'latency', 'exacto']);
-    found.sort = chance.in(0.5) ? by : { by, partition: chance.one(['none', 'model']) };
+    preferences.sort = chance.in(0.5) ? by : { by, partition: chance.one(['none', 'model']) };
   }
-  if (chance.in(0.1)) found.max_price = { prompt: chance.below(6), completion: 5 };
-  if (chance.in(0.1)) found.preferred_max_latency = 1;
-  if (chance.in(0.1)) found.preferred_min_throughput = { p50: 20 };
-  return found;
+  if (chance.in(0.1)) preferences.max_price = { prompt: chance.below(6), completion: 5 };
+  if (chance.in(0.1)) preferences.preferred_max_latency = 1;
+  if (chance.in(0.1)) preferences.preferred_min_throughput = { p50: 20 };
+  return preferences;
 }
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -270,13 +270,13 @@ function exchangeOf(reply: Replies[number]): Exchange {
 }
 
 /** What was asked of the far side: which model of which provider, with whose credential, under which output bound. */
-interface Asked {
+interface SentAttempt {
   host: string;
   model: string;
   secret: string;
 }
 
-function seen({ url, headers, payload }: UpstreamRequest): Asked {
+function seen({ url, headers, payload }: UpstreamRequest): SentAttempt {
   const text = `${url} ${String(payload)}`;
   return {
     host: new URL(url).host,
@@ -285,7 +285,7 @@ function seen({ url, headers, payload }: UpstreamRequest): Asked {
   };
 }
 
-function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate): Asked {
+function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate): SentAttempt {
   const secret = own === undefined ? provider.credential : own.secret();
   return { host: `${provider.slug}.invalid`, model: upstream_model, secret: secret ?? '' };
 }
@@ -314,7 +314,7 @@ interface State {
   world: World;
   replies: Replies;
   draws: Chance;
-  asked: Asked[];
+  sent: SentAttempt[];
   held: Held[];
   /** The attempt that answered, or that the far side refused for good; from 1. */
   ended_at: number | undefined;
@@ -331,21 +331,21 @@ const early: string[] = [];
 
 /** A gateway whose far side, clock and chance are the test's. */
 async function gatewayOf(database: Database, start: ReturnType<typeof recorders>['start'], dir: string) {
-  let passed_ms = 0;
-  const wall = realClock(() => Date.now() + passed_ms);
-  const ledger_clock = { ...wall, monotonic: () => wall.monotonic() + passed_ms };
+  let passedMs = 0;
+  const wall = realClock(() => Date.now() + passedMs);
+  const ledgerClock = { ...wall, monotonic: () => wall.monotonic() + passedMs };
   // Between an explanation and what it is of, no time passes: a cool-down may end at any moment.
-  const began_ms = Date.now();
-  const clock = { now_ms: () => began_ms + passed_ms, monotonic_ms: () => passed_ms };
+  const beganMs = Date.now();
+  const clock = { now_ms: () => beganMs + passedMs, monotonic_ms: () => passedMs };
   const real = await start(ledgerStore(database.queries, database.engine), dir, {
     journal_sync: 'os',
-    clock: ledger_clock,
+    clock: ledgerClock,
   });
   const state: State = {
     world: undefined as unknown as World,
     replies: [],
     draws: new Chance(0),
-    asked: [],
+    sent: [],
     held: [],
     ended_at: undefined,
     refused_at: new Set(),
@@ -370,17 +370,17 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
   };
   const upstream: Upstream = {
     send(request) {
-      const wanted = state.replies[state.asked.length] ?? 'broken';
-      const asked = seen(request);
-      state.asked.push(asked);
-      if (state.durable < state.asked.length) early.push(`bytes of attempt ${state.asked.length}`);
+      const wanted = state.replies[state.sent.length] ?? 'broken';
+      const sent = seen(request);
+      state.sent.push(sent);
+      if (state.durable < state.sent.length) early.push(`bytes of attempt ${state.sent.length}`);
       // It speaks one wire: on others it can only fail.
-      const provider = state.world.providers.find(({ slug }) => asked.host === `${slug}.invalid`);
-      const is_understood = provider?.dialect === 'openai-chat';
+      const provider = state.world.providers.find(({ slug }) => sent.host === `${slug}.invalid`);
+      const isUnderstood = provider?.dialect === 'openai-chat';
       const ends = wanted === 'answer' || wanted === 'refused';
-      if (wanted === 'answer' && is_understood) state.ended_at = state.asked.length;
-      if (wanted === 'refused' && is_understood) state.refused_at.add(state.asked.length);
-      return exchangeOf(ends && !is_understood ? 'broken' : wanted);
+      if (wanted === 'answer' && isUnderstood) state.ended_at = state.sent.length;
+      if (wanted === 'refused' && isUnderstood) state.refused_at.add(state.sent.length);
+      return exchangeOf(ends && !isUnderstood ? 'broken' : wanted);
     },
     google: { show: (credential) => credential, forget: () => undefined },
     close: async () => {},
@@ -421,12 +421,12 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     total_ms_max: 60_000,
   });
   const pass = (ms: number) => {
-    passed_ms += ms;
+    passedMs += ms;
   };
   return { inference, state, clock, pass, flush: () => real.flush() };
 }
 
-function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: number, elapsed_ms: number): Call {
+function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: number, elapsedMs: number): Call {
   return {
     api_type: 'completions',
     request: structuredClone(request),
@@ -452,7 +452,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
       tracestate: undefined,
     },
     accepted_ms: now_ms,
-    accepted_monotonic_ms: elapsed_ms,
+    accepted_monotonic_ms: elapsedMs,
     cancellation: createCancellation(),
     wants_metadata: true,
     stages: [],
@@ -482,10 +482,10 @@ async function outcomeOf(work: Promise<Record<string, unknown> | undefined>): Pr
 async function run(
   inference: Inference,
   call: Call,
-  { asked, settled }: State,
+  { sent: sentAttempts, settled }: State,
 ): Promise<Record<string, unknown> | undefined> {
   const noteEnd = (what: string) => {
-    if (asked.length > 0 && !settled.has(call.generation_id)) early.push(`the end of ${what}`);
+    if (sentAttempts.length > 0 && !settled.has(call.generation_id)) early.push(`the end of ${what}`);
   };
   if (call.request.stream !== true) {
     const { metadata } = await inference.complete(call).finally(() => noteEnd('a whole answer'));
@@ -506,11 +506,11 @@ const whyOf = (step: string, reason: string | undefined) => (step === 'Admit' ? 
 
 /** Who was left out, at which step and why; `before`: by the plan alone, not at an attempt. */
 function leftOut({ plan: { candidates } }: Explanation, before: boolean): string[] {
-  const is_late = (step: string) => step === 'Encode' || step === 'Admit';
+  const isLate = (step: string) => step === 'Encode' || step === 'Admit';
   return candidates
     .flatMap((candidate) => {
       const { endpoint: one, own, excluded } = candidate;
-      if (excluded === undefined || (before && is_late(excluded.step))) return [];
+      if (excluded === undefined || (before && isLate(excluded.step))) return [];
       return [`${one.id} ${tagOf(candidate)} ${own?.id ?? ''}: ${whyOf(excluded.step, excluded.reason)}`];
     })
     .sort();
@@ -528,7 +528,7 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
 
 const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
-/** What is tried of what was told, by what came back: a refusal of the request goes on to other models, where the client named them. */
+/** The explained attempts that are made, given the outcomes. After a refusal of the request the other models of the client follow. */
 function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
   const tried: ExplainedAttempt[] = [];
   let left = attempts.filter(({ is_reached }) => is_reached);
@@ -540,28 +540,31 @@ function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }
     if (!refused_at.has(tried.length)) continue;
     left = left.filter(({ candidate }) => {
       const all = names.filter(({ models }) => models.includes(candidate.model));
-      const is_named_else = all.length === 0 || all.some(({ models }) => !models.includes(model));
-      return candidate.model !== model && is_named_else;
+      const isNamedElse = all.length === 0 || all.some(({ models }) => !models.includes(model));
+      return candidate.model !== model && isNamedElse;
     });
   }
   return tried;
 }
 
-/** Whether what was done is what was told. */
-function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
-  const { asked, held, ended_at, refused_at } = state;
-  const is_whole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;
-  expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
-  if (told.error !== undefined) {
-    const is_unpaid = told.error.status === 402;
-    const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(is_unpaid ? 'Admit' : '', one?.message)];
-    expect([saidBy(error), asked], where).toEqual([saidBy(told.error), []]);
-    counts[is_unpaid ? 'unpaid' : 'unroutable'] += 1;
+/** Compares the executed attempts with the explanation. */
+function compare(explanation: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
+  const { sent: sentAttempts, held, ended_at, refused_at } = state;
+  const isWhole = ended_at === undefined && refused_at.size === 0 && explanation.error?.status !== 402;
+  expect(shownLeftOut(metadata, !isWhole), where).toEqual(leftOut(explanation, !isWhole));
+  if (explanation.error !== undefined) {
+    const isUnpaid = explanation.error.status === 402;
+    const statusAndReason = (one: GatewayError | undefined) => [
+      one?.status,
+      whyOf(isUnpaid ? 'Admit' : '', one?.message),
+    ];
+    expect([statusAndReason(error), sentAttempts], where).toEqual([statusAndReason(explanation.error), []]);
+    counts[isUnpaid ? 'unpaid' : 'unroutable'] += 1;
     return;
   }
-  const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
-  const tried = triedOf(told, state);
-  expect(asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
+  const sent = explanation.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
+  const tried = triedOf(explanation, state);
+  expect(sentAttempts, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
   expect(held, where).toEqual(
     tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
       granted_nano,
@@ -569,7 +572,7 @@ function compare(told: Explanation, { error, metadata }: Outcome, state: State, 
     })),
   );
   expect(Math.round((metadata?.hold?.amount ?? 0) * 1e9), where).toBe(tried.at(-1)?.hold?.granted_nano ?? 0);
-  counts.passed += told.attempts.length > sent.length ? 1 : 0;
+  counts.passed += explanation.attempts.length > sent.length ? 1 : 0;
   counts.lowered += sent.some(({ hold }) => hold !== undefined && hold.granted_nano < hold.full_nano) ? 1 : 0;
   counts.answered += error === undefined ? 1 : 0;
   counts.fallbacks += tried.length > 1 ? 1 : 0;
@@ -598,24 +601,24 @@ async function lane(seed: number): Promise<void> {
     const make = () => callOf(request, state.world, `gen-${nth}`, clock.now_ms(), clock.monotonic_ms());
     if (state.world.budgets.length > 0) await flush();
 
-    Object.assign(state, { draws: new Chance(draws), asked: [], held: [], ended_at: undefined, refused_at: new Set() });
+    Object.assign(state, { draws: new Chance(draws), sent: [], held: [], ended_at: undefined, refused_at: new Set() });
     Object.assign(state, { durable: 0, settled: new Set() });
-    let told: Explanation | undefined;
+    let explanation: Explanation | undefined;
     const { error: refused } = await outcomeOf(
-      inference.explain({ ...make(), wants_metadata: false }).then((found) => {
-        told = found;
+      inference.explain({ ...make(), wants_metadata: false }).then((result) => {
+        explanation = result;
         return undefined;
       }),
     );
-    expect([state.asked, state.held]).toEqual([[], []]);
+    expect([state.sent, state.held]).toEqual([[], []]);
 
     Object.assign(state, { draws: new Chance(draws), replies: repliesOf(chance) });
     const done = await outcomeOf(run(inference, make(), state));
     const where = `request ${nth} of ${seed}: ${JSON.stringify(request)}`;
-    if (told === undefined) {
+    if (explanation === undefined) {
       expect([done.error?.status, done.error?.message], where).toEqual([refused?.status, refused?.message]);
     } else {
-      compare(told, done, state, where);
+      compare(explanation, done, state, where);
     }
   }
 }

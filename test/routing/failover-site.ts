@@ -80,9 +80,15 @@ export const wire = {
   event,
   delta: (delta: object) => event([{ index: 0, delta, finish_reason: null }]),
   text: (...pieces: string[]) => pieces.map((content) => wire.delta({ content })).join(''),
-  end: (completion_tokens: number, prompt_tokens = 10) =>
+  end: (completionTokens: number, promptTokens = 10) =>
     event([{ index: 0, delta: {}, finish_reason: 'stop' }]) +
-    event([], { usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens } }) +
+    event([], {
+      usage: {
+        prompt_tokens: promptTokens,
+        completion_tokens: completionTokens,
+        total_tokens: promptTokens + completionTokens,
+      },
+    }) +
     'data: [DONE]\n\n',
   fail: (status: number): Step[] => [
     responseHead(status, 'application/json'),
@@ -177,9 +183,9 @@ export async function startFailoverSite(options: {
     key: makeKey,
     async stream(body, options) {
       const response = await ask({ ...body, stream: true }, options);
-      const told = await response.text();
-      if (response.status === 200) checkChatStream(told, { continued: true });
-      const events = told.split('\n\n').filter((one) => one.startsWith('data: '));
+      const text = await response.text();
+      if (response.status === 200) checkChatStream(text, { continued: true });
+      const events = text.split('\n\n').filter((one) => one.startsWith('data: '));
       const data = events.map((one) => one.slice(6));
       const chunks = data.filter((one) => one !== '[DONE]').map((one) => JSON.parse(one) as StreamChunk);
       return {
@@ -193,11 +199,11 @@ export async function startFailoverSite(options: {
       };
     },
     async generation(id, key = limited) {
-      const found = await fetch(`${gateway.base_url}/generation?id=${id}`, {
+      const response = await fetch(`${gateway.base_url}/generation?id=${id}`, {
         headers: { authorization: `Bearer ${key}` },
       });
-      expect(found.status).toBe(200);
-      return ((await found.json()) as { data: Record<string, unknown> & { total_cost: number } }).data;
+      expect(response.status).toBe(200);
+      return ((await response.json()) as { data: Record<string, unknown> & { total_cost: number } }).data;
     },
     async expectSound() {
       await vi.waitFor(

@@ -28,11 +28,11 @@ async function warm(one: FailoverSite): Promise<void> {
 // 409 says nothing of an endpoint: it is not left alone for a while.
 const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
 const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
-/** Answers as told once the other one was asked as well, and a little later. */
+/** Sends the scripted answer shortly after the other endpoint has a request as well. */
 const once =
   (one: FailoverSite, other: string, ...then: Step[]) =>
-  (): Step[] => [{ until: asked(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];
-const asked = (one: FailoverSite, name: string, count: number) =>
+  (): Step[] => [{ until: hasRequests(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];
+const hasRequests = (one: FailoverSite, name: string, count: number) =>
   vi.waitFor(() => expect(one.sent(name).length).toBeGreaterThanOrEqual(count), { timeout: 20_000, interval: 5 });
 const silent = () => [{ wait: 10_000 }];
 const wanted = { provider: { hedge: true } };
@@ -64,9 +64,9 @@ test('where the first endpoint is late the second is asked as well, and answers;
     { provider: 'A', status: 0, failure: 'hedge_lost', cost: 0, hedges: false },
     { provider: 'B', status: 200, failure: null, hedges: true, tokens_completion: 2 },
   ]);
-  const given_up = site.exchanges('a').at(-1)!;
-  await given_up.closed;
-  expect(given_up.closed_at! - given_up.received_at).toBeLessThan(5_000);
+  const abandoned = site.exchanges('a').at(-1)!;
+  await abandoned.closed;
+  expect(abandoned.closed_at! - abandoned.received_at).toBeLessThan(5_000);
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 2 + 2 * 2000) / 1e6, 12);
   const generation = await site.generation(seen.id);
   expect(generation.total_cost).toBe(seen.last.usage!.cost);
@@ -81,8 +81,8 @@ test('where the first endpoint is late the second is asked as well, and answers;
 });
 
 test('tokens that an endpoint told before it was given up are paid for beside the answer', async () => {
-  const told = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
-  site.scripts['a'] = () => [wire.head, wire.event([], { usage: told }), { wait: 10_000 }];
+  const usage = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
+  site.scripts['a'] = () => [wire.head, wire.event([], { usage }), { wait: 10_000 }];
   const seen = await site.stream(wanted);
   expect(seen.text).toBe('From b');
   expect(attemptsOf(seen)).toMatchObject([
@@ -96,14 +96,14 @@ test('tokens that an endpoint told before it was given up are paid for beside th
 test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
   site.scripts['a'] = once(site, 'b', ...answers('a')());
   site.scripts['b'] = silent;
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const seen = await site.stream(wanted);
   expect([seen.text, seen.finishes]).toEqual(['From a', ['stop']]);
   expect(attemptsOf(seen)).toMatchObject([
     { provider: 'A', status: 200, failure: null, hedges: false },
     { provider: 'B', failure: 'hedge_lost', cost: 0, hedges: true },
   ]);
-  expect(site.sent('b')).toHaveLength(asked + 1);
+  expect(site.sent('b')).toHaveLength(sentBefore + 1);
   await site.exchanges('b').at(-1)!.closed;
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
 });
@@ -123,10 +123,10 @@ test('the forced call of a model without native tools takes its time: no other e
     ];
     const call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>';
     const forced = { ...wanted, tools: [{ type: 'function', function: { name: 'look' } }], tool_choice: 'required' };
-    const asked = texts.sent('b').length;
+    const sentBefore = texts.sent('b').length;
     texts.scripts['a'] = says(call);
     expect((await texts.stream(forced)).finishes).toEqual(['tool_calls']);
-    expect(texts.sent('b')).toHaveLength(asked);
+    expect(texts.sent('b')).toHaveLength(sentBefore);
     texts.scripts['a'] = says('No.');
     texts.scripts['b'] = says(call);
     const seen = await texts.stream(forced);
@@ -155,13 +155,13 @@ test('both are held for in full while both are under way', async () => {
   site.scripts['a'] = silent;
   const looked = Promise.withResolvers<void>();
   site.scripts['b'] = () => [{ until: looked.promise }, ...answers('b')()];
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const heldUsd = async () => {
     const text = await (await fetch(`${site.gateway.url}/metrics`)).text();
     return Number(/^gateway_ledger_held_usd(?:{.*})? (.+)$/m.exec(text)?.[1]);
   };
   const answered = site.stream(wanted);
-  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(sentBefore + 1));
   // A hundred tokens of each, and what their prompts may be.
   expect(await heldUsd()).toBeGreaterThan(0.1 + 0.2);
   expect(await heldUsd()).toBeLessThan(0.1 + 0.2 + 0.01);
@@ -188,7 +188,7 @@ test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
 test('where both fail the next endpoint is tried, and none twice', async () => {
   site.scripts['a'] = once(site, 'b', { wait: 100 }, ...wire.fail(409));
   site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
-  const asked = ['a', 'b', 'c'].map((name) => site.sent(name).length);
+  const sentBefore = ['a', 'b', 'c'].map((name) => site.sent(name).length);
   const seen = await site.stream(wanted);
   expect(seen.text).toBe('From c');
   expect(attemptsOf(seen)).toMatchObject([
@@ -196,27 +196,27 @@ test('where both fail the next endpoint is tried, and none twice', async () => {
     { provider: 'B', failure: 'conflict', hedges: true },
     { provider: 'C', failure: null, hedges: false },
   ]);
-  expect(['a', 'b', 'c'].map((name) => site.sent(name).length)).toEqual(asked.map((count) => count + 1));
+  expect(['a', 'b', 'c'].map((name) => site.sent(name).length)).toEqual(sentBefore.map((count) => count + 1));
 });
 
 test('a refusal of the request ends both', async () => {
   site.scripts['a'] = once(site, 'b', ...wire.fail(400));
   site.scripts['b'] = silent;
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const response = await site.ask({ stream: true, ...wanted });
   const text = await response.text();
   expect(text).toContain('"code":400');
-  expect(site.sent('b')).toHaveLength(asked + 1);
+  expect(site.sent('b')).toHaveLength(sentBefore + 1);
   await site.exchanges('b').at(-1)!.closed;
 });
 
 test('a client that leaves ends both, and pays for neither', async () => {
   site.scripts['a'] = silent;
   site.scripts['b'] = silent;
-  const asked = site.sent('b').length;
+  const sentBefore = site.sent('b').length;
   const left = new AbortController();
   const response = await site.ask({ stream: true, ...wanted }, { signal: left.signal });
-  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(sentBefore + 1));
   left.abort();
   await Promise.all([site.exchanges('a').at(-1)!.closed, site.exchanges('b').at(-1)!.closed]);
   await site.expectSound();
@@ -278,7 +278,7 @@ async function callWithLate(
 const late = new Map<string, Promise<void>>();
 
 /** Resolves when another endpoint is asked beside the first, which is waited for until then. */
-const isAskedBeside = (body: object, options?: { key?: string }) =>
+const isHedged = (body: object, options?: { key?: string }) =>
   callWithLate(
     'a',
     body,
@@ -300,32 +300,32 @@ async function lateAfterMs(one: FailoverSite, provider: string): Promise<number>
 /** An endpoint has been late for as long as it takes to ask another one, which a call that begins later and is hedged shows. */
 async function haveBeenLate(one: FailoverSite, provider: string): Promise<void> {
   await sleep(await lateAfterMs(one, provider));
-  await isAskedBeside(wanted);
+  await isHedged(wanted);
 }
 
 /** Whether the second endpoint is asked while the first is late. */
-async function isSecondAsked(body: object, [first, second]: [string, string], options?: { key?: string }) {
-  let is_asked = false;
+async function isSentToSecond(body: object, [first, second]: [string, string], options?: { key?: string }) {
+  let isSent = false;
   await callWithLate(
     first,
     body,
     async (exchangeAt) => {
       await vi.waitFor(() => expect(exchangeAt(first)).toBeDefined(), { timeout: 20_000, interval: 5 });
       await haveBeenLate(site, first);
-      is_asked = exchangeAt(second) !== undefined;
+      isSent = exchangeAt(second) !== undefined;
     },
     options,
   );
-  return is_asked;
+  return isSent;
 }
 
 test('an endpoint that is late and fails is not waited for', async () => {
-  await isAskedBeside(wanted);
+  await isHedged(wanted);
 });
 
 test('nobody else is asked beside where the limit does not pay for both', async () => {
-  await isAskedBeside(wanted, { key: await site.key(0.4) });
-  expect(await isSecondAsked(wanted, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
+  await isHedged(wanted, { key: await site.key(0.4) });
+  expect(await isSentToSecond(wanted, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
 });
 
 describe('nobody else is asked beside where', () => {
@@ -337,19 +337,19 @@ describe('nobody else is asked beside where', () => {
     ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
     ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
   ];
-  let asked_beside: boolean[];
+  let hedged: boolean[];
   beforeAll(async () => {
-    asked_beside = await Promise.all(
+    hedged = await Promise.all(
       cases.map(([, body, names]) => {
         const { provider, ...rest } = body as { provider?: { order?: string[] } };
         const only = provider?.order ? { only: provider.order } : {};
-        return isSecondAsked({ ...rest, provider: { ...provider, ...only } }, names ?? ['a', 'b']);
+        return isSentToSecond({ ...rest, provider: { ...provider, ...only } }, names ?? ['a', 'b']);
       }),
     );
   });
 
   test.each(cases.map(([title], at) => [title, at] as const))('%s', (_title, at) => {
-    expect(asked_beside[at]).toBe(false);
+    expect(hedged[at]).toBe(false);
   });
 });
 
@@ -360,7 +360,7 @@ test('of many late calls no more than a share is asked of others', async () => {
   const before = thrifty.sent('b').length;
   const sent = thrifty.sent('a').length;
   const answered = Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
-  await asked(thrifty, 'a', sent + 20);
+  await hasRequests(thrifty, 'a', sent + 20);
   await haveBeenLate(thrifty, 'a');
   const hedged = thrifty.sent('b').length - before;
   failing.resolve();

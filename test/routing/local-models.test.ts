@@ -6,12 +6,12 @@ import { startGateway, type TestGateway } from '../harness.ts';
 let server: Server;
 let address: string;
 let listed: unknown = { data: [] };
-let asked: { url: string | undefined; authorization: string | undefined }[] = [];
+let requests: { url: string | undefined; authorization: string | undefined }[] = [];
 let gateway: TestGateway | undefined;
 
 beforeAll(async () => {
   server = createServer((request, response) => {
-    asked.push({ url: request.url, authorization: request.headers.authorization });
+    requests.push({ url: request.url, authorization: request.headers.authorization });
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(typeof listed === 'string' ? listed : JSON.stringify(listed));
   });
@@ -22,7 +22,7 @@ afterAll(() => server.close());
 afterEach(async () => {
   await gateway?.stop();
   gateway = undefined;
-  asked = [];
+  requests = [];
 });
 
 async function ids(path = '/models'): Promise<string[]> {
@@ -42,7 +42,7 @@ describe('the models of local servers', () => {
     expect(await ids('/models/user')).toContain('ollama/llama3.2:3b');
     expect(await ids('/embeddings/models')).toContain('ollama/nomic-embed-text');
     expect((await gateway.call('GET', '/models/ollama/llama3.2:3b/endpoints')).status).toBe(200);
-    expect(asked).toContainEqual({ url: '/v1/models', authorization: 'Bearer local' });
+    expect(requests).toContainEqual({ url: '/v1/models', authorization: 'Bearer local' });
   });
 
   test.each([
@@ -52,14 +52,14 @@ describe('the models of local servers', () => {
   ])('are none where the server answers with %s', async (_, answer) => {
     listed = answer;
     gateway = await startGateway({ yaml: 'bundled_catalog: false', environment: { OLLAMA_HOST: address } });
-    await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 5_000 });
+    await vi.waitFor(() => expect(requests).toHaveLength(1), { timeout: 5_000 });
     expect(await ids()).toEqual([]);
   });
 
   test('are not asked for where there is no local server', async () => {
     gateway = await startGateway();
     await ids();
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   test('answer requests that name no model, where nothing else is on', async () => {

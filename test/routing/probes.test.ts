@@ -150,8 +150,8 @@ test('the budget is never passed, and its key can be disabled', async () => {
   // Enough for two, and some.
   const budget = 2.9 * PROBE_USD;
   const { upstream, yaml } = await startSite({ usd_per_day: budget, every_minutes: 1 }, 12);
-  let ahead_ms = 0;
-  const clock = { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms };
+  let aheadMs = 0;
+  const clock = { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs };
   const gateway = await startGateway({ yaml, clock });
   try {
     const rests = () => gateway.log_lines.filter((line) => line.includes('the budget does not pay for another probe'));
@@ -165,7 +165,7 @@ test('the budget is never passed, and its key can be disabled', async () => {
 
     const key = await probeKey(gateway);
     await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: true });
-    ahead_ms += 86_400_000;
+    aheadMs += 86_400_000;
     await looks();
     expect(upstream.exchanges).toHaveLength(first);
     await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: false });

@@ -12,7 +12,7 @@ export const PROVIDERS: Record<string, Provider> = Object.fromEntries(
       ['beta', 'Beta', true, 30],
       ['gamma', 'Gamma', 'unknown', 'unknown'],
     ] as const
-  ).map(([slug, name, training, retention_days]) => [
+  ).map(([slug, name, training, retentionDays]) => [
     slug,
     {
       slug,
@@ -21,7 +21,7 @@ export const PROVIDERS: Record<string, Provider> = Object.fromEntries(
       base_url: 'http://127.0.0.1:1/v1',
       credential: undefined,
       quirks: {},
-      data_policy: { training, retention_days },
+      data_policy: { training, retention_days: retentionDays },
       abort_stops_billing: true,
       headers: {},
     } satisfies Provider,
@@ -97,7 +97,7 @@ const flat = (value: number): Percentiles => ({ p50: value, p75: value, p90: val
 /** An endpoint that makes so many tokens a second, always. */
 export const speed = (tokens: number): Partial<Performance> => ({ throughput: flat(tokens) });
 /** An endpoint that takes so long to its first token, always. */
-export const wait = (latency_ms: number): Partial<Performance> => ({ latency_ms: flat(latency_ms) });
+export const wait = (latencyMs: number): Partial<Performance> => ({ latency_ms: flat(latencyMs) });
 
 const UNKNOWN: Performance = {
   latency_ms: null,
@@ -135,9 +135,9 @@ export function planned(
 export const tagsOf = ({ attempts }: Plan): string[] => attempts.map(tagOf);
 
 /** The refusal of a request that no endpoint may serve. */
-export function refused(...given: Parameters<typeof planned>): NoEndpoint {
+export function refused(...input: Parameters<typeof planned>): NoEndpoint {
   try {
-    planned(...given);
+    planned(...input);
   } catch (error) {
     if (error instanceof NoEndpoint) return error;
     throw error;

@@ -5,9 +5,9 @@ import { SCENARIOS, type Scenario } from '../../bench/routing/scenarios.ts';
 import { askOracles, figuresOf, type RunOptions, runStrategy } from '../../bench/routing/simulate.ts';
 
 function scenario(name: string): Scenario {
-  const found = SCENARIOS.find((one) => one.name === name);
-  if (found === undefined) throw new Error(`there is no ${name}`);
-  return found;
+  const scenario = SCENARIOS.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no ${name}`);
+  return scenario;
 }
 
 const TWO_HOURS = { seed: 1, minutes: 120, per_second: 3, first_token_ms_max: 30_000 };
@@ -18,9 +18,9 @@ const DYING: Scenario = {
 };
 
 function strategy(name: string) {
-  const found = GATEWAY.find((one) => one.name === name);
-  if (found === undefined) throw new Error(`there is no ${name}`);
-  return found;
+  const scenario = GATEWAY.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no ${name}`);
+  return scenario;
 }
 
 async function figures(name: string, scenario: Scenario, options: RunOptions) {
@@ -52,10 +52,10 @@ test('an endpoint that falls silent holds up those alone that were there first, 
   };
   const options = { ...SHORT, first_token_ms_max: 300_000 };
   const { served } = await runStrategy(strategy('gateway, sort: price'), hanging, options);
-  const held_up = served.filter(({ lost_ms }) => lost_ms > 60_000);
+  const heldUp = served.filter(({ lost_ms }) => lost_ms > 60_000);
   // In the first ten seconds of it, and one for each trial afterwards.
-  expect(held_up.length).toBeGreaterThan(0);
-  expect(held_up.length).toBeLessThan(3 * 20);
+  expect(heldUp.length).toBeGreaterThan(0);
+  expect(heldUp.length).toBeLessThan(3 * 20);
   expect(served.every(({ ok }) => ok)).toBe(true);
 }, 60_000);
 
@@ -66,9 +66,9 @@ test('calls that are silent for long do not take an endpoint from others that it
   };
   const options = { ...SHORT, first_token_ms_max: 900_000 };
   const { served } = await runStrategy(strategy('gateway, sort: price'), slow, options);
-  const at_once = served.filter(({ attempts }) => attempts === 1);
-  expect(at_once.length / served.length).toBeGreaterThan(0.95);
-  expect(at_once.every(({ by }) => by === 'thrift')).toBe(true);
+  const atOnce = served.filter(({ attempts }) => attempts === 1);
+  expect(atOnce.length / served.length).toBeGreaterThan(0.95);
+  expect(atOnce.every(({ by }) => by === 'thrift')).toBe(true);
 }, 60_000);
 
 test('the same seed gives the same run, another another', async () => {

@@ -13,7 +13,7 @@ let gateway: TestGateway;
 /** What is drawn. */
 let draw = 0;
 /** How many prompt tokens the upstream finds in its cache. */
-let cached_tokens = 0;
+let cachedTokens = 0;
 /** Providers whose upstream refuses, by credential. */
 const down = new Set<string>();
 /** Providers whose upstream refuses the request itself, with its words. */
@@ -82,7 +82,7 @@ function answered(exchange: Exchange): Step[] {
     prompt_tokens: 10,
     completion_tokens: 1,
     total_tokens: 11,
-    prompt_tokens_details: { cached_tokens },
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
   const whole = {
     id: 'up-1',
@@ -104,7 +104,7 @@ function answered(exchange: Exchange): Step[] {
   return [responseHead(200, 'text/event-stream'), `${frames}data: [DONE]\n\n`, 'END'];
 }
 
-interface Asked {
+interface ChatOutcome {
   status: number;
   /** The provider that answered. */
   provider: unknown;
@@ -112,14 +112,14 @@ interface Asked {
   metadata: { strategy: string; adjusted_parameters: { field: string }[] };
 }
 
-async function ask(request: object, at = gateway): Promise<Asked> {
+async function ask(request: object, at = gateway): Promise<ChatOutcome> {
   const response = await at.call(
     'POST',
     '/chat/completions',
     { messages: [{ role: 'user', content: 'Is it?' }], ...request },
     { 'x-gateway-experimental-metadata': 'enabled' },
   );
-  const body = (await response.json()) as Asked['body'];
+  const body = (await response.json()) as ChatOutcome['body'];
   return { status: response.status, body, provider: body['provider'], metadata: body['gateway_metadata'] as never };
 }
 
@@ -133,20 +133,20 @@ afterAll(async () => {
 });
 beforeEach(() => {
   draw = 0;
-  cached_tokens = 0;
+  cachedTokens = 0;
   down.clear();
   refusing.clear();
   wire.exchanges.length = 0;
 });
 
 describe('a refusal of the request itself', () => {
-  const too_long = { status: 400, code: 'context_length_exceeded', message: 'This is too long' };
+  const tooLong = { status: 400, code: 'context_length_exceeded', message: 'This is too long' };
   const filtered = { status: 400, code: 'content_filter', message: 'The content was filtered' };
 
   test.each([
-    [too_long, 'invalid_request', false],
+    [tooLong, 'invalid_request', false],
     [filtered, 'content_filter', false],
-    [too_long, 'invalid_request', true],
+    [tooLong, 'invalid_request', true],
   ])('goes on to the next of models, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
     refusing.set('cheap', refusal);
     const request = { models: ['acme/fast-1', 'acme/sees'], stream };
@@ -170,7 +170,7 @@ describe('a refusal of the request itself', () => {
   });
 
   test('is the answer where the last model refuses as well, or none is left', async () => {
-    refusing.set('cheap', too_long);
+    refusing.set('cheap', tooLong);
     expect(await ask({ model: 'acme/fast-1' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
     refusing.set('dear', filtered);
@@ -183,7 +183,7 @@ describe('a refusal of the request itself', () => {
   });
 
   test('of a router’s first choice is not taken to its others', async () => {
-    refusing.set('dear', too_long);
+    refusing.set('dear', tooLong);
     expect(await ask({ model: 'gateway/auto' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
     wire.exchanges.length = 0;
@@ -296,10 +296,10 @@ describe('a conversation', () => {
     draw = 0;
     expect((await say('first')).provider).toBe('cheap');
     draw = 0.9;
-    cached_tokens = 5;
+    cachedTokens = 5;
     expect((await say('first')).provider).toBe('middle');
     draw = 0;
-    cached_tokens = 0;
+    cachedTokens = 0;
     expect((await say('first')).provider).toBe('middle');
     expect((await say('another')).provider).toBe('cheap');
   });
@@ -346,7 +346,7 @@ describeStores('defaults', ({ freshUrl }) => {
     const environment = { GATEWAY_DEFAULT_MODEL: 'acme/gift', ...(url === undefined ? {} : { DATABASE_URL: url }) };
     const options = { environment, chance: () => 0.9 };
     const one = await startGateway({ yaml: configuration(wire.url), ...options });
-    let data_dir: string | undefined;
+    let dataDir: string | undefined;
     try {
       const manage = (method: string, path: string, body?: unknown) =>
         one.call(method, path, body, { authorization: `Bearer ${one.management_key}` });
@@ -371,23 +371,23 @@ describeStores('defaults', ({ freshUrl }) => {
       ]);
       expect((await ask({}, one)).body['model']).toBe('acme/fast-1');
       await manage('PATCH', `/workspaces/${key?.workspace_id}`, { default_text_model: 'acme/gone' });
-      const gone = await ask({}, one);
-      expect(gone.status).toBe(400);
-      expect(gone.body.error?.message).toContain('acme/gone');
+      const unserved = await ask({}, one);
+      expect(unserved.status).toBe(400);
+      expect(unserved.body.error?.message).toContain('acme/gone');
       await manage('PATCH', `/workspaces/${key?.workspace_id}`, {
         default_text_model: null,
         default_provider_sort: null,
       });
       expect((await ask({ model: 'acme/fast-1' }, one)).provider).toBe('middle');
       expect(key?.creator_user_id).toBeTruthy();
-      data_dir = url === undefined ? one.data_dir : undefined;
+      dataDir = url === undefined ? one.data_dir : undefined;
       const users = {
         [String(key?.creator_user_id)]: { default_text_model: 'acme/sees', default_provider_sort: 'price' },
       };
       const other = await startGateway({
         yaml: configuration(wire.url, { users }),
         ...options,
-        ...(data_dir === undefined ? {} : { data_dir }),
+        ...(dataDir === undefined ? {} : { data_dir: dataDir }),
       });
       try {
         expect((await ask({}, other)).body['model']).toBe('acme/sees');

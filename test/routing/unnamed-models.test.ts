@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 let upstream: Server;
-let base_url: string;
+let baseUrl: string;
 let gateway: TestGateway | undefined;
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     });
   });
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-  base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
 });
 afterAll(() => upstream.close());
 afterEach(async () => {
@@ -32,14 +32,14 @@ afterEach(async () => {
   gateway = undefined;
 });
 
-const model = (upstream_model: string, usd: number, created: number) => ({
+const model = (upstreamModel: string, usd: number, created: number) => ({
   created,
-  endpoints: [{ provider: 'acme', upstream_model, pricing: { prompt: usd, completion: usd } }],
+  endpoints: [{ provider: 'acme', upstream_model: upstreamModel, pricing: { prompt: usd, completion: usd } }],
 });
 const yaml = (more: object = {}) =>
   JSON.stringify({
     bundled_catalog: false,
-    providers: { acme: { dialect: 'openai-chat', base_url, api_key: 'k' } },
+    providers: { acme: { dialect: 'openai-chat', base_url: baseUrl, api_key: 'k' } },
     models: {
       'acme/large-3': model('large-3', 90, 1_700_000_300),
       'acme/small-2': model('small-2', 1, 1_700_000_200),

@@ -145,7 +145,7 @@ const chatAgent: MakeAgent = (firstModel) => {
     reasoning: { effort: EFFORT },
     max_tokens: OUTPUT_TOKENS,
   });
-  let said = '';
+  let text = '';
   async function next(): Promise<Call[]> {
     const stream = await client.chat.completions.create({
       ...(body() as unknown as OpenAI.ChatCompletionCreateParamsStreaming),
@@ -153,12 +153,12 @@ const chatAgent: MakeAgent = (firstModel) => {
     });
     const details = new Map<number, JsonObject>();
     const calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = [];
-    said = '';
+    text = '';
     for await (const { choices } of stream) {
       const delta = choices[0]?.delta as
         | (OpenAI.ChatCompletionChunk.Choice.Delta & { reasoning_details?: JsonObject[] })
         | undefined;
-      said += delta?.content ?? '';
+      text += delta?.content ?? '';
       for (const detail of delta?.reasoning_details ?? []) {
         const index = Number(detail['index']);
         const former = details.get(index);
@@ -172,7 +172,7 @@ const chatAgent: MakeAgent = (firstModel) => {
     }
     messages.push({
       role: 'assistant',
-      content: said,
+      content: text,
       reasoning_details: [...details.values()],
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
     });
@@ -205,7 +205,7 @@ const chatAgent: MakeAgent = (firstModel) => {
     use(name) {
       model = name;
     },
-    text: () => said,
+    text: () => text,
   };
 };
 
@@ -226,11 +226,11 @@ const responsesAgent: MakeAgent = (firstModel) => {
     max_output_tokens: OUTPUT_TOKENS,
     store: false,
   });
-  let said = '';
+  let text = '';
   async function next(): Promise<Call[]> {
     const stream = client.responses.stream(body() as unknown as Parameters<typeof client.responses.stream>[0]);
     const response = await stream.finalResponse();
-    said = response.output_text;
+    text = response.output_text;
     input.push(...response.output);
     return response.output.flatMap((item) =>
       item.type === 'function_call' ? [{ id: item.call_id, name: item.name }] : [],
@@ -263,7 +263,7 @@ const responsesAgent: MakeAgent = (firstModel) => {
     use(name) {
       model = name;
     },
-    text: () => said,
+    text: () => text,
   };
 };
 
@@ -280,12 +280,12 @@ const messagesAgent: MakeAgent = (firstModel) => {
     thinking: { type: 'enabled', budget_tokens: 4_000 },
     max_tokens: OUTPUT_TOKENS,
   });
-  let said = '';
+  let text = '';
   async function next(): Promise<Call[]> {
     const message = await client.messages
       .stream(body() as unknown as Parameters<typeof client.messages.stream>[0])
       .finalMessage();
-    said = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+    text = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
     messages.push({ role: 'assistant', content: message.content });
     return message.content.flatMap((block) => (block.type === 'tool_use' ? [{ id: block.id, name: block.name }] : []));
   }
@@ -322,13 +322,13 @@ const messagesAgent: MakeAgent = (firstModel) => {
     use(name) {
       model = name;
     },
-    text: () => said,
+    text: () => text,
   };
 };
 
 const agents = { chat: chatAgent, Responses: responsesAgent, Messages: messagesAgent } as const;
 
-/** What an upstream was told, by its own wire's words. */
+/** The request that an upstream received, in its wire's terms. */
 interface ReceivedTurn {
   /** The conversation, turn by turn or item by item. */
   turns: JsonObject[];
@@ -365,7 +365,7 @@ const tellers: Record<WireName, (body: JsonObject) => ReceivedTurn> = {
     return {
       turns,
       tools: array(body['tools']).map((tool) => String(object(tool)['name'])),
-      state: turns.filter(({ type }) => type === 'reasoning').map(({ encrypted_content: told }) => String(told)),
+      state: turns.filter(({ type }) => type === 'reasoning').map(({ encrypted_content: state }) => String(state)),
       cached: count(body, /"prompt_cache_breakpoint"/g),
       results: results.map((item) => JSON.stringify(item)),
       errors: 0,
@@ -374,13 +374,13 @@ const tellers: Record<WireName, (body: JsonObject) => ReceivedTurn> = {
   },
   gemini(body) {
     const turns = array(body['contents']).map(object);
-    const parts = turns.flatMap(({ parts: told }) => array(told).map(object));
+    const parts = turns.flatMap(({ parts: turnParts }) => array(turnParts).map(object));
     const results = parts.filter(({ functionResponse }) => functionResponse !== undefined);
     const declared = array(body['tools']).flatMap((tool) => array(object(tool)['functionDeclarations']));
     return {
       turns,
       tools: declared.map((tool) => String(object(tool)['name'])),
-      state: parts.flatMap(({ thoughtSignature: told }) => (told === undefined ? [] : [String(told)])),
+      state: parts.flatMap(({ thoughtSignature: signature }) => (signature === undefined ? [] : [String(signature)])),
       cached: 0,
       results: results.map((part) => JSON.stringify(part)),
       errors: count(results, /"response":\{"error"/g),
@@ -448,8 +448,8 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
       ReceivedTurn,
       ReceivedTurn,
     ];
-    for (const told of [first, second, fourth, fifth]) expect(told.tools).toEqual(TOOLS.map(({ name }) => name));
-    // All that went before is told in the same words: prompts stay cached.
+    for (const request of [first, second, fourth, fifth]) expect(request.tools).toEqual(TOOLS.map(({ name }) => name));
+    // All earlier turns are sent unchanged, so prompts stay cached.
     for (const [earlier, later] of [
       [first, second],
       [second, third],
@@ -495,14 +495,14 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     const passed = proxy.passed.slice(start);
     expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
     const wires: WireName[] = ['anthropic', 'gemini', 'responses', 'anthropic', 'gemini', 'responses'];
-    const told = passed.map(({ body }, nth) => tellers[wires[nth]!](body));
-    for (const { tools } of told) expect(tools).toEqual(TOOLS.map(({ name }) => name));
+    const requests = passed.map(({ body }, nth) => tellers[wires[nth]!](body));
+    for (const { tools } of requests) expect(tools).toEqual(TOOLS.map(({ name }) => name));
     // Each wire has again what it made itself, as it made it.
-    expect(told.map(({ state }) => state.length)).toEqual([0, 1, 0, 1, 0, 1]);
-    expect(told[1]!.state).toEqual([BYPASS]);
-    expect(told[5]!.state[0]).toMatch(/^gAAAA/);
+    expect(requests.map(({ state }) => state.length)).toEqual([0, 1, 0, 1, 0, 1]);
+    expect(requests[1]!.state).toEqual([BYPASS]);
+    expect(requests[5]!.state[0]).toMatch(/^gAAAA/);
     expect(JSON.stringify(passed[3]!.body)).not.toContain('redacted_thinking');
-    expect(told[5]!.results).toHaveLength(3 * TOOL_COUNT);
+    expect(requests[5]!.results).toHaveLength(3 * TOOL_COUNT);
     expect(JSON.stringify(passed.map(({ body }) => body))).not.toContain('gw1.');
   });
 });

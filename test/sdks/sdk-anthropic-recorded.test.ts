@@ -1,6 +1,6 @@
 /**
  * Recorded answers of real providers, read through the gateway by Anthropic's own SDK. Those of Anthropic's wire are what
- * the SDK reads of the recorded bytes themselves; what others say is told by the gateway's plain chat answer, which tests of
+ * the SDK reads of the recorded bytes themselves; the content of others comes from the gateway's plain chat answer, which tests of
  * each wire hold against the recorded bytes.
  */
 import Anthropic from '@anthropic-ai/sdk';

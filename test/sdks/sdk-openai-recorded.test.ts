@@ -1,5 +1,5 @@
 /**
- * Recorded answers of real providers, read through the gateway by OpenAI's own SDK. What an answer says is told by the
+ * Recorded answers of real providers, read through the gateway by OpenAI's own SDK. The expected content comes from the
  * gateway's plain chat answer, which tests of each wire hold against the recorded bytes.
  */
 import OpenAI from 'openai';

@@ -1,6 +1,6 @@
 /**
  * Recorded answers of real providers, read through the gateway by the Vercel AI SDK with each of its packages. What an
- * answer says is told by the gateway's plain chat answer, which tests of each wire hold against the recorded bytes.
+ * answer says is known from the gateway's plain chat answer, which tests of each wire hold against the recorded bytes.
  */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';

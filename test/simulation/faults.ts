@@ -582,10 +582,10 @@ export function plant(fault: Fault): { folder: string; remove(): void } {
   const root = mkdtempSync(join(tmpdir(), 'gateway-fault-'));
   const folder = join(root, 'src');
   for (const [file, by] of importers) {
-    const is_copied = copied.has(file);
-    if (!is_copied && !ENTRIES.includes(file) && !by.some((importer) => copied.has(importer))) continue;
+    const isCopied = copied.has(file);
+    if (!isCopied && !ENTRIES.includes(file) && !by.some((importer) => copied.has(importer))) continue;
     mkdirSync(dirname(join(folder, file)), { recursive: true });
-    if (is_copied) writeFileSync(join(folder, file), files.get(file) ?? readFileSync(join(SOURCES, file)));
+    if (isCopied) writeFileSync(join(folder, file), files.get(file) ?? readFileSync(join(SOURCES, file)));
     else symlinkSync(join(SOURCES, file), join(folder, file));
   }
   symlinkSync(join(SOURCES, '..', 'node_modules'), join(root, 'node_modules'));

@@ -36,7 +36,7 @@ export class MemoryDisk {
   #boots = 1;
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  readonly #sync_ms: SyncMs;
+  readonly #syncMs: SyncMs;
   readonly #onRename: (actor: Actor) => void;
   readonly #capacity: number;
   /** How often a write found no space. */
@@ -46,7 +46,7 @@ export class MemoryDisk {
     this.#capacity = capacity_bytes;
     this.#scheduler = scheduler;
     this.#random = random;
-    this.#sync_ms = sync_ms;
+    this.#syncMs = sync_ms;
     this.#onRename = onRename;
   }
 
@@ -107,9 +107,9 @@ export class MemoryDisk {
   of(actor: Actor): Disk {
     const files: MemoryFile[] = [];
     const file = (open: OpenFile): MemoryFile => {
-      const found = files[open];
-      if (found === undefined) throw new Error('That file is not open');
-      return found;
+      const file = files[open];
+      if (file === undefined) throw new Error('That file is not open');
+      return file;
     };
     const change = (names: () => void) => {
       if (actor.dead) return;
@@ -117,8 +117,8 @@ export class MemoryDisk {
       this.#history.push(new Map(this.#names));
     };
     const content = (path: string) => {
-      const found = this.#names.get(path);
-      return found && Buffer.from(found.bytes.subarray(0, found.used));
+      const entry = this.#names.get(path);
+      return entry && Buffer.from(entry.bytes.subarray(0, entry.used));
     };
     const made = (bytes: Buffer): MemoryFile => ({
       bytes,
@@ -135,9 +135,9 @@ export class MemoryDisk {
           .map((path) => path.slice(dir.length + 1))
           .sort(),
       describe: (path) => {
-        const found = this.#names.get(path);
-        if (found === undefined) throw new Error(`There is no ${path}`);
-        return { bytes: found.used, modified_at: found.modified_at };
+        const entry = this.#names.get(path);
+        if (entry === undefined) throw new Error(`There is no ${path}`);
+        return { bytes: entry.used, modified_at: entry.modified_at };
       },
       space: () => ({ free_bytes: this.#capacity - this.#usedBytes(), total_bytes: this.#capacity }),
       create: (path) => {
@@ -147,9 +147,9 @@ export class MemoryDisk {
         return files.push(created) - 1;
       },
       reopen: (path) => {
-        const found = this.#names.get(path);
-        if (found === undefined) throw new Error(`There is no ${path}`);
-        return files.push(found) - 1;
+        const entry = this.#names.get(path);
+        if (entry === undefined) throw new Error(`There is no ${path}`);
+        return files.push(entry) - 1;
       },
       write: (open, bytes, from) => {
         const wanted = bytes.length - from;
@@ -174,7 +174,7 @@ export class MemoryDisk {
         const target = file(open);
         const until = target.used;
         return new Promise((resolve) => {
-          this.#scheduler.after(this.#random.longTailed(...this.#sync_ms), 'disk synced', actor, () => {
+          this.#scheduler.after(this.#random.longTailed(...this.#syncMs), 'disk synced', actor, () => {
             target.synced = Math.max(target.synced, until);
             resolve();
           });
@@ -188,11 +188,11 @@ export class MemoryDisk {
       readNow: content,
       read: (path) => Promise.resolve(content(path)),
       rename: (from, to) => {
-        const found = this.#names.get(from);
-        if (found === undefined) return false;
+        const entry = this.#names.get(from);
+        if (entry === undefined) return false;
         change(() => {
           this.#names.delete(from);
-          this.#names.set(to, found);
+          this.#names.set(to, entry);
         });
         this.#onRename(actor);
         return true;

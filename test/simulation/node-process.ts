@@ -35,15 +35,15 @@ export class NodeProcess implements Actor {
   readonly onEnd = new Set<() => void>();
   recorder: SubjectNode | undefined;
   draining = false;
-  /** Everything that its journal told has been acknowledged: the sums must be right from here on. */
+  /** Everything in its journal is acknowledged: the sums must be right from here on. */
   is_settled = false;
   /** When something last kept it from hearing the store. */
   disturbed_at: number;
   /** When the store's answer to a batch last came. */
   answered_at = Number.NEGATIVE_INFINITY;
-  /** When the store last told its time between batches. */
-  told_time_at = Number.NEGATIVE_INFINITY;
-  #at_step: Step | undefined = 'starting';
+  /** When the store last sent its time between batches. */
+  store_time_at = Number.NEGATIVE_INFINITY;
+  #atStep: Step | undefined = 'starting';
   readonly #world: World;
 
   constructor(world: World, machine: Machine) {
@@ -75,7 +75,7 @@ export class NodeProcess implements Actor {
       this.end();
       return;
     }
-    this.#at_step = undefined;
+    this.#atStep = undefined;
     this.unsettled();
   }
 
@@ -110,7 +110,7 @@ export class NodeProcess implements Actor {
   /** Notes where a request (or the process itself) is; does not come back where that is where the process ends. */
   enter(request: Request | undefined, step: Step): Promise<void> {
     if (this.dead) return NEVER;
-    if (request === undefined) this.#at_step = step;
+    if (request === undefined) this.#atStep = step;
     else request.step = step;
     this.#world.scheduler.note(step, request?.number ?? this.machine.index);
     if (!this.#world.isTrap(step)) return Promise.resolve();
@@ -121,13 +121,13 @@ export class NodeProcess implements Actor {
   /** The answer to a batch has come. */
   answered(hadSettles: boolean): void {
     this.answered_at = this.#world.scheduler.now_ms;
-    this.#at_step = undefined;
+    this.#atStep = undefined;
     if (hadSettles) {
       // The note of it is written a little later.
       this.#world.scheduler.after(0.0001, 'acknowledged', this, () => {
         void this.enter(undefined, 'batch acknowledged, not noted');
         this.#world.scheduler.after(0.1, 'noted', this, () => {
-          if (this.#at_step === 'batch acknowledged, not noted') this.#at_step = undefined;
+          if (this.#atStep === 'batch acknowledged, not noted') this.#atStep = undefined;
         });
       });
     }
@@ -135,8 +135,8 @@ export class NodeProcess implements Actor {
 
   /** As `setImmediate` does. */
   nextTurn(): Promise<void> {
-    const delay_ms = this.#world.random.between(0, 0.2);
-    return new Promise((resolve) => void this.#world.scheduler.after(delay_ms, 'turn', this, resolve));
+    const delayMs = this.#world.random.between(0, 0.2);
+    return new Promise((resolve) => void this.#world.scheduler.after(delayMs, 'turn', this, resolve));
   }
 
   disturbed(): void {
@@ -153,8 +153,8 @@ export class NodeProcess implements Actor {
     });
   }
 
-  pause(duration_ms: number): void {
-    const until = this.#world.scheduler.now_ms + duration_ms;
+  pause(durationMs: number): void {
+    const until = this.#world.scheduler.now_ms + durationMs;
     this.paused_until = Math.max(this.paused_until, until);
     this.disturbed_at = Math.max(this.disturbed_at, this.paused_until);
   }
@@ -164,15 +164,15 @@ export class NodeProcess implements Actor {
     if (this.dead) return;
     const world = this.#world;
     const steps = new Set([...this.requests].map(({ step }) => step));
-    if (this.#at_step !== undefined) steps.add(this.#at_step);
+    if (this.#atStep !== undefined) steps.add(this.#atStep);
     for (const step of steps) world.crashed_at.set(step, (world.crashed_at.get(step) ?? 0) + 1);
     world.counts.crashes++;
     world.counts.crashed_requests += this.requests.size;
     this.end();
     const { aim } = world.plan;
     const isAimed = aim !== undefined && steps.has(aim);
-    const power_loss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
-    if (!world.random.chance(isAimed ? 1 : power_loss)) {
+    const powerLoss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
+    if (!world.random.chance(isAimed ? 1 : powerLoss)) {
       this.killed_at = world.scheduler.now_ms;
       return;
     }

@@ -20,7 +20,7 @@ export interface Request {
   /** What an attempt of it costs at the least, where nothing is set aside: its prompt. */
   least_nano: number;
   step: Step;
-  asked_at: number;
+  requested_at: number;
   /** By attempt, where it was sent. */
   sent: (SentAttempt | undefined)[];
   /** What of its first attempt was metered, and when. */
@@ -30,7 +30,7 @@ export interface Request {
   /** Some attempt's end is not known to the gateway. */
   has_unknown: boolean;
   /** Recorded by a gateway that lived to tell. */
-  is_told: boolean;
+  is_reported: boolean;
 }
 
 /** A lease that has no more than this is as good as used up. */
@@ -64,13 +64,18 @@ export function lookupOf(world: World, process: NodeProcess): Lookup {
     if (random.chance(0.05)) return promise;
     scheduler.after(random.longTailed(1, 60, 400), 'provider asked', process, () => {
       const sent = requests.find((request) => request.id === id)?.sent[number - 1];
-      const is_known = sent === undefined || sent.billed_nano !== undefined;
+      const isKnown = sent === undefined || sent.billed_nano !== undefined;
       if (random.chance(0.1)) reject(new Error('the provider does not answer'));
-      else if (!is_known || random.chance(0.2)) resolve(undefined);
+      else if (!isKnown || random.chance(0.2)) resolve(undefined);
       else {
         world.counts.found_out++;
-        const cost_nano = sent?.billed_nano ?? 0;
-        resolve({ usage: cost_nano === 0 ? null : { out_text: 1 }, cost_nano, charges: [], upstream_id: null });
+        const costNano = sent?.billed_nano ?? 0;
+        resolve({
+          usage: costNano === 0 ? null : { out_text: 1 },
+          cost_nano: costNano,
+          charges: [],
+          upstream_id: null,
+        });
       }
     });
     return promise;
@@ -92,19 +97,19 @@ function stepOfSending(
 }
 
 /** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
-function send(world: World, process: NodeProcess, request: Request, asked: Ask, hold: Hold): Promise<Answer> {
+function send(world: World, process: NodeProcess, request: Request, ask: Ask, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
-  const windows = windowsOf(world, request, asked, hold);
+  const windows = windowsOf(world, request, ask, hold);
   const isLimited = request.budgets.length > 0;
   const bound = isLimited ? hold.granted_nano : 10 * request.least_nano;
   const sent = upstream.send(windows, bound);
   request.sent[request.attempts - 1] = sent;
   const { promise, resolve } = Promise.withResolvers<Answer>();
   let isOver = false;
-  const answer = (delay_ms: number, told: Answer) =>
-    scheduler.after(delay_ms, 'upstream answered', process, () => {
+  const answer = (delayMs: number, content: Answer) =>
+    scheduler.after(delayMs, 'upstream answered', process, () => {
       isOver = true;
-      resolve(told);
+      resolve(content);
     });
   const way = random.longTailed(0.5, 15, 60);
   if (random.chance(0.03)) {
@@ -118,8 +123,8 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
     return promise;
   }
   const isFirst = request.attempts === 1;
-  const usual_ms = random.longTailed(20, 1_500, 12_000);
-  const length_ms = plan.retries ? (isFirst ? usual_ms / 5 : 2_000 + usual_ms) : usual_ms;
+  const usualMs = random.longTailed(20, 1_500, 12_000);
+  const lengthMs = plan.retries ? (isFirst ? usualMs / 5 : 2_000 + usualMs) : usualMs;
   scheduler.after(way, 'arrived upstream', undefined, () => {
     if (!process.dead && request.step.startsWith('sent')) void process.enter(request, 'upstream at work');
   });
@@ -135,14 +140,14 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
     void stream(world, process, request, { hold, sent, total, breaks }).then(resolve);
     return promise;
   }
-  scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
+  scheduler.after(way + lengthMs, 'billed', undefined, () => upstream.bill(sent, total));
   if (random.chance(0.3)) {
-    scheduler.after(way + length_ms / 2, 'metered', process, () => {
+    scheduler.after(way + lengthMs / 2, 'metered', process, () => {
       if (!isOver) metered(world, process, request, Math.max(request.least_nano, Math.floor(total / 2)));
     });
   }
-  const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
-  answer(way + (breaks ? random.between(0, length_ms) : length_ms) + random.between(0.5, 20), told);
+  const content: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
+  answer(way + (breaks ? random.between(0, lengthMs) : lengthMs) + random.between(0.5, 20), content);
   return promise;
 }
 
@@ -171,21 +176,21 @@ async function stream(
     await wait();
   }
   process.onEnd.delete(onEnd);
-  const cost_nano = Math.min(total, sent.bound_nano);
-  upstream.bill(sent, cost_nano);
-  return breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano };
+  const costNano = Math.min(total, sent.bound_nano);
+  upstream.bill(sent, costNano);
+  return breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: costNano };
 }
 
-function attemptRecord(cost_nano: number, is_byok: boolean, failure: string | null): AttemptRecord {
+function attemptRecord(costNano: number, isByok: boolean, failure: string | null): AttemptRecord {
   const endpoint = { endpoint_id: 'acme|acme/fast-1', provider_name: 'Acme AI', model_permaslug: 'acme/fast-1' };
   return {
     ...endpoint,
     status: failure === null ? 200 : null,
     latency: 1,
-    is_byok,
+    is_byok: isByok,
     upstream_id: null,
     failure,
-    cost_nano,
+    cost_nano: costNano,
   };
 }
 
@@ -196,40 +201,48 @@ export async function serve(world: World, process: NodeProcess, request: Request
   if (recorder === undefined) return;
   const attempts: AttemptRecord[] = [];
   const at = Math.floor(world.scheduler.now_ms + process.machine.skew_ms);
-  const created_at = new Date(at).toISOString();
-  const recordOf = (outcome: GenerationRecord['outcome'], is_byok: boolean): GenerationRecord => {
+  const createdAt = new Date(at).toISOString();
+  const recordOf = (outcome: GenerationRecord['outcome'], isByok: boolean): GenerationRecord => {
     const sum = (byok: boolean) => attempts.reduce((all, one) => all + (one.is_byok === byok ? one.cost_nano : 0), 0);
     const costs = { cost_nano: sum(false), byok_cost_nano: sum(true), upstream_cost_nano: sum(false) + sum(true) };
-    const facts = { id: request.id, outcome, is_byok, created_at, attempts: [...attempts], charges: [], ...costs };
+    const facts = {
+      id: request.id,
+      outcome,
+      is_byok: isByok,
+      created_at: createdAt,
+      attempts: [...attempts],
+      charges: [],
+      ...costs,
+    };
     return generation({ ...facts, usage: outcome === 'unknown' ? null : { in_uncached: 1, out_text: 1 } });
   };
   const isLimited = request.budgets.length > 0;
   const ask = (): Ask => {
-    const full_nano = random.whole(500, 12_000);
-    const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
+    const fullNano = random.whole(500, 12_000);
+    const leastNano = random.chance(0.6) ? fullNano : random.whole(200, fullNano);
     const { id, budgets, mode } = request;
-    const is_byok = isLimited && random.chance(0.15);
-    return { id, at, budgets, mode, is_byok, full_nano, least_nano };
+    const isByok = isLimited && random.chance(0.15);
+    return { id, at, budgets, mode, is_byok: isByok, full_nano: fullNano, least_nano: leastNano };
   };
   const least = isLimited ? undefined : { usage: { in_uncached: 1 }, cost_nano: request.least_nano };
   const unheld: Hold = { id: request.id, lines: [], granted_nano: 0 };
 
-  let asked = ask();
+  let currentAsk = ask();
   await process.enter(request, 'asked');
   let hold: Hold;
   try {
-    hold = isLimited ? await recorder.reserve(asked) : unheld;
+    hold = isLimited ? await recorder.reserve(currentAsk) : unheld;
   } catch (error) {
-    world.watcher.refused(process, request, asked, error);
+    world.watcher.refused(process, request, currentAsk, error);
     return;
   }
   world.counts.admitted++;
-  world.watcher.admitted(request, asked, hold);
+  world.watcher.admitted(request, currentAsk, hold);
   await process.enter(request, 'held');
   if (random.chance(0.03)) return recorder.release(hold);
   let outcome: GenerationRecord['outcome'] = 'failed';
   for (let attempt = 1; ; attempt++) {
-    const { is_byok } = asked;
+    const { is_byok } = currentAsk;
     request.attempts = attempt;
     const record = recordOf('unknown', is_byok);
     const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold, least });
@@ -243,7 +256,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     }
     await process.enter(request, 'attempt durable');
     if (random.chance(0.5)) await process.nextTurn();
-    const answered = send(world, process, request, asked, hold);
+    const answered = send(world, process, request, currentAsk, hold);
     await process.enter(request, stepOfSending(world, process, request, hold));
     const answer = await answered;
     await process.enter(request, 'answered');
@@ -252,14 +265,14 @@ export async function serve(world: World, process: NodeProcess, request: Request
       outcome = 'completed';
       break;
     }
-    const may_cost = answer.is === 'broken' ? Math.max(hold.granted_nano, request.least_nano) : 0;
+    const mayCost = answer.is === 'broken' ? Math.max(hold.granted_nano, request.least_nano) : 0;
     if (answer.is === 'broken') request.has_unknown = true;
-    attempts.push(attemptRecord(may_cost, is_byok, 'the connection broke'));
-    if (may_cost > 0) recorder.keep(hold, may_cost, is_byok);
+    attempts.push(attemptRecord(mayCost, is_byok, 'the connection broke'));
+    if (mayCost > 0) recorder.keep(hold, mayCost, is_byok);
     if (attempt === 3 || random.chance(0.4)) break;
-    asked = ask();
+    currentAsk = ask();
     try {
-      const reserved = isLimited ? recorder.reserve(asked, hold) : hold;
+      const reserved = isLimited ? recorder.reserve(currentAsk, hold) : hold;
       await process.enter(request, 'first attempt failed, next asked');
       hold = await reserved;
     } catch (error) {
@@ -267,14 +280,14 @@ export async function serve(world: World, process: NodeProcess, request: Request
       break;
     }
   }
-  const record = recordOf(outcome, asked.is_byok);
+  const record = recordOf(outcome, currentAsk.is_byok);
   world.scheduler.note('recorded', record.cost_nano);
   const written = recorder.outcome(record, hold);
   await process.enter(request, 'outcome being written');
   await written;
   await process.enter(request, 'outcome written, client not told');
   await process.nextTurn();
-  request.is_told = true;
+  request.is_reported = true;
   await process.enter(request, 'client told');
   await process.nextTurn();
 }

@@ -45,13 +45,13 @@ export class Scheduler {
     return scheduled;
   }
 
-  after(delay_ms: number, label: string, actor: Actor | undefined, run: () => void): Scheduled {
-    return this.at(this.now_ms + delay_ms, label, actor, run);
+  after(delayMs: number, label: string, actor: Actor | undefined, run: () => void): Scheduled {
+    return this.at(this.now_ms + delayMs, label, actor, run);
   }
 
   /** Everything until a moment; `goesOn` sees the world at rest after every event, and says whether there is more. */
-  async runUntil(end_ms: number, goesOn: (label: string) => boolean): Promise<void> {
-    for (let next = this.#heap[0]; next !== undefined && next.at <= end_ms; next = this.#heap[0]) {
+  async runUntil(endMs: number, goesOn: (label: string) => boolean): Promise<void> {
+    for (let next = this.#heap[0]; next !== undefined && next.at <= endMs; next = this.#heap[0]) {
       this.#pop();
       if (next.cancelled || next.actor?.dead) continue;
       if (next.actor !== undefined && next.actor.paused_until > next.at) {
@@ -67,7 +67,7 @@ export class Scheduler {
       await drained();
       if (!goesOn(next.label)) return;
     }
-    this.now_ms = end_ms;
+    this.now_ms = endMs;
   }
 
   note(label: string, value: number): void {
@@ -113,25 +113,25 @@ export class Scheduler {
 
 /** The clock of one process. Its timers are late by a little, its wall clock is off by what `skew` says. */
 export function clockOf(scheduler: Scheduler, actor: Actor, skew: () => number, random: Random): LedgerClock {
-  const started_at = scheduler.now_ms;
-  let last_immediate = 0;
-  const timer = (run: () => void, delay_ms: number) =>
-    scheduler.after(Math.max(1, delay_ms) + random.between(0, 1), 'timer', actor, run);
+  const startedAt = scheduler.now_ms;
+  let lastImmediate = 0;
+  const timer = (run: () => void, delayMs: number) =>
+    scheduler.after(Math.max(1, delayMs) + random.between(0, 1), 'timer', actor, run);
   return {
     now: () => Math.floor(scheduler.now_ms + skew()),
-    monotonic: () => scheduler.now_ms - started_at,
+    monotonic: () => scheduler.now_ms - startedAt,
     setTimeout: timer,
     clearTimeout: (set) => {
       if (set !== undefined) (set as Scheduled).cancelled = true;
     },
-    setInterval: (run, interval_ms) => {
+    setInterval: (run, intervalMs) => {
       const interval = { cancelled: false };
       const plan = () =>
         timer(() => {
           if (interval.cancelled) return;
           run();
           plan();
-        }, interval_ms);
+        }, intervalMs);
       plan();
       return interval;
     },
@@ -140,8 +140,8 @@ export function clockOf(scheduler: Scheduler, actor: Actor, skew: () => number, 
     },
     setImmediate: (run) => {
       // In order among themselves, and with room for others between them.
-      last_immediate = Math.max(last_immediate, scheduler.now_ms + random.between(0, 0.05));
-      scheduler.at(last_immediate, 'immediate', actor, run);
+      lastImmediate = Math.max(lastImmediate, scheduler.now_ms + random.between(0, 0.05));
+      scheduler.at(lastImmediate, 'immediate', actor, run);
     },
   };
 }

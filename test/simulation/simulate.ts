@@ -74,25 +74,25 @@ async function runPlanted(name: string): Promise<boolean> {
   try {
     const subject = await loadSubject(copy.folder);
     const rules = new Map<string, number>();
-    let found = 0;
+    let violations = 0;
     let tried = 0;
     for (const seed of seeds) {
       tried++;
       const report: RunReport = await simulate(seed, subject, fault.options);
       const [first] = report.violations;
       if (first === undefined) continue;
-      found++;
+      violations++;
       for (const rule of new Set(report.violations.map((one) => one.rule))) rules.set(rule, (rules.get(rule) ?? 0) + 1);
       if (values.first) break;
     }
-    const share = Math.round((100 * found) / tried);
+    const share = Math.round((100 * violations) / tried);
     const by = [...rules].sort((a, b) => b[1] - a[1]).map(([rule, count]) => `${rule} ${count}`);
-    if (values.json) say(JSON.stringify({ name, tried, found, rules: Object.fromEntries(rules) }));
+    if (values.json) say(JSON.stringify({ name, tried, found: violations, rules: Object.fromEntries(rules) }));
     else
       say(
-        `${name}: found in ${found} of ${tried} runs (${share} %) by ${by.join(', ')}; the protocol's paper: ${fault.paper}`,
+        `${name}: found in ${violations} of ${tried} runs (${share} %) by ${by.join(', ')}; the protocol's paper: ${fault.paper}`,
       );
-    return found > 0;
+    return violations > 0;
   } finally {
     copy.remove();
   }

@@ -22,7 +22,7 @@ export const STEPS = [
   'draining',
 ] as const;
 
-/** Where somebody else was just told of what may not be on the disk yet. A power loss there takes most. */
+/** Steps right after a message about data that may not be on the disk yet. A power loss there loses most. */
 export const FRESH: readonly Step[] = ['sent', 'money given back, answer on its way', 'segment put away'];
 
 /** With slices there is one more. */

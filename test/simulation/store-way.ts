@@ -38,9 +38,9 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       process.disturbed();
       world.counts.lost++;
     };
-    let isHeard = false;
+    let isReceived = false;
     scheduler.after(PATIENCE_MS, `${label} given up`, process, () => {
-      if (!isHeard) process.disturbed();
+      if (!isReceived) process.disturbed();
       reject(new Error('the store does not answer'));
     });
     const arrive = async (isLate: boolean) => {
@@ -54,7 +54,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       if (isLate || process.dead) return;
       if (random.chance(weather.answer_lost) || isCut()) return lose();
       scheduler.after(delay(), `${label} answered`, process, () => {
-        isHeard = true;
+        isReceived = true;
         onAnswer();
         outcome();
       });
@@ -130,7 +130,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
         () => store.watch(node, clock(at)),
         false,
         () => {
-          process.told_time_at = scheduler.now_ms;
+          process.store_time_at = scheduler.now_ms;
         },
       ),
     look: (windows) => trip('look', () => store.look(windows), false),

@@ -16,17 +16,17 @@ export class Upstream {
   readonly excess = new Map<string, number>();
   changed = false;
 
-  send(windows: readonly string[], bound_nano: number): SentAttempt {
-    const sent: SentAttempt = { windows, bound_nano, billed_nano: undefined };
-    this.#raise(this.exposure, sent, bound_nano);
+  send(windows: readonly string[], boundNano: number): SentAttempt {
+    const sent: SentAttempt = { windows, bound_nano: boundNano, billed_nano: undefined };
+    this.#raise(this.exposure, sent, boundNano);
     return sent;
   }
 
   /** The caller lets it go on. */
-  allow(sent: SentAttempt, bound_nano: number): void {
+  allow(sent: SentAttempt, boundNano: number): void {
     if (sent.billed_nano !== undefined) return;
-    this.#raise(this.exposure, sent, bound_nano - sent.bound_nano);
-    sent.bound_nano = bound_nano;
+    this.#raise(this.exposure, sent, boundNano - sent.bound_nano);
+    sent.bound_nano = boundNano;
   }
 
   bill(sent: SentAttempt, nano: number): void {

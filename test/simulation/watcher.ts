@@ -76,7 +76,7 @@ export class Watcher {
     for (const row of rows) this.#released.set(nameOf(row), (this.#released.get(nameOf(row)) ?? 0) + row.amount);
   }
 
-  /** The store is set back: what it forgets may be granted again, until its nodes have told it. */
+  /** The store is set back: what it forgets may be granted again, until its nodes have reported it. */
   forgets(setBack: () => void): void {
     const { database } = this.#world;
     const standing = () => [
@@ -270,13 +270,13 @@ export class Watcher {
   }
 
   /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
-  admitted({ number, asked_at }: Request, { at }: Ask, { lines }: Hold): void {
+  admitted({ number, requested_at: requestedAt }: Request, { at }: Ask, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
-    const off_ms = subject.limits.admission_clock_ms_max;
+    const offMs = subject.limits.admission_clock_ms_max;
     // A node knows the store's time as well as its last answer was quick.
-    const moments = [asked_at - off_ms, asked_at, now_ms, now_ms + off_ms];
-    if (at !== undefined && Math.abs(at - now_ms) <= 2 * off_ms) moments.push(at);
+    const moments = [requestedAt - offMs, requestedAt, now_ms, now_ms + offMs];
+    if (at !== undefined && Math.abs(at - now_ms) <= 2 * offMs) moments.push(at);
     for (const { budget, window_start } of lines) {
       if (moments.some((moment) => subject.windowStart(budget.reset_interval, moment) === window_start)) continue;
       this.#world.fail('W1', `request ${number} counts in the window ${window_start} of ${budget.id}`);
@@ -309,9 +309,9 @@ export class Watcher {
     // What another request was just given is not idle.
     this.#noteAvailable();
     const { windowStart, limits } = this.#world.subject;
-    const is_near = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
+    const isNear = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
     const idle = counted.map((budget) => {
-      const name = `${budget.id} ${windowStart(budget.reset_interval, is_near ? (ask.at ?? now_ms) : now_ms)}`;
+      const name = `${budget.id} ${windowStart(budget.reset_interval, isNear ? (ask.at ?? now_ms) : now_ms)}`;
       return this.#available.get(name)?.leastSince(now_ms - IDLE_MS) ?? 0;
     });
     if (Math.min(...idle) < ask.least_nano) return;
@@ -325,10 +325,10 @@ export class Watcher {
    * Since when the store must have answered for a refusal: since the request asked. One that was refused at once was so for
    * the store's word to another one a moment ago; and so may be one that had first to learn what time it is.
    */
-  #refusedSince({ told_time_at }: NodeProcess, { asked_at }: Request): number {
+  #refusedSince({ store_time_at: storeTimeAt }: NodeProcess, { requested_at: requestedAt }: Request): number {
     const { scheduler, subject } = this.#world;
-    const is_remembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
-    return is_remembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;
+    const isRemembered = scheduler.now_ms === requestedAt || storeTimeAt >= requestedAt;
+    return isRemembered ? Math.min(requestedAt, scheduler.now_ms - subject.limits.refusal_ms) : requestedAt;
   }
 
   /** A further attempt was refused. */
@@ -376,8 +376,8 @@ export class Watcher {
     let cost = 0;
     for (const row of rows) {
       const charges = new Map<string, number>();
-      for (const [budget_id, window_start, amount] of JSON.parse(row.charges) as [string, string, number][]) {
-        const name = `${budget_id} ${window_start}`;
+      for (const [budgetId, windowStart, amount] of JSON.parse(row.charges) as [string, string, number][]) {
+        const name = `${budgetId} ${windowStart}`;
         charges.set(name, (charges.get(name) ?? 0) + amount);
         spent.set(name, (spent.get(name) ?? 0) + amount);
       }
@@ -440,14 +440,14 @@ export class Watcher {
   /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
   #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
     const { killed_at, paused_until } = process;
-    // What it told of in its last moment, or while it was paused, may not have been written.
+    // Its last messages, and those during a pause, may not have been written.
     const isThere = ({ at }: { at: number }) =>
       killed_at !== undefined && at + 1 < killed_at && paused_until + 1 < killed_at;
     const last = metered.findLastIndex(isThere);
     return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
   }
 
-  /** What a request costs at the least whose end nobody told: without a budget also what was metered of it. */
+  /** The least cost of a request without a reported end: without a budget also its metered part. */
   #checkLeast(request: Request, cost: number): void {
     const { number, budgets, attempts, least_nano } = request;
     const { isWritten, possible } = this.#lastMetered(request);
@@ -456,7 +456,7 @@ export class Watcher {
     if (cost < least) this.#world.fail('Q6', `request ${number} costs ${least} at the least, and ${cost} is recorded`);
   }
 
-  /** What a soft budget is charged of a first attempt whose end nobody told: what was metered last, or what was set aside. */
+  /** The charge of a soft budget for a first attempt without a reported end: the last metered amount, or the hold. */
   #checkMetered(request: Request, charges: ReadonlyMap<string, number>): void {
     const { number, attempts, sent } = request;
     const [first] = sent;
@@ -472,9 +472,9 @@ export class Watcher {
   }
 
   /** What is left of each budget now, in the window that is open. */
-  leftOf(budget_id: string, window_start: string): number {
+  leftOf(budgetId: string, windowStart: string): number {
     const { budgets } = this.#world;
-    const row = this.#windows.get(`${budget_id} ${window_start}`);
-    return (budgets.get(budget_id)?.limit_nano ?? 0) - (row?.spent ?? 0) - (row?.leased ?? 0);
+    const row = this.#windows.get(`${budgetId} ${windowStart}`);
+    return (budgets.get(budgetId)?.limit_nano ?? 0) - (row?.spent ?? 0) - (row?.leased ?? 0);
   }
 }

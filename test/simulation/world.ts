@@ -120,16 +120,16 @@ function planOf(seed: number, options: RunOptions): Plan {
   const isOs = random.chance(0.12);
   const sync = journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group');
   const policy = random.chance(0.5) ? 'hold' : 'metered';
-  const store_clock = random.chance(0.5) || options.clock_steps === true;
+  const storeClock = random.chance(0.5) || options.clock_steps === true;
   const plan: Plan = {
     mode,
     journal_sync: sync,
     unknown_outcome: options.unknown_outcome ?? policy,
-    store_clock,
+    store_clock: storeClock,
     overruns: mode === 'soft',
     releases: random.chance(0.15) || options.books_lost === true,
     books_lost: options.books_lost ?? seed % 2 === 0,
-    clock_steps: store_clock && (options.clock_steps ?? random.chance(0.3)),
+    clock_steps: storeClock && (options.clock_steps ?? random.chance(0.3)),
     // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
     lookups: options.lookups ?? random.chance(0.4),
@@ -186,13 +186,13 @@ export class World {
     set_backs: 0,
     probes: 0,
     disk_full: 0,
-    given_up: 0,
+    discarded: 0,
     booked: 0,
   };
   readonly log: LedgerLog = {
     info() {},
     warn: (_facts, message) => {
-      if (message.startsWith('the disk is short of space')) this.counts.given_up++;
+      if (message.startsWith('the disk is short of space')) this.counts.discarded++;
     },
     error: (facts, message) => {
       this.counts.failed_starts += 0;
@@ -202,7 +202,7 @@ export class World {
   };
   readonly #strictLog = true;
   #trap: Step | undefined;
-  #is_chaos = true;
+  #isChaos = true;
   readonly #seed: number;
   /** When the first window ends that does. */
   readonly #midnight: number;
@@ -226,7 +226,7 @@ export class World {
 
   /** Whether a process ends here. */
   isTrap(step: Step): boolean {
-    if (this.#trap !== step || !this.#is_chaos) return false;
+    if (this.#trap !== step || !this.#isChaos) return false;
     this.#trap = undefined;
     return true;
   }
@@ -235,12 +235,12 @@ export class World {
   ended(process: NodeProcess): void {
     const { machine } = process;
     if (machine.process !== process) return;
-    if (this.plan.releases && this.#is_chaos && this.random.chance(0.15)) {
+    if (this.plan.releases && this.#isChaos && this.random.chance(0.15)) {
       this.#loseFor(machine, this.random.between(2_000, 15_000));
       return;
     }
-    const delay_ms = this.#is_chaos ? this.random.longTailed(20, 1_500, 5_000) : 50;
-    this.scheduler.after(delay_ms, 'restart', undefined, () => this.#start(machine));
+    const delayMs = this.#isChaos ? this.random.longTailed(20, 1_500, 5_000) : 50;
+    this.scheduler.after(delayMs, 'restart', undefined, () => this.#start(machine));
   }
 
   #start(machine: Machine): void {
@@ -250,11 +250,11 @@ export class World {
   }
 
   /** The operator gives a node up; it comes back all the same, later. */
-  #loseFor(machine: Machine, absence_ms: number): void {
+  #loseFor(machine: Machine, absenceMs: number): void {
     this.scheduler.after(1_000, 'release', undefined, () => {
       machine.is_released = true;
       this.#giveUp(machine.node);
-      this.scheduler.after(absence_ms, 'back again', undefined, () => {
+      this.scheduler.after(absenceMs, 'back again', undefined, () => {
         machine.is_released = false;
         this.#start(machine);
       });
@@ -280,22 +280,22 @@ export class World {
       const operations = subject.ledgerOperations(tx, 'sqlite');
       return books_lost ? operations.book(node, at, subject.limits.node_lost_ms) : operations.release(node, at);
     });
-    const leased_nano = rows.reduce((sum, { amount }) => sum + amount, 0);
-    if (released !== undefined && released.leased_nano !== leased_nano)
-      this.fail('I4', `${leased_nano} were leased by ${node}, ${released.leased_nano} are released`);
+    const leasedNano = rows.reduce((sum, { amount }) => sum + amount, 0);
+    if (released !== undefined && released.leased_nano !== leasedNano)
+      this.fail('I4', `${leasedNano} were leased by ${node}, ${released.leased_nano} are released`);
     if (books_lost) this.counts.booked += released?.leases ?? 0;
     // What is booked is not given to anybody: every rule holds as before.
     else if (released !== undefined) this.watcher.released(rows);
   }
 
   /** What the store has now, some time after which it is set back to it. */
-  #setBack(delay_ms = this.random.longTailed(20, 400, 2_000)): void {
+  #setBack(delayMs = this.random.longTailed(20, 400, 2_000)): void {
     const { database, watcher } = this;
     const tables = database
       .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
       .map(({ name }) => name);
     const kept = new Map(tables.map((name) => [name, database.all<Row>(`SELECT * FROM ${name}`)]));
-    this.scheduler.after(delay_ms, 'store set back', undefined, () => {
+    this.scheduler.after(delayMs, 'store set back', undefined, () => {
       this.counts.set_backs++;
       const running = database.all<Row>('SELECT id, epoch FROM ledger_nodes');
       watcher.forgets(() => {
@@ -330,17 +330,24 @@ export class World {
       ['key-b', 'key', 'never', random.whole(100_000, 400_000)],
       ['guardrail', 'guardrail', random.pick(['weekly', 'monthly']), random.whole(100_000, 500_000)],
     ];
-    for (const [id, scope, reset_interval, limit_nano] of made) {
-      const include_byok = random.chance(0.5);
-      this.budgets.set(id, { id, scope, label: `limit of ${id}`, reset_interval, limit_nano, include_byok });
+    for (const [id, scope, resetInterval, limitNano] of made) {
+      const includeByok = random.chance(0.5);
+      this.budgets.set(id, {
+        id,
+        scope,
+        label: `limit of ${id}`,
+        reset_interval: resetInterval,
+        limit_nano: limitNano,
+        include_byok: includeByok,
+      });
       this.database.all(
         `INSERT INTO ledger_budgets (id, scope, subject, label, reset_interval, limit_nano, include_byok, version)
           VALUES (?, ?, ?, ?, ?, ?, ?, 1)`,
-        ...[id, scope, `key:${id}`, id, reset_interval, limit_nano, include_byok ? 1 : 0],
+        ...[id, scope, `key:${id}`, id, resetInterval, limitNano, includeByok ? 1 : 0],
       );
     }
     for (let index = 0; index < NODES; index++) {
-      const skew_ms = this.plan.store_clock && random.chance(0.5) ? random.between(-5_000, 5_000) : 0;
+      const skewMs = this.plan.store_clock && random.chance(0.5) ? random.between(-5_000, 5_000) : 0;
       const disk = new MemoryDisk(this.scheduler, random, {
         sync_ms: random.chance(0.4) ? [5, 40, 150] : [0.2, 0.8, 20],
         capacity_bytes: this.plan.full_disks ? FULL_DISK_BYTES : Number.POSITIVE_INFINITY,
@@ -355,7 +362,7 @@ export class World {
         disk,
         process: undefined,
         cut_until: 0,
-        skew_ms,
+        skew_ms: skewMs,
         is_released: false,
       };
       this.machines.push(machine);
@@ -379,21 +386,21 @@ export class World {
       [],
     ]);
     const budgets = ids.flatMap((id) => this.budgets.get(id) ?? []).map((budget) => ({ ...budget }));
-    const is_soft = this.plan.mode !== 'strict' && random.chance(0.8);
+    const isSoft = this.plan.mode !== 'strict' && random.chance(0.8);
     const request: Request = {
       number,
       id: `gen-${number}`,
       budgets,
-      mode: is_soft ? 'soft' : 'strict',
+      mode: isSoft ? 'soft' : 'strict',
       process,
       least_nano: budgets.length === 0 ? random.whole(1, 500) : 0,
       step: 'asked',
-      asked_at: this.scheduler.now_ms,
+      requested_at: this.scheduler.now_ms,
       sent: [],
       metered: [],
       attempts: 0,
       has_unknown: false,
-      is_told: false,
+      is_reported: false,
     };
     this.requests.push(request);
     this.counts.requests++;
@@ -401,9 +408,9 @@ export class World {
   }
 
   /** Something happens again and again, until the chaos ends. */
-  #often(mean_ms: number, label: string, until: number, happen: () => void): void {
+  #often(meanMs: number, label: string, until: number, happen: () => void): void {
     const plan = () =>
-      this.scheduler.after(-Math.log(1 - this.random.next()) * mean_ms, label, undefined, () => {
+      this.scheduler.after(-Math.log(1 - this.random.next()) * meanMs, label, undefined, () => {
         if (this.scheduler.now_ms > until) return;
         happen();
         plan();
@@ -414,16 +421,16 @@ export class World {
   #changeLimit(): void {
     const { random } = this;
     const budget = random.pick([...this.budgets.values()]);
-    const limit_nano = Math.max(0, Math.floor(budget.limit_nano * random.between(0.7, 1.4)));
+    const limitNano = Math.max(0, Math.floor(budget.limit_nano * random.between(0.7, 1.4)));
     this.counts.limit_changes++;
-    this.#setLimit(budget, limit_nano);
+    this.#setLimit(budget, limitNano);
   }
 
-  #setLimit(budget: Budget, limit_nano: number): void {
-    this.budgets.set(budget.id, { ...budget, limit_nano });
+  #setLimit(budget: Budget, limitNano: number): void {
+    this.budgets.set(budget.id, { ...budget, limit_nano: limitNano });
     this.database.all(
       'UPDATE ledger_budgets SET limit_nano = ?, version = version + 1 WHERE id = ?',
-      limit_nano,
+      limitNano,
       budget.id,
     );
     this.watcher.storeChanges();
@@ -527,7 +534,7 @@ export class World {
     return Math.max(begin, this.#midnight + random.between(-1_500, 500));
   }
 
-  async #run(stops_early: boolean): Promise<RunReport> {
+  async #run(stopsEarly: boolean): Promise<RunReport> {
     const { scheduler, watcher } = this;
     await this.#open();
     const begin = scheduler.now_ms;
@@ -535,7 +542,7 @@ export class World {
     const end = calm + CALM_MS;
     const after = (label: string) => {
       watcher.check(label);
-      return !stops_early || this.violations.length === 0;
+      return !stopsEarly || this.violations.length === 0;
     };
     this.#makeTrouble(calm);
     this.#makeRareTrouble(calm);
@@ -545,12 +552,12 @@ export class World {
       scheduler.at(this.#timeOfRequest(begin + FIRST_REQUEST_MS, end), 'request', undefined, () => this.#ask(number));
     }
     await scheduler.runUntil(calm, after);
-    this.#is_chaos = false;
+    this.#isChaos = false;
     this.weather = CALM;
     for (const machine of this.machines) machine.cut_until = 0;
     await scheduler.runUntil(end, after);
     await scheduler.runUntil(end + QUIET_MS, after);
-    if (!stops_early || this.violations.length === 0) watcher.checkEnd();
+    if (!stopsEarly || this.violations.length === 0) watcher.checkEnd();
     if (this.violations.length === 0) await this.#probe(after);
     this.database.close();
     const { counts, crashed_at, violations, plan } = this;
@@ -561,8 +568,8 @@ export class World {
   /** What is left of each budget is given to who asks for exactly that, and nothing more. */
   async #probe(after: (label: string) => boolean): Promise<void> {
     for (const budget of this.budgets.values()) {
-      const window_start = this.subject.windowStart(budget.reset_interval, this.scheduler.now_ms);
-      const left = this.watcher.leftOf(budget.id, window_start);
+      const windowStart = this.subject.windowStart(budget.reset_interval, this.scheduler.now_ms);
+      const left = this.watcher.leftOf(budget.id, windowStart);
       if (left <= 0) continue;
       await this.#probeOne(budget, left + 1, false, after);
       await this.#probeOne(budget, left, true, after);

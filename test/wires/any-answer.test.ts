@@ -52,14 +52,14 @@ const WIRES: readonly Wire[] = [
 const piece = fc.constantFrom('', 'A', ' b', '\n\n', '👋', '"', '</think>', 'é\\');
 const pieces = fc.array(piece, { maxLength: 4 });
 const FORMATS = ['anthropic-claude-v1', 'google-gemini-v1', 'openai-responses-v1', 'xai-responses-v1', 'unknown'];
-const told = (text: string, kind: Slot['kind']): ChatChunk => {
+const chunkOf = (text: string, kind: Slot['kind']): ChatChunk => {
   if (kind === 'refusal') return { delta: { refusal: text } };
   return { delta: { content: text } };
 };
 
 const text = fc
   .record({ kind: fc.constantFrom<Slot['kind'][]>('text', 'text', 'refusal'), pieces })
-  .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => told(one, kind)) }));
+  .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => chunkOf(one, kind)) }));
 /** A detail: its pieces, then what is opaque of it. `index` is given when the turn is put together. */
 const detail = fc.record({
   type: fc.constantFrom('text', 'summary', 'encrypted'),
@@ -130,7 +130,7 @@ function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): C
   let calls = 0;
   let details = 0;
   const queues = blocks.map(({ kind, chunks }, n): ChatChunk[] => {
-    const first_detail = details;
+    const firstDetail = details;
     if (kind === 'reasoning') details += 3;
     const at = calls;
     if (kind === 'call') calls += 1;
@@ -143,7 +143,7 @@ function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): C
     const numbered = chunks.map(({ delta }): ChatChunk => {
       const { reasoning_details, tool_calls } = delta;
       if (reasoning_details !== undefined) {
-        const moved = reasoning_details.map((one) => ({ ...one, index: first_detail + (one.index ?? 0) }));
+        const moved = reasoning_details.map((one) => ({ ...one, index: firstDetail + (one.index ?? 0) }));
         return { delta: { reasoning_details: moved } };
       }
       if (tool_calls === undefined) return { delta };
@@ -187,21 +187,21 @@ const answers = (picks: fc.Arbitrary<number[]>) =>
     .map(({ wire, blocks, picks, cuts }) => {
       // What a client API's own wire tells beside its answer is shown to that API's clients.
       const response = { wire, rest: wire in NATIVES ? {} : { id: INSIDE, model: INSIDE, container: INSIDE } };
-      const has_call = blocks.some(({ kind }) => kind === 'call');
+      const hasCall = blocks.some(({ kind }) => kind === 'call');
       const chunks: ChatChunk[] = [
         { delta: { role: 'assistant' }, ext: { response } },
         ...turn(wire, blocks, picks),
         {
           delta: {},
-          finish_reason: has_call ? 'tool_calls' : 'stop',
-          native_finish_reason: has_call ? 'tool_use' : 'end_turn',
+          finish_reason: hasCall ? 'tool_calls' : 'stop',
+          native_finish_reason: hasCall ? 'tool_use' : 'end_turn',
         },
         { delta: {}, ext: { response: { usage: classes } } },
       ];
       return { wire, chunks, cuts };
     });
 
-/** Blocks one after the other: what a client of chat is told in the order in which it comes. */
+/** Blocks one after the other: the content for a client of chat in the order of its arrival. */
 const inOrder = answers(fc.constant<number[]>([0]));
 /** Blocks that run into each other as well. */
 const anything = answers(fc.oneof(fc.constant<number[]>([0]), fc.array(fc.nat(5), { minLength: 1, maxLength: 12 })));
@@ -217,7 +217,7 @@ function grouped(chunks: readonly ChatChunk[], cuts: readonly number[]): ChatChu
   return groups;
 }
 
-// ---------------------------------------------------------------- what clients are told
+// ---------------------------------------------------------------- answers for clients
 
 const whole = (chunks: readonly ChatChunk[]) =>
   ({
@@ -244,7 +244,7 @@ function responseShown(): ResponseContext {
 }
 
 function streamed(
-  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(told: StreamEnd): string },
+  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(outcome: StreamEnd): string },
   groups: readonly ChatChunk[][],
 ): string {
   return encoder.open(served) + groups.map((group) => encoder.chunks(group)).join('') + encoder.end(end);
@@ -277,8 +277,8 @@ test('a chat stream adds up to the whole completion', () => {
       checkChatStream(text);
       const answer = encodeCompletion(whole(chunks), chatShown);
       const { usage: _, ...read } = readStream(text);
-      const { usage: __, ...told } = readAnswer(JSON.parse(answer) as JsonObject);
-      expect({ ...read, ...apart(read.details) }).toEqual({ ...told, ...apart(told.details) });
+      const { usage: __, ...expected } = readAnswer(JSON.parse(answer) as JsonObject);
+      expect({ ...read, ...apart(read.details) }).toEqual({ ...expected, ...apart(expected.details) });
       expect(text + answer).not.toContain(INSIDE);
     }),
     RUNS,

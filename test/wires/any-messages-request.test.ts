@@ -34,8 +34,8 @@ function send(body: JsonObject, { name = 'claude-opus-4-5', betas = [] as string
   const whole = { model: 'm', max_tokens: 900, messages: [{ role: 'user', content: 'Hello' }], ...body };
   const endpoint = { ...ENDPOINT, upstream_model: name, quirks: anthropicModelQuirks(name) };
   const encoded = anthropicMessages.encodeRequest(ask(whole, betas), endpoint, { ...OPTIONS, strip_state });
-  const told = encoded.report.map(({ kind, field }) => `${kind} ${field}`);
-  return { ...encoded, told, whole };
+  const reports = encoded.report.map(({ kind, field }) => `${kind} ${field}`);
+  return { ...encoded, reports, whole };
 }
 
 const hello = { role: 'user', content: 'Hello' };
@@ -170,9 +170,9 @@ describe('what the wire itself refuses, or another client is spared, passes as i
     ],
   ])('%s', (_title, body) => {
     for (const name of ['claude-3-5-haiku', 'claude-opus-4-5', 'claude-opus-5-5', 'glm-5']) {
-      const { body: sent, told, whole } = send(body, { name });
+      const { body: sent, reports, whole } = send(body, { name });
       expect(sent).toEqual({ ...whole, model: name });
-      expect(told).toEqual([]);
+      expect(reports).toEqual([]);
     }
   });
 });
@@ -220,9 +220,9 @@ describe('what the gateway changes all the same, and says', () => {
       ['changed messages[1].tool_calls[0].id'],
     ],
   ])('%s', (_title, body, otherwise, reported) => {
-    const { body: sent, told, whole } = send(body);
+    const { body: sent, reports, whole } = send(body);
     expect(sent).toEqual({ ...whole, model: 'claude-opus-4-5', ...otherwise });
-    expect(told).toEqual(reported);
+    expect(reports).toEqual(reported);
   });
 
   test('a budget that no longer fits the bound that is the endpoint’s', () => {
@@ -238,18 +238,18 @@ describe('what the gateway changes all the same, and says', () => {
 
   test('after a refusal of its state a request goes without, and does not think where it must not then', () => {
     const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'S' }, ...use.content] };
-    const { body, told } = send({ thinking, tools: [tool], messages: [hello, turn, result] }, { strip_state: true });
+    const { body, reports } = send({ thinking, tools: [tool], messages: [hello, turn, result] }, { strip_state: true });
     expect(body['messages']).toEqual([hello, use, result]);
     expect(body).not.toHaveProperty('thinking');
-    expect(told).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
+    expect(reports).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
   });
 
   test('also where there was no state: the turn is another model’s, which did not think', () => {
-    const asked = { thinking, tools: [tool], messages: [hello, use, result] };
-    expect(send(asked).body['thinking']).toEqual(thinking);
-    const { body, told } = send(asked, { strip_state: true });
+    const request = { thinking, tools: [tool], messages: [hello, use, result] };
+    expect(send(request).body['thinking']).toEqual(thinking);
+    const { body, reports } = send(request, { strip_state: true });
     expect(body).not.toHaveProperty('thinking');
-    expect(told).toEqual(['changed thinking']);
+    expect(reports).toEqual(['changed thinking']);
   });
 
   test('a turn that held nothing but thinking that was not to be believed is left out; one that was empty stays', () => {
@@ -353,7 +353,7 @@ const text = fc.constantFrom(' ', 'x', 'Hi\n', '👋', '{"a":1}');
 const hint = some({ type: fc.constant('ephemeral'), ttl: fc.constantFrom('5m', '1h'), scope: text }, ['type']);
 const of = (type: string, members: Members = {}, required = Object.keys(members)) =>
   some({ type: fc.constant(type), ...members, cache_control: hint }, ['type', ...required]);
-const said = of('text', { text });
+const textBlock = of('text', { text });
 const source = fc.oneof(
   some({ type: fc.constant('url'), url: fc.constant('https://a.example/x') }, ['type', 'url']),
   some({ type: fc.constant('file'), file_id: text }, ['type', 'file_id']),
@@ -381,10 +381,10 @@ const document = of(
   },
   ['source'],
 );
-const found = of('search_result', {
+const searchResult = of('search_result', {
   source: text,
   title: text,
-  content: fc.array(said, { minLength: 1, maxLength: 2 }),
+  content: fc.array(textBlock, { minLength: 1, maxLength: 2 }),
 });
 const own = fc.constantFrom(
   { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
@@ -397,12 +397,12 @@ const own = fc.constantFrom(
   { type: 'compaction', content: 'c' },
 );
 const id = fc.constantFrom('toolu_1', 'toolu_2', 'call_3');
-const given = fc.oneof(
+const results = fc.oneof(
   of(
     'tool_result',
     {
       tool_use_id: id,
-      content: fc.oneof(text, fc.array(fc.oneof(said, image, document), { minLength: 1, maxLength: 2 })),
+      content: fc.oneof(text, fc.array(fc.oneof(textBlock, image, document), { minLength: 1, maxLength: 2 })),
       is_error: fc.boolean(),
     },
     ['tool_use_id'],
@@ -433,14 +433,14 @@ const message = fc.oneof(
     content: fc.oneof(
       text,
       fc
-        .tuple(fc.array(given, { maxLength: 2 }), blocks(said, image, document, found, own))
+        .tuple(fc.array(results, { maxLength: 2 }), blocks(textBlock, image, document, searchResult, own))
         .map(([first, then]) => [...first, ...then]),
     ),
   }),
   fc.record({
     role: fc.constant('assistant'),
     // Ids are used once in a turn.
-    content: fc.oneof(text, blocks(said, thought, call, own).map(withoutTwins)),
+    content: fc.oneof(text, blocks(textBlock, thought, call, own).map(withoutTwins)),
   }),
 );
 
@@ -456,7 +456,7 @@ function withoutTwins(list: unknown[]): unknown[] {
 const body = some(
   {
     messages: fc.array(message, { minLength: 1, maxLength: 5 }),
-    system: fc.oneof(text, fc.array(said, { minLength: 1, maxLength: 2 })),
+    system: fc.oneof(text, fc.array(textBlock, { minLength: 1, maxLength: 2 })),
     max_tokens: fc.constantFrom(1, 900),
     tools: fc.array(
       fc.oneof(
@@ -508,13 +508,13 @@ const body = some(
 
 /** What of a body is said in another way, and means the same. */
 function normal(value: JsonObject): JsonObject {
-  const told = JSON.parse(JSON.stringify(value)) as JsonObject;
-  if (Object.keys(object(told['output_config'])).length === 0) delete told['output_config'];
-  told['messages'] = array(told['messages']).map((turn) => {
+  const copy = JSON.parse(JSON.stringify(value)) as JsonObject;
+  if (Object.keys(object(copy['output_config'])).length === 0) delete copy['output_config'];
+  copy['messages'] = array(copy['messages']).map((turn) => {
     const { content, ...others } = object(turn);
     return { ...others, content: typeof content === 'string' ? [{ type: 'text', text: content }] : content! };
   });
-  return told;
+  return copy;
 }
 
 test('to an upstream of its wire it goes as it was written', () => {
@@ -522,9 +522,9 @@ test('to an upstream of its wire it goes as it was written', () => {
     fc.property(body, (any) => {
       expect([...check.Errors(any)]).toEqual([]);
       const before = JSON.stringify(any);
-      const { body: sent, told } = send(any as JsonObject);
+      const { body: sent, reports } = send(any as JsonObject);
       expect(JSON.stringify(any)).toBe(before);
-      expect(told).toEqual([]);
+      expect(reports).toEqual([]);
       expect(normal(sent)).toEqual({ ...normal(any as JsonObject), model: 'claude-opus-4-5' });
     }),
     { numRuns: inTier(100, 1_000) },
@@ -535,11 +535,15 @@ test.each([...dialects.values()].map((dialect) => [dialect.wire, dialect] as con
   'to %s it goes without a word of this wire’s own, or is refused with its field',
   (_wire, dialect) => {
     fc.assert(
-      fc.property(body, fc.boolean(), (any, strip_state) => {
+      fc.property(body, fc.boolean(), (any, stripState) => {
         const request = ask({ model: 'm', ...(any as JsonObject) });
         let sent: JsonValue;
         try {
-          sent = dialect.encodeRequest(request, { ...ENDPOINT, quirks: {} }, { media: new Map(), strip_state }).body;
+          sent = dialect.encodeRequest(
+            request,
+            { ...ENDPOINT, quirks: {} },
+            { media: new Map(), strip_state: stripState },
+          ).body;
         } catch (error) {
           expect(error).toBeInstanceOf(GatewayError);
           expect((error as GatewayError).status).toBe(400);

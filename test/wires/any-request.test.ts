@@ -197,14 +197,14 @@ const MODELS = [
   'other',
 ];
 
-function encoded(dialect: typeof openaiChat, body: ChatBody, model: string, strip_state: boolean): JsonObject {
+function encoded(dialect: typeof openaiChat, body: ChatBody, model: string, stripState: boolean): JsonObject {
   expect(Value.Check(ChatCompletionBody, body)).toBe(true);
   const inner = chatRequest(body);
   const before = JSON.stringify(inner);
   const quirks = dialect.wire === 'anthropic-messages' ? anthropicModelQuirks(model) : {};
   const facts = { max_completion_tokens: 32_000, context_length: 200_000, input_modalities: ['text'], quirks };
   const endpoint = { model: 'a/b', provider: 'p', upstream_model: model, ...facts };
-  const sent = dialect.encodeRequest(inner, endpoint, { media: new Map(), strip_state });
+  const sent = dialect.encodeRequest(inner, endpoint, { media: new Map(), strip_state: stripState });
   expect(JSON.stringify(inner)).toBe(before);
   return sent.body;
 }
@@ -213,17 +213,17 @@ function encoded(dialect: typeof openaiChat, body: ChatBody, model: string, stri
 function checkBodies(dialect: typeof openaiChat, check: (body: JsonObject) => void): void {
   let sent = 0;
   fc.assert(
-    fc.property(request, fc.constantFrom(...MODELS), fc.boolean(), (body, model, strip_state) => {
-      let told: JsonObject;
+    fc.property(request, fc.constantFrom(...MODELS), fc.boolean(), (body, model, stripState) => {
+      let sentBody: JsonObject;
       try {
-        told = encoded(dialect, body, model, strip_state);
+        sentBody = encoded(dialect, body, model, stripState);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         expect(error.status).toBe(400);
         return;
       }
       sent += 1;
-      check(JSON.parse(JSON.stringify(told)) as JsonObject);
+      check(JSON.parse(JSON.stringify(sentBody)) as JsonObject);
     }),
     { numRuns: inTier(300, 3_000) },
   );

@@ -49,14 +49,14 @@ const inputPart = fc.oneof(
     }),
   },
 );
-const said = fc.oneof(text, fc.array(inputPart, { minLength: 1, maxLength: 3 }));
+const content = fc.oneof(text, fc.array(inputPart, { minLength: 1, maxLength: 3 }));
 
 // ---------------------------------------------------------------- a conversation as providers would have made it
 
 const user = fc.record({
   type: fc.constant('message'),
   role: fc.constantFrom('user', 'system', 'developer'),
-  content: said,
+  content: content,
 });
 const citation = { type: 'url_citation', url: 'https://a.example', title: 'A', start_index: 0, end_index: 1 };
 const outputText = some({ type: fc.constant('output_text'), text, annotations: fc.constantFrom([], [citation]) }, [
@@ -109,9 +109,12 @@ const made = fc.oneof(
     ),
   }),
 ) as fc.Arbitrary<Made>;
-const answered = fc.record({ items: fc.array(made, { minLength: 1, maxLength: 4 }), output: fc.oneof(anyText, said) });
+const answered = fc.record({
+  items: fc.array(made, { minLength: 1, maxLength: 4 }),
+  output: fc.oneof(anyText, content),
+});
 
-/** The items of one turn, their ids told from their place, and the results of its calls after it. */
+/** The items of one turn, their ids derived from their place, and the results of its calls after it. */
 function itemsOf(turn: { items: Made[]; output: JsonValue }, at: number): JsonObject[] {
   const items = turn.items.map(({ kind, fields }, i): JsonObject => {
     const id = `${at}_${i}`;
@@ -183,7 +186,7 @@ const fields = some({
 });
 const faithful = fc
   .record({ input: conversation, tools, fields })
-  .map(({ input, tools: told, fields: others }): JsonObject => ({ ...(others as JsonObject), input, tools: told }));
+  .map(({ input, tools, fields: others }): JsonObject => ({ ...(others as JsonObject), input, tools }));
 
 test('on its own wire a request comes out as it went in', () => {
   fc.assert(
@@ -248,7 +251,7 @@ test.each<[string, JsonObject[]]>([
 
 describe('a tool of a namespace is chosen by its own name', () => {
   const tools = [TOOLS[3]!, { ...FUNCTION, strict: false }];
-  const chosen = (tool_choice: JsonObject) => ({ input: 'Hi', tools, tool_choice }) as JsonObject;
+  const chosen = (toolChoice: JsonObject) => ({ input: 'Hi', tools, tool_choice: toolChoice }) as JsonObject;
 
   test.each<[JsonObject, unknown]>([
     [
@@ -411,8 +414,8 @@ describe('on other wires', () => {
     fc.assert(
       fc.property(anything, (body) => {
         expect(explain(ResponsesBody as never, body, '')).toEqual([]);
-        const send = (strip_state: boolean): void => {
-          const json = JSON.stringify(encode(dialect, body, strip_state).body);
+        const send = (stripState: boolean): void => {
+          const json = JSON.stringify(encode(dialect, body, stripState).body);
           expect(json).not.toContain('gw1.');
           checkBody(JSON.parse(json) as JsonObject);
         };
@@ -435,14 +438,14 @@ describe('on other wires', () => {
   });
 });
 
-function encode(dialect: ChatDialect, body: JsonObject, strip_state = false) {
+function encode(dialect: ChatDialect, body: JsonObject, stripState = false) {
   expect(check.Check(body)).toBe(true);
   const request = responsesRequest(body as never, { envelope });
   const before = JSON.stringify(request);
   const facts = { max_completion_tokens: 32_000, context_length: 200_000, input_modalities: ['text', 'image', 'file'] };
-  const upstream_model = dialect.wire === 'gemini-generate-content' ? 'gemini-3-pro' : 'upstream';
-  const endpoint = { model: 'a/b', provider: 'p', upstream_model, ...facts, quirks: {} };
-  const sent = dialect.encodeRequest(request, endpoint, { media: new Map(), strip_state });
+  const upstreamModel = dialect.wire === 'gemini-generate-content' ? 'gemini-3-pro' : 'upstream';
+  const endpoint = { model: 'a/b', provider: 'p', upstream_model: upstreamModel, ...facts, quirks: {} };
+  const sent = dialect.encodeRequest(request, endpoint, { media: new Map(), strip_state: stripState });
   expect(JSON.stringify(request)).toBe(before);
   return sent;
 }
@@ -454,8 +457,8 @@ function includeOf({ include }: JsonObject): JsonValue[] {
 /** Lists that are empty may go, as may a choice that is the default; the order of what is included says nothing. */
 function normal(body: JsonObject): JsonValue {
   const include = array(body['include']).toSorted();
-  const told = { stream: false, ...body, include, input: array(body['input']).map(object) };
+  const normalized = { stream: false, ...body, include, input: array(body['input']).map(object) };
   return JSON.parse(
-    JSON.stringify(told, (_key, value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
+    JSON.stringify(normalized, (_key, value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
   );
 }

@@ -84,8 +84,8 @@ describe('reasoning', () => {
   });
 
   test('is summed up where that was asked for', async () => {
-    const asked = { model: 'acme/echo', messages: hello, reasoning: { effort: 'low', summary: 'auto' } };
-    const { answer, sent } = await ask(asked);
+    const request = { model: 'acme/echo', messages: hello, reasoning: { effort: 'low', summary: 'auto' } };
+    const { answer, sent } = await ask(request);
     expect(sent['reasoning']).toEqual({ effort: 'low', summary: 'auto' });
     expect(messageOf(answer)['reasoning']).toMatch(/^The user says/);
   });
@@ -112,10 +112,10 @@ describe('a request', () => {
     const body = { model: 'sandbox/responses-story', messages: hello, max_tokens: 20, stream };
     const response = await gateway.call('POST', '/chat/completions', body);
     const text = await response.text();
-    const told = stream ? readStream(text) : undefined;
-    const choice = told ?? object(array(object(JSON.parse(text))['choices'])[0]);
-    const [finish, native] = told
-      ? [told.finish, told.native_finish]
+    const received = stream ? readStream(text) : undefined;
+    const choice = received ?? object(array(object(JSON.parse(text))['choices'])[0]);
+    const [finish, native] = received
+      ? [received.finish, received.native_finish]
       : [choice, choice].map((one, i) => object(one as JsonObject)[i === 0 ? 'finish_reason' : 'native_finish_reason']);
     expect([finish, native]).toEqual(['length', 'max_output_tokens']);
   });
@@ -137,9 +137,9 @@ describe('the sandbox is read by OpenAI’s own client', () => {
         model === 'tools'
           ? [{ type: 'function' as const, name: 'look', parameters: { type: 'object' }, strict: false }]
           : [];
-      const asked = { model, input: 'Good morning, JSON.', ...(tools.length > 0 ? { tools } : {}) };
-      const whole = await client().responses.create(asked);
-      const streamed = await client().responses.stream(asked).finalResponse();
+      const request = { model, input: 'Good morning, JSON.', ...(tools.length > 0 ? { tools } : {}) };
+      const whole = await client().responses.create(request);
+      const streamed = await client().responses.stream(request).finalResponse();
       const bare = ({ output }: OpenAI.Responses.Response) =>
         output.map(({ id: _id, ...item }) =>
           JSON.parse(JSON.stringify(item, (key, value) => (/^parsed/.test(key) ? undefined : value))),
@@ -194,14 +194,14 @@ describe('the sandbox is read by OpenAI’s own client', () => {
     ],
     ['an effort that is none', { input, reasoning: { effort: 'much' } }, 'Supported values'],
     ['a thing that cannot be included', { input, include: ['everything'] }, 'Supported values'],
-  ])('it refuses %s', async (_name, body, said) => {
+  ])('it refuses %s', async (_name, body, message) => {
     const response = await fetch(`${sandbox.url}/v1/responses`, {
       method: 'POST',
       body: JSON.stringify({ model: 'echo', ...body }),
     });
     const { error } = (await response.json()) as { error: { message: string; type: string } };
     expect([400, 404]).toContain(response.status);
-    expect(error.message).toContain(said);
+    expect(error.message).toContain(message);
     expect(error.type).toBe('invalid_request_error');
   });
 });

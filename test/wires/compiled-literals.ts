@@ -28,8 +28,10 @@ export async function faultsByType(
         return { stdout: error.stdout };
       },
     );
-    const found = [...stdout.matchAll(/literals\.ts\((\d+),\d+\): (.*)/g)];
-    return Object.fromEntries(found.map(([, line, said = '']) => [names[Number(line) - 2] ?? `line ${line}`, said]));
+    const errors = [...stdout.matchAll(/literals\.ts\((\d+),\d+\): (.*)/g)];
+    return Object.fromEntries(
+      errors.map(([, line, message = '']) => [names[Number(line) - 2] ?? `line ${line}`, message]),
+    );
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -1,4 +1,4 @@
-/** A stream of one wire that breaks off and goes on at another: the sandbox speaks both, and dies as it is told to. */
+/** A stream of one wire that breaks off and goes on at another: the sandbox speaks both, and breaks off as scripted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bedrockModelPrefix } from '../../sandbox/bedrock-converse.ts';
 import { startSandbox } from '../../sandbox/server.ts';

@@ -323,13 +323,13 @@ test("an organization's own credential pays for all requests of a call, and the 
   const made = await gateway.call('POST', '/byok', { provider: 'one', key: 'ours.first.0123456789.abc' }, headers);
   expect(made.status).toBe(201);
   const { data } = (await made.json()) as { data: { id: string } };
-  const { status, body: told, id } = await embed('wire/one', numbers(6), key);
+  const { status, body: answer, id } = await embed('wire/one', numbers(6), key);
   await gateway.call('DELETE', `/byok/${data.id}`, undefined, headers);
   expect(status).toBe(200);
   expect(wire.exchanges.map((exchange) => exchange.headers['authorization'])).toEqual(
     Array(2).fill('Bearer ours.first.0123456789.abc'),
   );
-  expect(told.usage).toMatchObject({ cost: 0, is_byok: true, cost_details: { upstream_inference_cost: 0.006 } });
+  expect(answer.usage).toMatchObject({ cost: 0, is_byok: true, cost_details: { upstream_inference_cost: 0.006 } });
   expect((await record(id))['total_cost']).toBe(0);
   expect((await usageOf(hash)).usage).toBe(0);
 });
@@ -340,9 +340,9 @@ test('an answer that drips white space is waited for no longer than an answer ma
     responseHead(200, 'application/json'),
     ...Array.from({ length: 30 }, () => [' ', { wait: 100 }]).flat(),
   ];
-  const began_ms = performance.now();
+  const beganMs = performance.now();
   const { status } = await embed('wire/one', ['1'], impatient.key, impatient);
   expect(status).toBe(408);
-  expect(performance.now() - began_ms).toBeLessThan(2_500);
+  expect(performance.now() - beganMs).toBeLessThan(2_500);
   await impatient.stop();
 });

@@ -167,11 +167,11 @@ const own = {
       filled(namesOf(lists.responseFields, 'own')),
     ),
   ],
-  messages: ['pause_turn', 'compaction', 'model_context_window_exceeded'].map((native_finish_reason) =>
+  messages: ['pause_turn', 'compaction', 'model_context_window_exceeded'].map((nativeFinishReason) =>
     answer(
       'anthropic-messages',
       natives('anthropic-messages', namesOf(lists.messageBlocks, 'own'), [{ type: 'compaction_delta', content: 'x' }]),
-      { native_finish_reason },
+      { native_finish_reason: nativeFinishReason },
       { ...filled(namesOf(lists.messageFields, 'own')), usage: filled(namesOf(lists.messageUsage, 'own')) },
     ),
   ),
@@ -206,8 +206,8 @@ function chatChunksOf(chunks: readonly ChatChunk[]): JsonObject[] {
   return checkChatStream(stream.open(served) + stream.chunks(chunks) + stream.end(end));
 }
 function completionOf(chunks: readonly ChatChunk[]): JsonObject {
-  const told = { completion: accumulate(chunks, 1), served, classes, usage: NO_USAGE, metadata: undefined };
-  return JSON.parse(encodeCompletion(told as unknown as WholeAnswer, chatEnvelope)) as JsonObject;
+  const outcome = { completion: accumulate(chunks, 1), served, classes, usage: NO_USAGE, metadata: undefined };
+  return JSON.parse(encodeCompletion(outcome as unknown as WholeAnswer, chatEnvelope)) as JsonObject;
 }
 
 const filledOf = (objects: readonly JsonObject[]) =>
@@ -274,7 +274,7 @@ describe.each(Object.entries(cases))('%s', (_name, [rows, anywhere, there = new 
   });
 });
 
-const said: JsonObject = {
+const textFields: JsonObject = {
   background: false,
   instructions: 'Be brief.',
   max_output_tokens: 100,
@@ -297,9 +297,9 @@ const said: JsonObject = {
 
 describe('what a response repeats of its request', () => {
   test.each(namesOf(lists.responseFields, 'request'))('%s', (name) => {
-    expect(Object.hasOwn(said, name)).toBe(true);
-    for (const event of responseEventsOf(turns[4]!, said)) {
-      if (event['response'] !== undefined) expect(object(event['response'])[name]).toEqual(said[name]);
+    expect(Object.hasOwn(textFields, name)).toBe(true);
+    for (const event of responseEventsOf(turns[4]!, textFields)) {
+      if (event['response'] !== undefined) expect(object(event['response'])[name]).toEqual(textFields[name]);
     }
   });
 });

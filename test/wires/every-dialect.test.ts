@@ -69,7 +69,7 @@ function speaking(wire: Wire, slug: string) {
   const [name, row] = providers.find(([, { dialect }]) => dialect === wire)!;
   const ends = new RegExp(`[/-]${slug}$`);
   const [model, { endpoints }] = Object.entries(sandboxModels).find(
-    ([id, told]) => ends.test(id) && told.endpoints.some(({ provider }) => provider === name),
+    ([id, model]) => ends.test(id) && model.endpoints.some(({ provider }) => provider === name),
   )!;
   const { upstream_model } = endpoints.find(({ provider }) => provider === name)!;
   return { model, provider: name, base_url: row.base_url, upstream_model };
@@ -85,7 +85,7 @@ async function ask(wire: Wire, slug: string, change: object = {}) {
 }
 
 /** Encodes a request and sends it to the sandbox, past the gateway. */
-async function send(wire: Wire, slug: string, request: ChatRequest, strip_state = false): Promise<Response> {
+async function send(wire: Wire, slug: string, request: ChatRequest, stripState = false): Promise<Response> {
   const dialect = dialects.get(wire)!;
   const { base_url, upstream_model, provider } = speaking(wire, slug);
   const endpoint = {
@@ -97,7 +97,11 @@ async function send(wire: Wire, slug: string, request: ChatRequest, strip_state 
     input_modalities: ['text', 'image', 'file', 'audio', 'video'],
     quirks: modelQuirks(wire, upstream_model),
   };
-  const { path, body, headers: own } = dialect.encodeRequest(request, endpoint, { media: twentyMedia, strip_state });
+  const {
+    path,
+    body,
+    headers: own,
+  } = dialect.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: stripState });
   const url = base_url + path;
   const payload = JSON.stringify(body);
   const headers = { 'content-type': 'application/json', ...own };
@@ -129,9 +133,9 @@ describe.each(wires)('%s', (wire) => {
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: weather.function.parameters } } },
     ],
   ])('the sandbox’s %s says the same whole and streamed, and nothing of the inside shows', async (slug, change) => {
-    const told = await ask(wire, slug, change);
-    expect(told.status, told.text).toBe(200);
-    const body = JSON.parse(told.text) as JsonObject;
+    const answer = await ask(wire, slug, change);
+    expect(answer.status, answer.text).toBe(200);
+    const body = JSON.parse(answer.text) as JsonObject;
     expect(leaksOf(body)).toEqual([]);
     // Where the provider gives calls no id they have one of ours, which is of this answer alone.
     const bare = ({ calls, ...reading }: ClientReading) => ({
@@ -203,7 +207,7 @@ const called = fc.record({
 });
 const png = 'data:image/png;base64,iVBORw0KGgo=';
 const part = fc.oneof(
-  text.map((told) => ({ type: 'text' as const, text: told })),
+  text.map((piece) => ({ type: 'text' as const, text: piece })),
   fc.constant({ type: 'image_url' as const, image_url: { url: png } }),
   fc.constant({ type: 'file' as const, file: { file_data: 'data:text/plain,hello', filename: 'a.txt' } }),
 );
@@ -250,12 +254,12 @@ test.each(wires)(
 async function streamsOf(wire: Wire): Promise<Uint8Array[]> {
   const user = (content: string): ChatRequest['messages'] => [{ role: 'user', content }];
   const tools = [weather as FunctionTool];
-  const asked: [string, ChatRequest][] = [
+  const requests: [string, ChatRequest][] = [
     ['story', { messages: user('Tell.'), max_tokens: 60 }],
     ['tools', { messages: user('Look.'), tools, max_tokens: 4_000, reasoning: { effort: 'high' } }],
   ];
   return Promise.all(
-    asked.map(async ([slug, request]) => {
+    requests.map(async ([slug, request]) => {
       const response = await send(wire, slug, { ...request, stream: true });
       const bytes = new Uint8Array(await response.arrayBuffer());
       expect(response.status, new TextDecoder().decode(bytes)).toBe(200);

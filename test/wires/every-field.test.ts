@@ -30,7 +30,7 @@ interface Api {
   rows: Record<string, RequestRow>;
   additions: Record<string, RequestRow>;
   schema: TObject;
-  door(body: JsonObject): ChatRequest;
+  parse(body: JsonObject): ChatRequest;
   own: Wire;
   other: Wire;
   /** The least request. */
@@ -42,7 +42,7 @@ const apis: Record<string, Api> = {
     rows: chatFields,
     additions: chatAdditions,
     schema: ChatCompletionBody,
-    door: (body) => chatRequest(body as unknown as ChatBody),
+    parse: (body) => chatRequest(body as unknown as ChatBody),
     own: 'openai-chat',
     other: 'anthropic-messages',
     least: { model: 'a/b', messages: [{ role: 'user', content: 'Q' }] },
@@ -51,7 +51,7 @@ const apis: Record<string, Api> = {
     rows: responsesFields,
     additions: responsesAdditions,
     schema: ResponsesBody,
-    door: (body) => responsesRequest(body as unknown as ResponsesRequestBody, { envelope }),
+    parse: (body) => responsesRequest(body as unknown as ResponsesRequestBody, { envelope }),
     own: 'openai-responses',
     other: 'openai-chat',
     least: { model: 'a/b', input: 'Q' },
@@ -60,7 +60,7 @@ const apis: Record<string, Api> = {
     rows: messagesFields,
     additions: messagesAdditions,
     schema: MessagesBody,
-    door: (body) => messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] }),
+    parse: (body) => messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] }),
     own: 'anthropic-messages',
     other: 'openai-chat',
     least: { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Q' }] },
@@ -86,11 +86,11 @@ function encoded(wire: Wire, request: ChatRequest): EncodedRequest {
 /** What is at a path such as `a.b[0].c`; undefined where nothing is. */
 function at(value: unknown, path: string): unknown {
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');
-  return steps.reduce((found, step) => (found as Record<string, unknown> | undefined)?.[step], value);
+  return steps.reduce((inner, step) => (inner as Record<string, unknown> | undefined)?.[step], value);
 }
 
 describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
-  const { rows, additions, schema, door, own, least } = api;
+  const { rows, additions, schema, parse, own, least } = api;
   const all: [string, RequestRow][] = [...Object.entries(rows), ...Object.entries(additions)];
 
   test('every field that its schema names is listed', () => {
@@ -105,17 +105,17 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
     const faults = Value.Errors(schema, body).map(({ instancePath }) => instancePath.split('/')[1]);
     if (row.goes === 'back') {
       if (faults.length > 0) expect(new Set(faults)).toEqual(new Set([field]));
-      else expect(() => door(body)).toThrow(row.says);
+      else expect(() => parse(body)).toThrow(row.says);
       return;
     }
     expect(faults).toEqual([]);
-    const request = door(body);
+    const request = parse(body);
     const [there, elsewhere] = [encoded(own, request), encoded(other, request)];
     const isThere = ([path, value]: Place) => expect(at(there.body, path), `${path} of ${own}`).toEqual(value);
     const isElsewhere = ([path, value]: Place) =>
       expect(at(elsewhere.body, path), `${path} of ${other}`).toEqual(value);
-    const isNotThere = () => expect(there.body).toEqual(encoded(own, door(plain)).body);
-    const isNotElsewhere = () => expect(elsewhere.body).toEqual(encoded(other, door(plain)).body);
+    const isNotThere = () => expect(there.body).toEqual(encoded(own, parse(plain)).body);
+    const isNotElsewhere = () => expect(elsewhere.body).toEqual(encoded(other, parse(plain)).body);
     switch (row.goes) {
       case 'on':
         isThere(row.own ?? [field, row.value]);
@@ -125,12 +125,12 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
         isThere(row.own ?? [field, row.value]);
         isNotElsewhere();
         if (row.means_nothing !== true)
-          expect([...elsewhere.report, ...leftOut(request, other)].map((told) => told.field)).toContain(field);
+          expect([...elsewhere.report, ...leftOut(request, other)].map((report) => report.field)).toContain(field);
         break;
       case 'nowhere':
         isNotThere();
         isNotElsewhere();
-        expect(there.report.map(({ field: told }) => told)).toContain(field);
+        expect(there.report.map(({ field: reportedField }) => reportedField)).toContain(field);
         break;
       case 'to other wires':
         isNotThere();
@@ -201,22 +201,22 @@ const kinds: Record<string, Kinds> = {
   },
 };
 
-/** Left out is left out whole, and told. */
-function isLeftOut(told: EncodedRequest, without: EncodedRequest): void {
-  expect(told.body).toEqual(without.body);
-  expect(told.report.length).toBeGreaterThan(without.report.length);
+/** A field is left out as a whole, and reported. */
+function isLeftOut(encoded: EncodedRequest, without: EncodedRequest): void {
+  expect(encoded.body).toEqual(without.body);
+  expect(encoded.report.length).toBeGreaterThan(without.report.length);
 }
 
 describe.each(Object.entries(kinds))('of the %s', (_name, { api, rows, body, sent }) => {
   test.each(Object.entries(rows))('%s goes where the list says', (_kind, row) => {
-    const given = body(row, [row.value]);
+    const present = body(row, [row.value]);
     if (row.refused !== undefined) {
-      expect(() => api.door(given)).toThrow(row.refused);
+      expect(() => api.parse(present)).toThrow(row.refused);
       return;
     }
-    expect(Value.Errors(api.schema, given)).toEqual([]);
-    const request = api.door(given);
-    const without = api.door(body(row, []));
+    expect(Value.Errors(api.schema, present)).toEqual([]);
+    const request = api.parse(present);
+    const without = api.parse(body(row, []));
     const [there, elsewhere] = [encoded(api.own, request), encoded(api.other, request)];
     if (row.own === null) isLeftOut(there, encoded(api.own, without));
     else expect(sent(there.body)).toContainEqual(row.own ?? row.value);

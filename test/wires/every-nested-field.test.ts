@@ -66,7 +66,7 @@ function sent(wire: Wire, request: ChatRequest): JsonObject {
 
 // ---------------------------------------------------------------- the Messages API
 
-const cache_control: Required<BetaCacheControlEphemeral> = { type: 'ephemeral', ttl: '1h' };
+const cacheControl: Required<BetaCacheControlEphemeral> = { type: 'ephemeral', ttl: '1h' };
 const citations: { [Kind in BetaTextCitationParam['type']]: Required<Extract<BetaTextCitationParam, { type: Kind }>> } =
   {
     char_location: {
@@ -110,8 +110,12 @@ const citations: { [Kind in BetaTextCitationParam['type']]: Required<Extract<Bet
       end_block_index: 1,
     },
   };
-const said: Omit<Required<BetaTextBlockParam>, 'citations'> = { type: 'text', text: 'Said', cache_control };
-const told: Required<BetaTextBlockParam> = { ...said, citations: Object.values(citations) };
+const textFields: Omit<Required<BetaTextBlockParam>, 'citations'> = {
+  type: 'text',
+  text: 'Said',
+  cache_control: cacheControl,
+};
+const textBlock: Required<BetaTextBlockParam> = { ...textFields, citations: Object.values(citations) };
 
 const images: Record<BetaImageBlockParam['source']['type'], Required<BetaImageBlockParam>['source']> = {
   base64: { type: 'base64', media_type: 'image/png', data: 'AA==' },
@@ -121,7 +125,7 @@ const images: Record<BetaImageBlockParam['source']['type'], Required<BetaImageBl
 const image = (source: BetaImageBlockParam['source']): Required<BetaImageBlockParam> => ({
   type: 'image',
   source,
-  cache_control,
+  cache_control: cacheControl,
   transformations: {},
 });
 const plain: Required<BetaPlainTextSource> = { type: 'text', media_type: 'text/plain', data: 'Text' };
@@ -136,26 +140,30 @@ const documents: Record<BetaRequestDocumentBlock['source']['type'], BetaRequestD
 const document = (source: BetaRequestDocumentBlock['source']): Required<BetaRequestDocumentBlock> => ({
   type: 'document',
   source,
-  cache_control,
+  cache_control: cacheControl,
   citations: { enabled: true },
   context: 'c',
   title: 't',
 });
-const found: Required<BetaSearchResultBlockParam> = {
+const searchResult: Required<BetaSearchResultBlockParam> = {
   type: 'search_result',
   source: 's',
   title: 't',
-  content: [said],
-  cache_control,
+  content: [textFields],
+  cache_control: cacheControl,
   citations: { enabled: true },
 };
-const reference: Required<BetaToolReferenceBlockParam> = { type: 'tool_reference', tool_name: 'f', cache_control };
+const reference: Required<BetaToolReferenceBlockParam> = {
+  type: 'tool_reference',
+  tool_name: 'f',
+  cache_control: cacheControl,
+};
 const use: Required<BetaToolUseBlockParam> = {
   type: 'tool_use',
   id: 'toolu_1',
   name: 'f',
   input: { a: [1, null] },
-  cache_control,
+  cache_control: cacheControl,
   caller: { type: 'code_execution_20260120', tool_id: 'srvtoolu_1' },
   toolset_name: 's',
 };
@@ -164,7 +172,7 @@ const result = (content: NonNullable<BetaToolResultBlockParam['content']>): Requ
   tool_use_id: 'toolu_1',
   content,
   is_error: true,
-  cache_control,
+  cache_control: cacheControl,
   toolset_name: 's',
 });
 const tool: Required<BetaTool> = {
@@ -173,7 +181,7 @@ const tool: Required<BetaTool> = {
   description: 'Does it.',
   input_schema: { type: 'object', properties: { a: { type: 'string' } } },
   allowed_callers: ['direct'],
-  cache_control,
+  cache_control: cacheControl,
   defer_loading: true,
   eager_input_streaming: true,
   input_examples: [{ a: 'x' }],
@@ -181,10 +189,10 @@ const tool: Required<BetaTool> = {
 };
 
 const userBlocks: object[] = [
-  said,
+  textFields,
   ...Object.values(images).map(image),
   ...Object.values(documents).map(document),
-  found,
+  searchResult,
 ];
 
 describe('of the Messages API', () => {
@@ -192,7 +200,7 @@ describe('of the Messages API', () => {
     'what a user says': [{ role: 'user', content: userBlocks }],
     'what a model said, with every kind of citation': [
       { role: 'user', content: 'Q' },
-      { role: 'assistant', content: [told] },
+      { role: 'assistant', content: [textBlock] },
       { role: 'user', content: 'And?' },
     ],
     'a call and its result, with every kind of part': [
@@ -202,10 +210,10 @@ describe('of the Messages API', () => {
         role: 'user',
         content: [
           result([
-            said,
+            textFields,
             ...Object.values(images).map(image),
             ...Object.values(documents).map(document),
-            found,
+            searchResult,
             reference,
           ]),
         ],
@@ -213,23 +221,27 @@ describe('of the Messages API', () => {
     ],
   };
   test.each(Object.entries(conversations))('%s', (_name, messages) => {
-    const body = { model: 'a/b', max_tokens: 100, messages, system: [said], tools: [tool] };
+    const body = { model: 'a/b', max_tokens: 100, messages, system: [textFields], tools: [tool] };
     expect([...Value.Errors(MessagesBody, body)]).toEqual([]);
     const request = messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] });
     const { type: _, ...declared } = tool;
-    expect(sent('anthropic-messages', request)).toMatchObject({ messages, system: [said], tools: [declared] });
+    expect(sent('anthropic-messages', request)).toMatchObject({ messages, system: [textFields], tools: [declared] });
   });
 });
 
 // ---------------------------------------------------------------- the Responses API
 
-const prompt_cache_breakpoint = { mode: 'explicit' } as const;
-const text: Required<ResponseInputText> = { type: 'input_text', text: 'Said', prompt_cache_breakpoint };
+const promptCacheBreakpoint = { mode: 'explicit' } as const;
+const text: Required<ResponseInputText> = {
+  type: 'input_text',
+  text: 'Said',
+  prompt_cache_breakpoint: promptCacheBreakpoint,
+};
 const pictures: Partial<ResponseInputImage>[] = [{ image_url: 'https://a.example/x.png' }, { file_id: 'file_1' }];
 const picture: Omit<Required<ResponseInputImage>, 'image_url' | 'file_id'> = {
   type: 'input_image',
   detail: 'high',
-  prompt_cache_breakpoint,
+  prompt_cache_breakpoint: promptCacheBreakpoint,
 };
 const files: Partial<ResponseInputFile>[] = [
   { file_url: 'https://a.example/x.pdf' },
@@ -239,9 +251,9 @@ const files: Partial<ResponseInputFile>[] = [
 const file: Omit<Required<ResponseInputFile>, 'file_url' | 'file_data' | 'file_id' | 'filename'> = {
   type: 'input_file',
   detail: 'high',
-  prompt_cache_breakpoint,
+  prompt_cache_breakpoint: promptCacheBreakpoint,
 };
-const given = [text, ...pictures.map((one) => ({ ...picture, ...one })), ...files.map((one) => ({ ...file, ...one }))];
+const blocks = [text, ...pictures.map((one) => ({ ...picture, ...one })), ...files.map((one) => ({ ...file, ...one }))];
 
 type Annotation = ResponseOutputText['annotations'][number];
 const annotations: { [Kind in Annotation['type']]: Required<Extract<Annotation, { type: Kind }>> } = {
@@ -273,8 +285,8 @@ const message: Required<ResponseOutputMessage> = {
   phase: 'commentary',
   content: [output, refusal],
 };
-const easy: Required<EasyInputMessage> = { type: 'message', role: 'user', phase: null, content: given as never };
-const { phase: _phase, ...asked } = easy;
+const easy: Required<EasyInputMessage> = { type: 'message', role: 'user', phase: null, content: blocks as never };
+const { phase: _phase, ...inputMessage } = easy;
 const thought: Required<ResponseReasoningItem> = {
   type: 'reasoning',
   id: 'rs_1',
@@ -300,7 +312,7 @@ const answered: Omit<Required<ResponseInputItem.FunctionCallOutput>, 'name' | 'n
   type: 'function_call_output',
   id: 'fco_1',
   call_id: 'call_1',
-  output: given as never,
+  output: blocks as never,
   caller,
   status: 'completed',
 };
@@ -318,7 +330,7 @@ const customAnswered: Required<ResponseCustomToolCallOutput> = {
   type: 'custom_tool_call_output',
   id: 'ctco_1',
   call_id: 'call_2',
-  output: given as never,
+  output: blocks as never,
   caller,
 };
 const functionTool: Required<FunctionTool> = {
@@ -354,7 +366,7 @@ const namespace: Required<NamespaceTool> = {
 test('of the Responses API, in items and tools', () => {
   const tools = [functionTool, customTool, namespace];
   const input = [
-    asked,
+    inputMessage,
     thinking,
     message,
     call,

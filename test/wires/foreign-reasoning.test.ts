@@ -19,7 +19,7 @@ const FORMATS = [
   'unknown',
 ] as const;
 
-/** Whose reasoning each wire takes back, and what it must be told so that it takes the most. */
+/** Whose reasoning each wire takes back, and the settings with which it accepts the most. */
 const TAKES: Record<Wire, { formats: readonly string[]; model: string; quirks: Quirks }> = {
   'anthropic-messages': { formats: ['anthropic-claude-v1'], model: 'claude-sonnet-4-5', quirks: {} },
   'gemini-generate-content': { formats: ['google-gemini-v1'], model: 'gemini-3-pro-preview', quirks: {} },
@@ -43,7 +43,7 @@ const CLIENTS: Record<string, RequestExt> = {
   Messages: { wire: 'anthropic-messages', client: messagesClient, rest: {} },
 };
 
-/** Every form that a detail may have, each of them told apart by its words. */
+/** Every form that a detail may have, each with text of its own. */
 function detailsOf(format: string): ReasoningDetail[] {
   const data = Buffer.from(`data of ${format}`).toString('base64');
   const signature = Buffer.from(`signature of ${format}`).toString('base64');
@@ -84,7 +84,7 @@ function sent(wire: Wire, ext: RequestExt, format: string): string {
   return JSON.stringify(body);
 }
 
-function toldOf(body: string, format: string): boolean {
+function hasReasoning(body: string, format: string): boolean {
   return detailsOf(format).some((detail) =>
     Object.entries(detail).some(
       ([name, value]) => ['text', 'summary', 'data', 'signature'].includes(name) && body.includes(String(value)),
@@ -94,6 +94,6 @@ function toldOf(body: string, format: string): boolean {
 
 describe.each(Object.entries(CLIENTS))('of a client of the %s API', (_name, ext) => {
   test.each([...dialects.keys()])('to %s', (wire) => {
-    expect(FORMATS.filter((format) => toldOf(sent(wire, ext, format), format))).toEqual(TAKES[wire].formats);
+    expect(FORMATS.filter((format) => hasReasoning(sent(wire, ext, format), format))).toEqual(TAKES[wire].formats);
   });
 });

@@ -61,7 +61,7 @@ describe('the header anthropic-beta', () => {
 });
 
 test('a conversation whose turns the gateway knows goes on as its client writes it', async () => {
-  const cache_control = { type: 'ephemeral' };
+  const cacheControl = { type: 'ephemeral' };
   const tools = [{ name: 'f', input_schema: { type: 'object' } }];
   const thought = { type: 'thinking', thinking: 'hm', signature: 'S' };
   const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
@@ -82,9 +82,9 @@ test('a conversation whose turns the gateway knows goes on as its client writes 
   site.answer(undefined);
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] };
   for (const content of [
-    [thought, { type: 'text', text: 'a' }, { ...call, cache_control }],
-    [thought, { type: 'text', text: 'a', cache_control }, call],
-    [{ type: 'text', text: 'a', cache_control }, call],
+    [thought, { type: 'text', text: 'a' }, { ...call, cache_control: cacheControl }],
+    [thought, { type: 'text', text: 'a', cache_control: cacheControl }, call],
+    [{ type: 'text', text: 'a', cache_control: cacheControl }, call],
     [call],
   ]) {
     const messages = [hello, { role: 'assistant', content }, result];
@@ -102,8 +102,8 @@ test('blocks of a kind that is still to come, and counts of one, pass to the cli
     output_tokens_details: { thinking_tokens: 4, hologram_tokens: 1 },
     server_tool_use: { web_search_requests: 1, web_fetch_requests: 0, hologram_requests: 2 },
   };
-  const told = { id: 'msg_3', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null };
-  site.answer({ ...told, stop_reason: 'end_turn', usage, content: [block, { type: 'text', text: 'a' }] });
+  const upstreamMessage = { id: 'msg_3', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null };
+  site.answer({ ...upstreamMessage, stop_reason: 'end_turn', usage, content: [block, { type: 'text', text: 'a' }] });
   const { answer } = await send({});
   site.answer(undefined);
   const message = JSON.parse(answer) as { content: JsonObject[]; usage: JsonObject };
@@ -151,18 +151,37 @@ test('ids of 64 bits in what tools are given stay as they were written, both way
 });
 
 test("tools go on as they were declared, the type of the client's own included", async () => {
-  const input_schema = { type: 'object', properties: {} };
+  const inputSchema = { type: 'object', properties: {} };
   const tools = [
-    { type: 'custom', name: 'f', input_schema, allowed_callers: ['direct'], strict: true, description: 'd' },
-    { name: 'g', input_schema, input_examples: [{ a: 1 }], cache_control: { type: 'ephemeral', ttl: '1h' } },
+    {
+      type: 'custom',
+      name: 'f',
+      input_schema: inputSchema,
+      allowed_callers: ['direct'],
+      strict: true,
+      description: 'd',
+    },
+    {
+      name: 'g',
+      input_schema: inputSchema,
+      input_examples: [{ a: 1 }],
+      cache_control: { type: 'ephemeral', ttl: '1h' },
+    },
     { type: 'mcp_toolset', mcp_server_name: 'm' },
   ];
   expect((await send({ tools })).body['tools']).toEqual(tools);
 });
 
 test('no tokens at all fill the cache: the answer is empty', async () => {
-  const told = { id: 'msg_4', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null, content: [] };
-  site.answer({ ...told, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });
+  const upstreamMessage = {
+    id: 'msg_4',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude',
+    stop_sequence: null,
+    content: [],
+  };
+  site.answer({ ...upstreamMessage, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });
   for (const key of [site.gateway.key, await keyWith(1)]) {
     const { body, answer } = await send({ max_tokens: 0 }, { authorization: `Bearer ${key}` });
     expect(body['max_tokens']).toBe(0);
@@ -201,9 +220,9 @@ describe('a question about tokens', () => {
       report: [],
       state: {},
     };
-    const asked = tokenCounter.request(encoded, { upstream_model: 'claude-x', quirks: { google_cloud: true } });
-    expect(asked.path).toBe('/models/count-tokens:rawPredict');
-    expect(asked.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
+    const countRequest = tokenCounter.request(encoded, { upstream_model: 'claude-x', quirks: { google_cloud: true } });
+    expect(countRequest.path).toBe('/models/count-tokens:rawPredict');
+    expect(countRequest.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
   });
 
   test('is asked on Vertex AI, but for what would have to be fetched first', async () => {
@@ -216,7 +235,7 @@ describe('a question about tokens', () => {
       };
       const image = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
       expect(await count([image])).toEqual({ input_tokens: expect.any(Number), estimated: true });
-      expect(vertex.asked()).toBe(0);
+      expect(vertex.requestCount()).toBe(0);
       expect(await count('Hello')).toEqual({ input_tokens: 7 });
       expect(vertex.last().path).toBe('/v1/models/count-tokens:rawPredict');
       expect(JSON.parse(vertex.last().body)).toMatchObject({ model: 'claude', anthropic_version: 'vertex-2023-10-16' });
@@ -233,8 +252,8 @@ describe('a question about tokens', () => {
 
   test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(
     '%j is no count',
-    (told) => {
-      expect(() => tokenCounter.read(told as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+    (body) => {
+      expect(() => tokenCounter.read(body as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
     },
   );
 });

@@ -31,7 +31,7 @@ export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
   },
 ];
 
-/** What the first answer of a recorded stream adds up to, blocks by the official client, counts by what its events told last. */
+/** What the first answer of a recorded stream adds up to, blocks by the official client, counts from its last events. */
 export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
   const events = new TextDecoder()
     .decode(bytes)
@@ -42,10 +42,10 @@ export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
   const next = events.findIndex((event) => event['type'] === 'message_start' && idOf(event) !== idOf(events[0]!));
   const answer = next === -1 ? events : events.slice(0, next);
   // A beginning that a proxy repeats says nothing new.
-  const told = answer.filter((event, i) => event['type'] !== 'message_start' || i === 0);
-  const { parsed_output: _, ...message } = await accumulatedBySdk(told, 'beta');
-  const counted = told.map((event) => object(event['usage'] ?? object(event['message'])['usage']));
+  const answerEvents = answer.filter((event, i) => event['type'] !== 'message_start' || i === 0);
+  const { parsed_output: _, ...message } = await accumulatedBySdk(answerEvents, 'beta');
+  const counted = answerEvents.map((event) => object(event['usage'] ?? object(event['message'])['usage']));
   const usage = Object.fromEntries(counted.flatMap((one) => Object.entries(one).filter(([, value]) => value !== null)));
-  const started = object(object(told[0]!['message'])['usage']);
-  return { ...message, model: object(told[0]!['message'])['model'], usage: { ...started, ...usage } };
+  const started = object(object(answerEvents[0]!['message'])['usage']);
+  return { ...message, model: object(answerEvents[0]!['message'])['model'], usage: { ...started, ...usage } };
 }

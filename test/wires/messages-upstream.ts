@@ -27,7 +27,7 @@ export interface MessagesUpstream {
   /** What the upstream answers from now on, whole, as an object or as its JSON; undefined: its one sentence. */
   answer(message: object | string | undefined): void;
   /** How many requests reached the upstream. */
-  asked(): number;
+  requestCount(): number;
   /** What reached the upstream last. */
   last(): Exchange;
   stop(): Promise<void>;
@@ -71,10 +71,10 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
   });
   return {
     gateway,
-    answer(told) {
-      message = told ?? MESSAGE;
+    answer(script) {
+      message = script ?? MESSAGE;
     },
-    asked: () => upstream.exchanges.length,
+    requestCount: () => upstream.exchanges.length,
     last: () => upstream.exchanges.at(-1)!,
     async stop() {
       await gateway.stop();

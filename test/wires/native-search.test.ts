@@ -16,7 +16,7 @@ const sent: Sent[] = [];
 /** What stands in place of the answers below, by path. */
 let answers: Record<string, { type: string; text: string; status?: number }> = {};
 
-const SAID = 'Done.';
+const ANSWER_TEXT = 'Done.';
 const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 };
 const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } };
 const message = {
@@ -24,7 +24,7 @@ const message = {
   type: 'message',
   role: 'assistant',
   status: 'completed',
-  content: [{ type: 'output_text', text: SAID, annotations: [] }],
+  content: [{ type: 'output_text', text: ANSWER_TEXT, annotations: [] }],
 };
 const response = {
   id: 'r',
@@ -40,13 +40,13 @@ const completion = {
   object: 'chat.completion',
   created: 1,
   model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: SAID }, finish_reason: 'stop' }],
+  choices: [{ index: 0, message: { role: 'assistant', content: ANSWER_TEXT }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 },
 };
 const grounded = {
   candidates: [
     {
-      content: { parts: [{ text: SAID }], role: 'model' },
+      content: { parts: [{ text: ANSWER_TEXT }], role: 'model' },
       finishReason: 'STOP',
       groundingMetadata: { webSearchQueries: ['a', 'b'] },
     },
@@ -74,7 +74,7 @@ async function serve(request: IncomingMessage, answer: ServerResponse): Promise<
 let gateway: TestGateway;
 beforeAll(async () => {
   await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
-  const base_url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
   const names = { openai: '/openai', xai: '/xai', 'google-ai-studio': '/google', azure: '/azure' };
   const pricing = { prompt: 1, completion: 1 };
   gateway = await startGateway({
@@ -88,8 +88,8 @@ beforeAll(async () => {
     yaml: JSON.stringify({
       ledger: { journal_sync: 'os' },
       providers: {
-        ...Object.fromEntries(Object.entries(names).map(([slug, path]) => [slug, { base_url: base_url + path }])),
-        other: { dialect: 'openai-chat', base_url: `${base_url}/other` },
+        ...Object.fromEntries(Object.entries(names).map(([slug, path]) => [slug, { base_url: baseUrl + path }])),
+        other: { dialect: 'openai-chat', base_url: `${baseUrl}/other` },
       },
       models: {
         'test/mixed': {
@@ -126,8 +126,8 @@ interface Answer {
 }
 const METADATA = { 'x-gateway-experimental-metadata': 'enabled' };
 async function call(body: object, path = '/chat/completions') {
-  const asked = path === '/responses' ? { input: 'News?' } : { messages: [{ role: 'user', content: 'News?' }] };
-  const got = await gateway.call('POST', path, { ...asked, ...body }, METADATA);
+  const question = path === '/responses' ? { input: 'News?' } : { messages: [{ role: 'user', content: 'News?' }] };
+  const got = await gateway.call('POST', path, { ...question, ...body }, METADATA);
   return { status: got.status, body: (await got.json()) as Answer };
 }
 const only = { provider: { order: ['openai', 'xai', 'google-ai-studio'], allow_fallbacks: false } };
@@ -255,11 +255,11 @@ describe('a search is paid', () => {
           .join(''),
       },
     };
-    const asked = await call({ model: 'openai/gpt-5:online', ...only });
-    expect(asked.body.usage.server_tool_use).toEqual({ web_search_requests: 6 });
-    expect(asked.body.choices![0].message.annotations!.length).toBeGreaterThan(2);
+    const response = await call({ model: 'openai/gpt-5:online', ...only });
+    expect(response.body.usage.server_tool_use).toEqual({ web_search_requests: 6 });
+    expect(response.body.choices![0].message.annotations!.length).toBeGreaterThan(2);
     // 23,726 new and 92,160 cached tokens in, 1,720 out, and six searches.
-    expect(asked.body.usage.cost).toBeCloseTo((23_726 * 1.25 + 92_160 * 0.125 + 1_720 * 10) / 1e6 + 0.06, 9);
+    expect(response.body.usage.cost).toBeCloseTo((23_726 * 1.25 + 92_160 * 0.125 + 1_720 * 10) / 1e6 + 0.06, 9);
 
     const weather = await call({ model: 'google/gemini-2.5-pro:online', ...only });
     expect(weather.body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
@@ -292,8 +292,8 @@ describe('what a provider refuses beside its search', () => {
 
   test('JSON: one of its forms at OpenAI, both at the older models of Google', async () => {
     const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
-    const statusOf = async (model: string, response_format: object) =>
-      (await call({ model, ...only, response_format })).status;
+    const statusOf = async (model: string, responseFormat: object) =>
+      (await call({ model, ...only, response_format: responseFormat })).status;
     expect(await statusOf('openai/gpt-5:online', { type: 'json_object' })).toBe(400);
     expect(await statusOf('openai/gpt-5:online', schema)).toBe(200);
     expect(await statusOf('google/gemini-2.5-flash:online', schema)).toBe(400);

@@ -49,15 +49,23 @@ const SIMPLE: Record<number, (value: JsonValue) => boolean> = {
   15: () => true,
 };
 
-function faultsOf(given: Schema, value: JsonValue, path = ''): string[] {
-  if (typeof given === 'function') return faultsOf(given(), value, path);
-  if (typeof given === 'number') {
-    if (given >= 64) return array(value).flatMap((one, i) => faultsOf(given % 64, one, `${path}[${i}]`));
-    return SIMPLE[given]!(value) ? [] : [`${path}: not of type ${given}`];
+function faultsOf(schema: Schema, value: JsonValue, path = ''): string[] {
+  if (typeof schema === 'function') return faultsOf(schema(), value, path);
+  if (typeof schema === 'number') {
+    if (schema >= 64) return array(value).flatMap((one, i) => faultsOf(schema % 64, one, `${path}[${i}]`));
+    return SIMPLE[schema]!(value) ? [] : [`${path}: not of type ${schema}`];
   }
   // A schema with traits of its own.
-  if (given.length <= 2) return faultsOf(given[0] as Schema, value, path);
-  const [kind, , name, , members, schemas, required = 0] = given as [number, 0, string, 0, string[], Schema[], number?];
+  if (schema.length <= 2) return faultsOf(schema[0] as Schema, value, path);
+  const [kind, , name, , members, schemas, required = 0] = schema as [
+    number,
+    0,
+    string,
+    0,
+    string[],
+    Schema[],
+    number?,
+  ];
   if (kind === LIST) {
     if (!Array.isArray(value)) return [`${path}: no list`];
     return value.flatMap((one, i) => faultsOf(members as unknown as Schema, one, `${path}[${i}]`));
@@ -116,12 +124,12 @@ const models = [
   'moonshot.kimi-k2-thinking',
 ];
 
-describe.each(models)('of the twenty requests, to %s', (upstream_model) => {
+describe.each(models)('of the twenty requests, to %s', (upstreamModel) => {
   test.each(Object.entries(twentyRequests))('%s', (name, request) => {
     const endpoint = {
       model: 'unknown/unknown',
       provider: 'amazon-bedrock',
-      upstream_model,
+      upstream_model: upstreamModel,
       max_completion_tokens: 8_000,
       context_length: 256_000,
       input_modalities: ['text', 'image', 'file'],
@@ -129,14 +137,14 @@ describe.each(models)('of the twenty requests, to %s', (upstream_model) => {
     };
     const encode = () => bedrockConverse.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false });
     // What the model has no ear or eye for is refused here, before it would be there.
-    if (name === 'audio' || (name === 'video' && !upstream_model.includes('nova'))) {
+    if (name === 'audio' || (name === 'video' && !upstreamModel.includes('nova'))) {
       expect(encode).toThrow(GatewayError);
       return;
     }
     const { body } = encode();
     const sent = JSON.parse(JSON.stringify(body)) as JsonObject;
     expect(requestFaults(sent)).toEqual([]);
-    if (name === 'replayed reasoning' && upstream_model.includes('claude')) {
+    if (name === 'replayed reasoning' && upstreamModel.includes('claude')) {
       // The sandbox checks signatures, and this one is made up.
       for (const { content } of array(sent['messages']).map(object)) {
         const blocks = array(content);
@@ -160,8 +168,8 @@ test('what the sandbox answers is of the schema', () => {
   const cache = { read_tokens: 1, write_5m_tokens: 1, write_1h_tokens: 1 };
   for (const behaviour of ['echo', 'tools', 'refuse'] as const) {
     const answer = answerTo(prompt, behaviour, faults);
-    const told = sandboxWire.encodeBody({ answer, prompt, cache, faults, id: 'a', created: 0, body });
-    const { usage, ...others } = told;
+    const encoded = sandboxWire.encodeBody({ answer, prompt, cache, faults, id: 'a', created: 0, body });
+    const { usage, ...others } = encoded;
     expect(faultsOf(ConverseResponse$ as unknown as Schema, others)).toEqual(['.usage: missing']);
     // On the wire two counts have a second name, and there is one object more, which the client passes over.
     const { cacheReadInputTokenCount, cacheWriteInputTokenCount, serverToolUsage, ...counts } = object(usage);

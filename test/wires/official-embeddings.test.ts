@@ -20,7 +20,7 @@ const { V2EmbedRequest } = createRequire(import.meta.url)(file) as { V2EmbedRequ
 const faultsOf = (value: JsonValue) => V2EmbedRequest.parse(value, { unrecognizedObjectKeys: 'fail' }).errors ?? [];
 
 const image: EmbeddingInput = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } }];
-const asked: [string, string, Partial<EmbeddingRequest>][] = [
+const requests: [string, string, Partial<EmbeddingRequest>][] = [
   ['texts', 'embed-v4.0', {}],
   ['a text for a query', 'embed-v4.0', { inputs: ['one'], input_type: 'query' }],
   ['shorter vectors', 'embed-v4.0', { dimensions: 256 }],
@@ -43,11 +43,11 @@ test('the schema can fail', () => {
   expect(faultsOf({ ...body, output_dimension: '256' })).not.toEqual([]);
 });
 
-test.each(asked)('Cohere takes %s', (_, upstream_model, request) => {
+test.each(requests)('Cohere takes %s', (_, upstreamModel, request) => {
   const endpoint: DialectEndpoint = {
     model: 'cohere/embed',
     provider: 'cohere',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text', 'image'],

@@ -59,15 +59,15 @@ async function faultsOf(type: 'Request' | 'Response', values: Record<string, Jso
 
 const models = ['gemini-3-flash', 'gemini-2.5-pro', 'gemini-2.0-flash'];
 
-function encode(request: ChatRequest, upstream_model: string, google_cloud = false): JsonObject {
+function encode(request: ChatRequest, upstreamModel: string, googleCloud = false): JsonObject {
   const endpoint = {
     model: 'google/gemini',
     provider: 'google',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 8_000,
     context_length: 1_000_000,
     input_modalities: ['text', 'image', 'file', 'audio', 'video'],
-    quirks: { google_cloud },
+    quirks: { google_cloud: googleCloud },
   };
   return geminiGenerateContent.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false }).body;
 }
@@ -86,10 +86,10 @@ test('the types can fail', async () => {
 }, 60_000);
 
 describe.each(models)('the twenty requests, to %s', (model) => {
-  const asked = Object.entries(twentyRequests);
+  const requests = Object.entries(twentyRequests);
 
   test('are requests by the types, on AI Studio and Vertex AI', async () => {
-    const bodies = asked.flatMap(([name, request]) => [
+    const bodies = requests.flatMap(([name, request]) => [
       [name, encode(request, model)],
       [`${name}, on Vertex AI`, encode(request, model, true)],
     ]);

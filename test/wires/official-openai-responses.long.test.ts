@@ -77,23 +77,23 @@ test('the types can fail', async () => {
 }, 60_000);
 
 describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) => {
-  const asked = Object.entries(twentyRequests);
+  const requests = Object.entries(twentyRequests);
 
   test('those that no endpoint takes are refused', () => {
-    for (const [name, request] of asked) {
+    for (const [name, request] of requests) {
       if (refused.includes(name)) expect(() => encode(request, quirks), name).toThrow(GatewayError);
       else expect(encode(request, quirks)['store'], name).toBe(false);
     }
   });
 
   test('are requests by the types', async () => {
-    const bodies = asked.flatMap(([name, request]) =>
+    const bodies = requests.flatMap(([name, request]) =>
       refused.includes(name) ? [] : [[name, encode(request, quirks)]],
     );
     expect(await faultsOf('ResponseCreateParams', Object.fromEntries(bodies))).toEqual([]);
   }, 60_000);
 
-  test.each(asked.filter(([name]) => !refused.includes(name)))('the sandbox takes: %s', (_name, request) => {
+  test.each(requests.filter(([name]) => !refused.includes(name)))('the sandbox takes: %s', (_name, request) => {
     const text = JSON.stringify(encode(request, quirks)).replaceAll('"ZW5j"', JSON.stringify(encryptReasoning('why')));
     expect(() => sandboxWire.check(JSON.parse(text), {})).not.toThrow();
   });
@@ -141,7 +141,7 @@ describe('what the sandbox answers', () => {
 
   /** The types leave `store` out, which is on the wire, and have `output_text` and `access_programs`, which are not. */
   function onTheWire(response: JsonValue | undefined): JsonObject {
-    const { usage, store: _recorded, ...told } = response as JsonObject;
-    return { ...told, ...(usage === null ? {} : { usage }), output_text: '', access_programs: null };
+    const { usage, store: _recorded, ...rest } = response as JsonObject;
+    return { ...rest, ...(usage === null ? {} : { usage }), output_text: '', access_programs: null };
   }
 });

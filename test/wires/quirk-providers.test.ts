@@ -15,12 +15,12 @@ import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 const HELLO: ChatRequest = { messages: [{ role: 'user', content: 'Hello' }] };
 
 /** One provider with its row's quirks, and those of a model on top. */
-function provider(slug: string, model: Quirks = {}, upstream_model = 'model-1') {
+function provider(slug: string, model: Quirks = {}, upstreamModel = 'model-1') {
   const quirks = { ...providerRow.get(slug)!.quirks, ...model };
   const endpoint = {
     model: `maker/${slug}`,
     provider: slug,
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text', 'image'],
@@ -53,18 +53,18 @@ function provider(slug: string, model: Quirks = {}, upstream_model = 'model-1') 
   };
 }
 
-const delta = (told: JsonObject, more: JsonObject = {}): JsonObject => ({
+const delta = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({
   id: 'a',
-  choices: [{ index: 0, delta: told, ...more }],
+  choices: [{ index: 0, delta: fields, ...more }],
 });
-const message = (told: JsonObject, more: JsonObject = {}): JsonObject => ({
+const message = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({
   id: 'a',
-  choices: [{ index: 0, message: { role: 'assistant', ...told }, finish_reason: 'stop', ...more }],
+  choices: [{ index: 0, message: { role: 'assistant', ...fields }, finish_reason: 'stop', ...more }],
 });
-const counts = (prompt_tokens: number, completion_tokens: number): JsonObject => ({
-  prompt_tokens,
-  completion_tokens,
-  total_tokens: prompt_tokens + completion_tokens,
+const counts = (promptTokens: number, completionTokens: number): JsonObject => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: completionTokens,
+  total_tokens: promptTokens + completionTokens,
 });
 const first = ({ choices: [choice] }: ChatCompletion) => choice;
 const call = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
@@ -170,13 +170,13 @@ describe('Azure', () => {
 
   test('what its filter found about the prompt and the answer is remembered, and chunks that hold nothing else say nothing', () => {
     const { streamed, error } = provider('azure');
-    const prompt_filter_results = [{ prompt_index: 0, content_filter_results: { hate: { filtered: false } } }];
+    const promptFilterResults = [{ prompt_index: 0, content_filter_results: { hate: { filtered: false } } }];
     const late = {
       choices: [{ index: 0, finish_reason: null, content_filter_results: { self_harm: { filtered: false } } }],
       id: '',
     };
     const answer = streamed([
-      { choices: [], id: '', model: '', prompt_filter_results },
+      { choices: [], id: '', model: '', prompt_filter_results: promptFilterResults },
       delta({ role: 'assistant', content: '' }),
       delta({ content: 'Hi' }),
       late,
@@ -186,7 +186,7 @@ describe('Azure', () => {
     ]);
     expect(first(answer).message.content).toBe('Hi');
     expect(answer.ext.rest).toMatchObject({
-      prompt_filter_results,
+      prompt_filter_results: promptFilterResults,
       content_filter_results: { self_harm: { filtered: false } },
     });
     const refused = {
@@ -224,8 +224,8 @@ describe('Mistral', () => {
     expect(sent).toMatchObject({ random_seed: 1, tool_choice: 'any' });
     expect(sent).not.toHaveProperty('user');
     expect(sent).not.toHaveProperty('stream_options');
-    const [asked, called, result, between, and, prefill] = sent['messages'] as JsonObject[];
-    expect(asked?.['content']).toEqual([{ type: 'document_url', document_url: 'https://a.example/b.pdf' }]);
+    const [question, called, result, between, and, prefill] = sent['messages'] as JsonObject[];
+    expect(question?.['content']).toEqual([{ type: 'document_url', document_url: 'https://a.example/b.pdf' }]);
     const [made] = (called?.['tool_calls'] ?? []) as JsonObject[];
     const id = made?.['id'];
     expect(id).toMatch(/^[A-Za-z0-9]{9}$/);
@@ -258,9 +258,9 @@ describe('Mistral', () => {
   });
 
   test('a name goes before a picture as well', () => {
-    const image_url = { url: 'data:image/png;base64,QUJD' };
+    const imageUrl = { url: 'data:image/png;base64,QUJD' };
     const { messages } = provider('mistral').body({
-      messages: [{ role: 'user', name: 'ann', content: [{ type: 'image_url', image_url }] }],
+      messages: [{ role: 'user', name: 'ann', content: [{ type: 'image_url', image_url: imageUrl }] }],
     });
     expect(messages).toMatchObject([{ content: [{ type: 'text', text: 'ann:' }, { type: 'image_url' }] }]);
   });
@@ -303,9 +303,9 @@ describe('a forced call of a tool, which upstreams refuse while they think,', ()
     ['alibaba', { enable_thinking: false }],
   ])('turns off what nobody asked for at %s', (slug, off) => {
     const { encode } = provider(slug);
-    for (const tool_choice of [force.tool_choice, 'required'] as const) {
-      const { body, report } = encode({ ...force, tool_choice });
-      expect(body).toMatchObject({ ...off, tool_choice });
+    for (const toolChoice of [force.tool_choice, 'required'] as const) {
+      const { body, report } = encode({ ...force, tool_choice: toolChoice });
+      expect(body).toMatchObject({ ...off, tool_choice: toolChoice });
       expect(report).toMatchObject([{ kind: 'changed', field: 'reasoning' }]);
     }
     expect(encode({ ...force, reasoning: { enabled: false } })).toMatchObject({
@@ -432,12 +432,12 @@ describe('Groq', () => {
   });
 
   test('usage stands beside, the tier has another name, and thoughts come tagged', () => {
-    const x_groq = { id: 'req_1', usage: counts(7, 3) };
+    const xGroq = { id: 'req_1', usage: counts(7, 3) };
     const answer = provider('groq').streamed([
       delta({ role: 'assistant', content: '' }),
       delta({ content: '<thi' }),
       delta({ content: 'nk>Hm</think>Hi' }),
-      { ...delta({}, { finish_reason: 'stop' }), x_groq, service_tier: 'on_demand' },
+      { ...delta({}, { finish_reason: 'stop' }), x_groq: xGroq, service_tier: 'on_demand' },
       '[DONE]',
     ]);
     expect(first(answer).message).toMatchObject({ content: 'Hi', reasoning: 'Hm' });
@@ -446,12 +446,15 @@ describe('Groq', () => {
 
   test('a format goes without a stream, a schema without tools', () => {
     const { body, encode } = provider('groq');
-    const response_format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } as const;
-    const whole = encode({ ...HELLO, response_format, stream: true });
-    expect(whole).toMatchObject({ body: { stream: false, response_format }, headers: { accept: 'application/json' } });
+    const responseFormat = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } as const;
+    const whole = encode({ ...HELLO, response_format: responseFormat, stream: true });
+    expect(whole).toMatchObject({
+      body: { stream: false, response_format: responseFormat },
+      headers: { accept: 'application/json' },
+    });
     expect(whole.body).not.toHaveProperty('stream_options');
     for (const stream of [true, false]) {
-      const { body: sent, report } = encode({ ...HELLO, response_format, tools, stream });
+      const { body: sent, report } = encode({ ...HELLO, response_format: responseFormat, tools, stream });
       expect(sent).toMatchObject({ stream, tools });
       expect(sent).not.toHaveProperty('response_format');
       expect(report.map(({ field }) => field)).toEqual(['response_format']);
@@ -573,18 +576,23 @@ describe('Perplexity', () => {
   });
 
   test('sources are annotations, searches are counted, and research is billed beside the answer', () => {
-    const search_results = [{ title: 'A', url: 'https://a.example/', date: null }];
+    const searchResults = [{ title: 'A', url: 'https://a.example/', date: null }];
     const usage = { ...counts(33, 7_163), citation_tokens: 20_016, num_search_queries: 21, reasoning_tokens: 95_305 };
     const { whole, streamed } = provider('perplexity');
-    const told = { citations: ['https://a.example/'], search_results };
-    const body = { ...message({ content: 'Hi' }), usage, ...told };
+    const sources = { citations: ['https://a.example/'], search_results: searchResults };
+    const body = { ...message({ content: 'Hi' }), usage, ...sources };
     // Each chunk repeats the whole message so far.
-    const chunk = (text: string, whole_text: string, finish_reason: string | null) => ({
+    const chunk = (text: string, wholeText: string, finishReason: string | null) => ({
       choices: [
-        { index: 0, delta: { content: text }, message: { role: 'assistant', content: whole_text }, finish_reason },
+        {
+          index: 0,
+          delta: { content: text },
+          message: { role: 'assistant', content: wholeText },
+          finish_reason: finishReason,
+        },
       ],
       usage,
-      ...told,
+      ...sources,
     });
     for (const answer of [whole(body), streamed([chunk('H', 'H', null), chunk('i', 'Hi', 'stop')])]) {
       expect(first(answer).message).toMatchObject({
@@ -605,7 +613,7 @@ describe('Cloudflare', () => {
   const { streamed, whole } = provider('cloudflare');
 
   test('a token that reads as a number or a boolean is text, zero and false too, in thoughts as well', () => {
-    const { message: told } = first(
+    const { message } = first(
       streamed([
         delta({ role: 'assistant', content: '' }),
         delta({ reasoning_content: 'Of ' }),
@@ -621,7 +629,7 @@ describe('Cloudflare', () => {
         '[DONE]',
       ]),
     );
-    expect([told.content, told.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
+    expect([message.content, message.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
   });
 
   test('the JSON that a schema asked for comes parsed, and goes on as text', () => {
@@ -633,8 +641,8 @@ describe('Cloudflare', () => {
 
 describe('a server of one’s own', () => {
   test('is told no level of thinking that Ollama, SGLang and older versions of vLLM refuse', () => {
-    const effort = (slug: string, asked: ChatRequest['reasoning']) =>
-      provider(slug).body({ ...HELLO, reasoning: asked })['reasoning_effort'];
+    const effort = (slug: string, reasoning: ChatRequest['reasoning']) =>
+      provider(slug).body({ ...HELLO, reasoning })['reasoning_effort'];
     for (const slug of ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp']) {
       expect(effort(slug, { effort: 'xhigh' })).toBe('high');
       // Not `none`: who asks for little thinking asks for some.
@@ -706,9 +714,9 @@ describe('a server of one’s own', () => {
 
   test('the stop sequence that matched is told by vLLM and SGLang, each in its field', () => {
     const stops = [{ stop_reason: 'END' }, { matched_stop: 'END' }];
-    for (const told of stops) {
+    for (const stop of stops) {
       expect(
-        provider('vllm').whole({ ...message({ content: 'Hi' }, told), usage: counts(1, 1) }).ext.stopSequence,
+        provider('vllm').whole({ ...message({ content: 'Hi' }, stop), usage: counts(1, 1) }).ext.stopSequence,
       ).toBe('END');
     }
   });

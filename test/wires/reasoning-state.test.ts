@@ -187,8 +187,8 @@ describe('a client that drops reasoning details', () => {
 
   test('that says there are no details is taken at its word', async () => {
     const first = await firstTurn();
-    const told: Chat = Object.assign(bare(first), { reasoning_details: [] });
-    const { turns } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+    const emptied: Chat = Object.assign(bare(first), { reasoning_details: [] });
+    const { turns } = await bodiesOf(gateway, ask([question, emptied, ...results(first)]));
     expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
   });
 });
@@ -232,8 +232,8 @@ describe('a client that sends its details back', () => {
     const first = await firstTurn();
     const { reasoning_details } = first as unknown as { reasoning_details: object[] };
     const forged = reasoning_details.map((detail) => ({ ...detail, signature: 'forged' }));
-    const told = { ...first, reasoning_details: forged } as unknown as Chat;
-    const { turns, metadata, answer } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+    const changed = { ...first, reasoning_details: forged } as unknown as Chat;
+    const { turns, metadata, answer } = await bodiesOf(gateway, ask([question, changed, ...results(first)]));
     expect(answer).toBe('The tools answered: Rain');
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']], [['tool_use']]]);
     expect(metadata.attempts).toMatchObject([{ status: 400 }, { status: 200 }]);
@@ -251,8 +251,8 @@ describe('a client that sends its details back', () => {
       const { reasoning_details } = first as unknown as { reasoning_details: object[] };
       const data = what === 'forged' ? 'gw1.AAAA.AAAA' : `gw1.${'A'.repeat(40)}.${'B'.repeat(43)}`;
       const seal = { type: 'reasoning.encrypted', id: 'seal_gen-1', format: 'unknown', data };
-      const told = { ...first, reasoning_details: [...reasoning_details, seal] } as unknown as Chat;
-      const { turns, sent, metadata } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+      const changed = { ...first, reasoning_details: [...reasoning_details, seal] } as unknown as Chat;
+      const { turns, sent, metadata } = await bodiesOf(gateway, ask([question, changed, ...results(first)]));
       expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
       expect(JSON.stringify(sent)).not.toContain('gw1.');
       expect(metadata.attempts).toHaveLength(1);
@@ -261,7 +261,7 @@ describe('a client that sends its details back', () => {
 });
 
 test('a conversation stays with the account that made its opaque state, and goes elsewhere without it', async () => {
-  const base_url = `${sandbox.url}/v1`;
+  const baseUrl = `${sandbox.url}/v1`;
   const endpoint = (provider: string, prompt: number) => ({
     provider,
     upstream_model: 'tools',
@@ -272,22 +272,22 @@ test('a conversation stays with the account that made its opaque state, and goes
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
-        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url },
-        dear: { name: 'Dear', dialect: 'openai-responses', base_url },
+        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url: baseUrl },
+        dear: { name: 'Dear', dialect: 'openai-responses', base_url: baseUrl },
       },
       models: { 'two/accounts': { context_length: 200_000, endpoints: [endpoint('cheap', 1), endpoint('dear', 9)] } },
     }),
     data_dir: join(home, 'data'),
   });
-  const asked = (messages: Chat[], provider: object) => ({ ...ask(messages), model: 'two/accounts', provider });
-  const answer = await clientOf(gateway).chat.completions.create(asked([question], { only: ['dear'] }));
+  const request = (messages: Chat[], provider: object) => ({ ...ask(messages), model: 'two/accounts', provider });
+  const answer = await clientOf(gateway).chat.completions.create(request([question], { only: ['dear'] }));
   const first = answer.choices[0]!.message;
   expect(JSON.stringify(first)).toContain('reasoning.encrypted');
   const messages = [question, first as Chat, ...results(first)];
-  const stays = await bodiesOf(gateway, asked(messages, {}));
+  const stays = await bodiesOf(gateway, request(messages, {}));
   expect(stays.metadata.attempts).toMatchObject([{ provider: 'Dear', status: 200 }]);
   expect(JSON.stringify(stays.sent)).toContain('"encrypted_content":"');
-  const leaves = await bodiesOf(gateway, asked(messages, { only: ['cheap'] }));
+  const leaves = await bodiesOf(gateway, request(messages, { only: ['cheap'] }));
   expect(leaves.metadata.attempts).toMatchObject([{ provider: 'Cheap', status: 200 }]);
   expect(JSON.stringify(leaves.sent)).not.toContain('"encrypted_content":"');
   expect(leaves.metadata.adjusted_parameters).toContainEqual(

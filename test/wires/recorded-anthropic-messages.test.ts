@@ -31,10 +31,10 @@ describe.runIf(isThere)('recorded answers', () => {
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = anthropicMessages.decodeError(response.status, {}, JSON.stringify(response.json));
-        const told = object(object(response.json)['error']);
+        const recordedError = object(object(response.json)['error']);
         expect([error.message, error.native_code, error.failure, error.status]).toEqual([
-          told['message'],
-          told['type'],
+          recordedError['message'],
+          recordedError['type'],
           'invalid_request',
           response.status,
         ]);
@@ -138,13 +138,13 @@ function streamOf(message: JsonObject): JsonValue[] {
     { type: 'ping' },
   ];
   for (const [index, block] of array(message['content']).map(object).entries()) {
-    const delta = (told: JsonObject) => events.push({ type: 'content_block_delta', index, delta: told });
+    const delta = (fields: JsonObject) => events.push({ type: 'content_block_delta', index, delta: fields });
     const { type, text, thinking, signature, citations, input } = block;
-    const content_block: JsonObject = { ...block };
-    if (type === 'text') Object.assign(content_block, { text: '', ...(citations == null ? {} : { citations: [] }) });
-    if (type === 'thinking') Object.assign(content_block, { thinking: '', signature: '' });
-    if (input !== undefined) content_block['input'] = {};
-    events.push({ type: 'content_block_start', index, content_block });
+    const contentBlock: JsonObject = { ...block };
+    if (type === 'text') Object.assign(contentBlock, { text: '', ...(citations == null ? {} : { citations: [] }) });
+    if (type === 'thinking') Object.assign(contentBlock, { thinking: '', signature: '' });
+    if (input !== undefined) contentBlock['input'] = {};
+    events.push({ type: 'content_block_start', index, content_block: contentBlock });
     for (const citation of array(citations)) delta({ type: 'citations_delta', citation });
     for (const piece of pieces(text)) delta({ type: 'text_delta', text: piece });
     for (const piece of pieces(thinking)) delta({ type: 'thinking_delta', thinking: piece });
@@ -155,8 +155,8 @@ function streamOf(message: JsonObject): JsonValue[] {
     }
     events.push({ type: 'content_block_stop', index });
   }
-  const told = { stop_reason, stop_sequence, stop_details, container };
-  events.push({ type: 'message_delta', delta: told, context_management, usage } as JsonObject, {
+  const messageDelta = { stop_reason, stop_sequence, stop_details, container };
+  events.push({ type: 'message_delta', delta: messageDelta, context_management, usage } as JsonObject, {
     type: 'message_stop',
   });
   return events;

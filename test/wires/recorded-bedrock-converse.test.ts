@@ -31,8 +31,8 @@ describe.runIf(isThere)('recorded answers', () => {
 
   for (const { name, recording } of recordings) {
     const { response } = recording;
-    const is_claude = isClaude(recording);
-    const state: AttemptState = { generation_id: 'gen-recorded', is_claude };
+    const isClaudeModel = isClaude(recording);
+    const state: AttemptState = { generation_id: 'gen-recorded', is_claude: isClaudeModel };
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = bedrockConverse.decodeError(response.status, {}, JSON.stringify(response.json));
@@ -43,7 +43,7 @@ describe.runIf(isThere)('recorded answers', () => {
       const body = object(response.json);
       test(`${name}: reads as the raw body`, () => {
         expect(essence(accumulate(bedrockConverse.decodeResponse(body, state), 0))).toEqual(
-          readConverse(body, is_claude),
+          readConverse(body, isClaudeModel),
         );
       });
       test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
@@ -53,7 +53,7 @@ describe.runIf(isThere)('recorded answers', () => {
     } else {
       const bytes = converseBytes(recording);
       test(`${name}: reads as the raw stream, wherever it is cut`, () => {
-        expect(essence(decode(bytes, [], state))).toEqual(readConverseStream(bytes, is_claude));
+        expect(essence(decode(bytes, [], state))).toEqual(readConverseStream(bytes, isClaudeModel));
         const whole = JSON.stringify(decode(bytes, [], state));
         const step = bytes.length <= CUT_EVERYWHERE_BYTES_MAX ? 1 : Math.ceil(bytes.length / CUTS);
         for (let at = 1; at < bytes.length; at += step) {
@@ -74,13 +74,13 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
     if (body === undefined) continue;
     test(name, () => {
       const path = recording.request!.path;
-      const upstream_model = decodeURIComponent(path.split('/')[2]!);
+      const upstreamModel = decodeURIComponent(path.split('/')[2]!);
       const encoded = bedrockConverse.encodeRequest(
         innerOf(body, recording.stream),
         {
           model: 'unknown/unknown',
           provider: 'amazon-bedrock',
-          upstream_model,
+          upstream_model: upstreamModel,
           max_completion_tokens: undefined,
           context_length: undefined,
           input_modalities: ['text', 'image', 'file', 'video', 'audio'],
@@ -145,14 +145,14 @@ function innerOf(body: JsonObject, stream: boolean): ChatRequest {
   if (typeof inference['topP'] === 'number') request.top_p = inference['topP'];
   if (typeof inference['maxTokens'] === 'number') request.max_tokens = inference['maxTokens'];
   if (typeof inference['temperature'] === 'number') request.temperature = inference['temperature'];
-  const top_k = fields['top_k'] ?? object(fields['inferenceConfig'])['topK'];
-  if (typeof top_k === 'number') request.top_k = top_k;
+  const topK = fields['top_k'] ?? object(fields['inferenceConfig'])['topK'];
+  if (typeof topK === 'number') request.top_k = topK;
   if (typeof thinking['budget_tokens'] === 'number') request.reasoning = { max_tokens: thinking['budget_tokens'] };
   if (format !== undefined) {
-    const { schema, ...told } = object(format);
+    const { schema, ...settings } = object(format);
     request.response_format = {
       type: 'json_schema',
-      json_schema: { ...told, schema: JSON.parse(String(schema)) },
+      json_schema: { ...settings, schema: JSON.parse(String(schema)) },
     } as ChatRequest['response_format'] & object;
   }
   return request;
@@ -193,10 +193,10 @@ function messagesOf({ role, content }: JsonObject): Message[] {
   const parts = partsOf(blocks.filter((block) => block['toolResult'] === undefined));
   return [
     ...results.map(
-      ({ toolUseId, content: told, status }): Message => ({
+      ({ toolUseId, content: blocks, status }): Message => ({
         role: 'tool',
         tool_call_id: String(toolUseId),
-        content: partsOf(array(told).map(object)),
+        content: partsOf(array(blocks).map(object)),
         ext: { wire: 'bedrock-converse', rest: { status: status! } },
       }),
     ),
@@ -309,13 +309,15 @@ function streamOf({ output, stopReason, additionalModelResponseFields, ...metada
   for (const [contentBlockIndex, block] of array(object(object(output)['message'])['content'])
     .map(object)
     .entries()) {
-    const start = (told: JsonObject) => events.push({ contentBlockStart: { contentBlockIndex, start: told, p: 'a' } });
-    const delta = (told: JsonObject) => events.push({ contentBlockDelta: { contentBlockIndex, delta: told, p: 'ab' } });
+    const start = (fields: JsonObject) =>
+      events.push({ contentBlockStart: { contentBlockIndex, start: fields, p: 'a' } });
+    const delta = (fields: JsonObject) =>
+      events.push({ contentBlockDelta: { contentBlockIndex, delta: fields, p: 'ab' } });
     const { reasoningText, redactedContent } = object(block['reasoningContent']);
     for (const piece of pieces(block['text'])) delta({ text: piece });
     if (block['toolUse'] !== undefined) {
-      const { input, ...told } = object(block['toolUse']);
-      start({ toolUse: told });
+      const { input, ...fields } = object(block['toolUse']);
+      start({ toolUse: fields });
       for (const piece of pieces(JSON.stringify(input))) delta({ toolUse: { input: piece } });
     }
     for (const piece of pieces(object(reasoningText)['text'])) delta({ reasoningContent: { text: piece } });
@@ -324,8 +326,8 @@ function streamOf({ output, stopReason, additionalModelResponseFields, ...metada
     if (redactedContent !== undefined) delta({ reasoningContent: { redactedContent } });
     events.push({ contentBlockStop: { contentBlockIndex } });
   }
-  const told = additionalModelResponseFields === undefined ? {} : { additionalModelResponseFields };
-  events.push({ messageStop: { stopReason: stopReason!, ...told } }, { metadata });
+  const extra = additionalModelResponseFields === undefined ? {} : { additionalModelResponseFields };
+  events.push({ messageStop: { stopReason: stopReason!, ...extra } }, { metadata });
   return events;
 }
 

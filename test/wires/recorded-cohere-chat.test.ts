@@ -107,7 +107,7 @@ describe.runIf(isThere)('through a running gateway', () => {
   test.each(wholes)('$name, whole', async (named) => {
     const answer = JSON.parse(await ask(named, false)) as JsonObject;
     expect(leaksOf(answer)).toEqual([]);
-    expectRecorded(told(readAnswer(answer)), named.recording);
+    expectRecorded(essenceOf(readAnswer(answer)), named.recording);
   });
 
   test.each(streams)('$name, streamed in one piece and byte by byte', async (named) => {
@@ -115,7 +115,7 @@ describe.runIf(isThere)('through a running gateway', () => {
       parts = (bytes) => (size === 1 ? slices(bytes, 1) : [bytes]);
       const body = await ask(named, true);
       expect(leaksOf(checkChatStream(body))).toEqual([]);
-      expectRecorded(told(readStream(body)), named.recording);
+      expectRecorded(essenceOf(readStream(body)), named.recording);
     }
   });
 });
@@ -152,7 +152,7 @@ function essence({ choices: [choice], ext }: ChatCompletion): Essence {
   };
 }
 
-function told({ text, reasoning, calls, finish, native_finish, usage }: ClientReading): Essence {
+function essenceOf({ text, reasoning, calls, finish, native_finish, usage }: ClientReading): Essence {
   const { prompt_tokens, prompt_tokens_details, completion_tokens } = usage;
   const cached = object(prompt_tokens_details)['cached_tokens'];
   const counts: Essence['counts'] = [Number(prompt_tokens), Number(cached), Number(completion_tokens)];
@@ -178,10 +178,10 @@ function streamOf({ response: { json } }: NamedRecording['recording']): JsonObje
   const { id, message, finish_reason, usage } = object(json);
   const { content, tool_plan, tool_calls } = object(message);
   const pieces = (value: unknown) => (typeof value === 'string' ? (value.match(/[\s\S]{1,5}/g) ?? []) : []);
-  const event = (type: string, told: JsonObject, index?: number): JsonObject => ({
+  const event = (type: string, fields: JsonObject, index?: number): JsonObject => ({
     type,
     ...(index === undefined ? {} : { index }),
-    delta: { message: told },
+    delta: { message: fields },
   });
   return [
     { ...event('message-start', { role: 'assistant', content: [] }), id },
@@ -205,11 +205,11 @@ function streamOf({ response: { json } }: NamedRecording['recording']): JsonObje
   ];
 }
 
-function endpoint(upstream_model: string) {
+function endpoint(upstreamModel: string) {
   return {
     model: 'cohere/command',
     provider: 'cohere',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text'],

@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { type Asked, askedOf, readAnswer, type VectorReading } from '../readings/embeddings.ts';
+import { type RequestReading, readAnswer, readRequest, type VectorReading } from '../readings/embeddings.ts';
 import { atLeast, object, recordingsOf } from '../readings/recordings.ts';
 import { responseHead, slices, startWireServer, type WireServer } from './wire-server.ts';
 
@@ -21,13 +21,13 @@ const PROVIDERS: Record<string, { wire: string; base: string }> = {
   voyage: { wire: 'voyage-embeddings', base: '/v1' },
 };
 
-function yamlOf(asked: Asked[]): string {
+function yamlOf(requests: RequestReading[]): string {
   const providers = Object.entries(PROVIDERS).map(
     ([slug, { wire, base }]) =>
       `  rec-${slug}: { dialect: openai-chat, embeddings_dialect: ${wire}, base_url: '${new URL(base, upstream.url).href}' }\n`,
   );
   const models = [
-    ...new Map(asked.map(({ provider, model }) => [`${provider}/${model}`, { provider, model }])).values(),
+    ...new Map(requests.map(({ provider, model }) => [`${provider}/${model}`, { provider, model }])).values(),
   ];
   const rows = models.map(
     ({ provider, model }) =>
@@ -42,7 +42,7 @@ beforeAll(async () => {
     const { status, body, bytes } = next!;
     return [responseHead(status, 'application/json'), ...slices(body, bytes), 'END'];
   });
-  gateway = await startGateway({ yaml: yamlOf(recordings.map(({ recording }) => askedOf(recording))) });
+  gateway = await startGateway({ yaml: yamlOf(recordings.map(({ recording }) => readRequest(recording))) });
 });
 afterAll(async () => {
   await gateway?.stop();
@@ -56,22 +56,24 @@ describe.runIf(isThere)('recorded embeddings, through a running gateway', () => 
   test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(atLeast(17)));
 
   for (const { name, recording } of recordings) {
-    const asked = askedOf(recording);
-    const model = `rec-${asked.provider}/${asked.model}`;
-    const ask = (encoding_format: 'float' | 'base64') =>
+    const request = readRequest(recording);
+    const model = `rec-${request.provider}/${request.model}`;
+    const ask = (encodingFormat: 'float' | 'base64') =>
       gateway.call('POST', '/embeddings', {
         model,
-        input: asked.texts,
-        encoding_format,
-        ...(asked.dimensions === undefined ? {} : { dimensions: asked.dimensions }),
-        ...(asked.input_type === undefined ? {} : { input_type: asked.input_type }),
-        ...(asked.options === undefined ? {} : { provider: { options: { [`rec-${asked.provider}`]: asked.options } } }),
+        input: request.texts,
+        encoding_format: encodingFormat,
+        ...(request.dimensions === undefined ? {} : { dimensions: request.dimensions }),
+        ...(request.input_type === undefined ? {} : { input_type: request.input_type }),
+        ...(request.options === undefined
+          ? {}
+          : { provider: { options: { [`rec-${request.provider}`]: request.options } } }),
       });
     const { status, json } = recording.response;
 
     test(`${name}: asks what was asked then`, async () => {
       next = { status, body: JSON.stringify(json), bytes: 1_000_000 };
-      await (await ask(asked.encoding_format)).arrayBuffer();
+      await (await ask(request.encoding_format)).arrayBuffer();
       const sent = upstream.exchanges.at(-1)!;
       expect(sent.path).toBe(recording.request!.path);
       expect(JSON.parse(sent.body)).toEqual(withoutNulls(object(recording.request!.body)));
@@ -107,7 +109,7 @@ describe.runIf(isThere)('recorded embeddings, through a running gateway', () => 
     test(`${name}: by the OpenAI SDK`, async () => {
       next = { status, body: JSON.stringify(json), bytes: 4_096 };
       const client = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key, maxRetries: 0 });
-      const answer = await client.embeddings.create({ model, input: asked.texts });
+      const answer = await client.embeddings.create({ model, input: request.texts });
       // The SDK asks for base64 and decodes it.
       expect(answer.data.map(({ embedding }) => embedding)).toEqual(
         raw.vectors.map((vector) => [...Float32Array.from(vector)]),

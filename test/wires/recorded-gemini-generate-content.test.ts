@@ -32,11 +32,11 @@ describe.runIf(isThere)('recorded answers', () => {
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = geminiGenerateContent.decodeError(response.status, {}, JSON.stringify(response.json));
-        const told = object(object(response.json)['error']);
+        const recordedError = object(object(response.json)['error']);
         const failure = response.status === 404 ? 'not_found' : 'invalid_request';
         expect([error.message, error.native_code, error.failure, error.status]).toEqual([
-          told['message'],
-          told['status'],
+          recordedError['message'],
+          recordedError['status'],
           failure,
           response.status,
         ]);
@@ -86,12 +86,12 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
     // The body of one request was kept as something else than the JSON it was.
     if (!body || body['contents'] === undefined) continue;
     test(name, () => {
-      const upstream_model = /models\/([^:]+):/.exec(path ?? '')?.[1] ?? '';
+      const upstreamModel = /models\/([^:]+):/.exec(path ?? '')?.[1] ?? '';
       const { request, normal } = decodeRequest(body);
       const endpoint = {
         model: 'google/gemini',
         provider: 'google',
-        upstream_model,
+        upstream_model: upstreamModel,
         max_completion_tokens: undefined,
         context_length: undefined,
         input_modalities: ['text', 'image', 'file', 'audio', 'video'],
@@ -126,10 +126,10 @@ function essence({ choices: [choice], ext }: ChatCompletion): GeminiReading {
       if (detail.type === 'reasoning.encrypted') return [detail.data];
       return detail.type === 'reasoning.text' && detail.signature ? [detail.signature] : [];
     }),
-    calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: told } }) => ({
+    calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }) => ({
       id: /^call_[0-9A-Za-z]{24}$/.test(id) ? '' : id,
       name,
-      args: JSON.parse(told),
+      args: JSON.parse(text),
     })),
     natives: message.ext?.natives?.length ?? 0,
     finish: String(choice.finish_reason),
@@ -169,7 +169,7 @@ function streamOf(body: JsonObject): Uint8Array {
   const [candidate, ...others] = array(body['candidates']).map(object);
   const frame = (event: JsonObject) => `data: ${JSON.stringify(event)}\n\n`;
   if (candidate === undefined || others.length > 0) return new TextEncoder().encode(frame(body));
-  const { content, ...said } = candidate;
+  const { content, ...rest } = candidate;
   const { candidates: _, usageMetadata, ...head } = body;
   const parts = array(object(content)['parts']);
   const reason = candidate['finishReason'];
@@ -179,6 +179,6 @@ function streamOf(body: JsonObject): Uint8Array {
     ...head,
     candidates: [{ content: { parts: [part], role: 'model' } }],
   }));
-  const last = { ...head, usageMetadata: usageMetadata ?? {}, candidates: [isHidden ? candidate : said] };
+  const last = { ...head, usageMetadata: usageMetadata ?? {}, candidates: [isHidden ? candidate : rest] };
   return new TextEncoder().encode([...events, last].map(frame).join(''));
 }

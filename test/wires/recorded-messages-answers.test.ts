@@ -1,5 +1,5 @@
 /**
- * Recorded answers as clients of the Messages API get them: those of this very wire come back as the provider told them, those
+ * Recorded answers as clients of the Messages API get them: those of this very wire come back as the provider sent them, those
  * of all others keep to its grammar, and the official client puts them together to what the whole answer says.
  */
 import { afterAll, describe, expect, test } from 'vitest';

@@ -62,17 +62,17 @@ describe.runIf(isThere)('the same through a running gateway', () => {
 
 /** The body with every difference that is allowed: the model, whom it is for, nulls, and one text in place of its block. */
 function allowed(body: JsonObject): JsonObject {
-  const told = object(withoutNulls(body));
-  told['model'] = 'claude';
-  const { user_id } = object(told['metadata']);
-  if (typeof user_id === 'string') told['metadata'] = { user_id: hashUser(user_id) };
-  told['messages'] = array(told['messages']).map((value) => {
+  const fields = object(withoutNulls(body));
+  fields['model'] = 'claude';
+  const { user_id } = object(fields['metadata']);
+  if (typeof user_id === 'string') fields['metadata'] = { user_id: hashUser(user_id) };
+  fields['messages'] = array(fields['messages']).map((value) => {
     const message = object(value);
     const [block, ...others] = array(message['content']).map(object);
     const isText = block?.['type'] === 'text' && others.length === 0 && Object.keys(block).length === 2;
     return message['role'] === 'assistant' && isText ? { ...message, content: block['text']! } : message;
   });
-  return told;
+  return fields;
 }
 
 function withoutNulls(value: JsonValue): JsonValue {

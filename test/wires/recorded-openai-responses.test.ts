@@ -48,15 +48,15 @@ test.runIf(isThere)(`all recordings are there, and each is one of four kinds${wh
 describe.runIf(isThere)('recorded answers', () => {
   test.each(errors)('$name: the error is classified', ({ recording: { response } }) => {
     const body = response.text ?? JSON.stringify(response.json);
-    const told = object(object(JSON.parse(body))['error']);
+    const recordedError = object(object(JSON.parse(body))['error']);
     const error = openaiResponses.decodeError(response.status, {}, body);
     expect([error.message, error.native_code, error.status]).toEqual([
-      told['message'],
-      told['code'] ?? told['type'],
+      recordedError['message'],
+      recordedError['code'] ?? recordedError['type'],
       response.status,
     ]);
     const failures: Record<string, string> = { model_not_found: 'not_found', null: 'state_rejected' };
-    expect(error.failure).toBe(failures[String(told['code'])] ?? 'invalid_request');
+    expect(error.failure).toBe(failures[String(recordedError['code'])] ?? 'invalid_request');
   });
 
   test.each(without)('$name: what is no answer is an error', ({ name, recording }) => {
@@ -109,10 +109,10 @@ describe.runIf(isThere)('recorded answers', () => {
 
 describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
   // What goes on with a stored answer is refused at the door.
-  const asked = recordings.filter(({ recording: { request } }) => {
+  const selected = recordings.filter(({ recording: { request } }) => {
     return request?.body && (request.body['conversation'] ?? request.body['previous_response_id']) == null;
   });
-  test.each(asked)('$name', ({ recording }) => {
+  test.each(selected)('$name', ({ recording }) => {
     const body = recording.request!.body!;
     const { body: sent, report } = encode(body, {
       ...(body['include'] === undefined ? { no_encrypted_reasoning: true } : {}),
@@ -126,7 +126,7 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
   });
 
   test('a turn that a server refused for a text between its calls is sent with its calls last', () => {
-    const one = asked.find(({ name }) => name.includes('rejects-interleaved'))!;
+    const one = selected.find(({ name }) => name.includes('rejects-interleaved'))!;
     const types = (quirks: Quirks) => array(encode(one.recording.request!.body!, quirks).body['input']).map(typeOf);
     const [say, call, result] = ['message', 'function_call', 'function_call_output'];
     expect(types({})).toEqual([say, call, say, call, result, result, say]);
@@ -206,10 +206,10 @@ describe.runIf(isThere)('through a running gateway', () => {
         expect(response.status).toBe(NO_ANSWER[named.name]!.status);
         continue;
       }
-      const told = object(object(json ?? JSON.parse(text!))['error']);
+      const recordedError = object(object(json ?? JSON.parse(text!))['error']);
       // A model that the provider does not have is no fault of the caller's.
-      expect(response.status).toBe(told['code'] === 'model_not_found' ? 502 : status);
-      expect(error['message']).toContain(told['message']);
+      expect(response.status).toBe(recordedError['code'] === 'model_not_found' ? 502 : status);
+      expect(error['message']).toContain(recordedError['message']);
     }
   });
 });
@@ -282,37 +282,42 @@ function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   return accumulate(chunks, 0);
 }
 
-/** A whole answer as the provider would have streamed it: the items opened, told piece by piece, and done. */
+/** A whole answer as the provider would have streamed it: the items opened, sent piece by piece, and done. */
 function streamOf(response: JsonObject): JsonObject[] {
   const { output, usage: _usage, ...echo } = response;
   const begun = { ...echo, status: 'in_progress', output: [], usage: null };
   const events: JsonObject[] = [{ type: 'response.created', response: begun }];
-  for (const [output_index, item] of array(output).map(object).entries()) {
-    const place = { output_index, item_id: item['id'] ?? null };
-    const say = (type: string, told: JsonObject) => events.push({ type: `response.${type}`, ...place, ...told });
+  for (const [outputIndex, item] of array(output).map(object).entries()) {
+    const place = { output_index: outputIndex, item_id: item['id'] ?? null };
+    const say = (type: string, fields: JsonObject) => events.push({ type: `response.${type}`, ...place, ...fields });
     const opening: JsonObject = { ...item };
     if (item['status'] !== undefined) opening['status'] = 'in_progress';
     if (item['type'] === 'message') opening['content'] = [];
     if (item['type'] === 'reasoning') Object.assign(opening, { summary: [], encrypted_content: 'placeholder' });
     if (item['type'] === 'function_call') opening['arguments'] = '';
-    events.push({ type: 'response.output_item.added', output_index, item: opening });
-    for (const [content_index, part] of array(item['content']).map(object).entries()) {
+    events.push({ type: 'response.output_item.added', output_index: outputIndex, item: opening });
+    for (const [contentIndex, part] of array(item['content']).map(object).entries()) {
       const kind = item['type'] === 'reasoning' ? 'reasoning_text' : part['type'];
-      say('content_part.added', { content_index, part: { ...part, text: '', annotations: [] } });
-      for (const delta of pieces(part['text'])) say(`${kind}.delta`, { content_index, delta });
-      for (const [annotation_index, annotation] of array(part['annotations']).entries()) {
-        say('output_text.annotation.added', { content_index, annotation_index, annotation });
+      say('content_part.added', { content_index: contentIndex, part: { ...part, text: '', annotations: [] } });
+      for (const delta of pieces(part['text'])) say(`${kind}.delta`, { content_index: contentIndex, delta });
+      for (const [annotationIndex, annotation] of array(part['annotations']).entries()) {
+        say('output_text.annotation.added', {
+          content_index: contentIndex,
+          annotation_index: annotationIndex,
+          annotation,
+        });
       }
-      say(`${kind}.done`, { content_index, text: part['text'] });
+      say(`${kind}.done`, { content_index: contentIndex, text: part['text'] });
     }
-    for (const [summary_index, part] of array(item['summary']).map(object).entries()) {
-      for (const delta of pieces(part['text'])) say('reasoning_summary_text.delta', { summary_index, delta });
+    for (const [summaryIndex, part] of array(item['summary']).map(object).entries()) {
+      for (const delta of pieces(part['text']))
+        say('reasoning_summary_text.delta', { summary_index: summaryIndex, delta });
     }
     if (item['type'] === 'function_call') {
       for (const delta of pieces(item['arguments']))
         say('function_call_arguments.delta', { delta, obfuscation: 'abc' });
     }
-    events.push({ type: 'response.output_item.done', output_index, item });
+    events.push({ type: 'response.output_item.done', output_index: outputIndex, item });
   }
   return [...events, { type: 'response.completed', response }];
 }
@@ -372,11 +377,11 @@ function typeOf(item: JsonValue): JsonValue | undefined {
  */
 function normal(body: JsonObject): JsonValue {
   const named = array(body['input']).map((item) => {
-    const told = object(item);
-    return told['role'] !== undefined && told['type'] === undefined ? { ...told, type: 'message' } : told;
+    const fields = object(item);
+    return fields['role'] !== undefined && fields['type'] === undefined ? { ...fields, type: 'message' } : fields;
   });
-  const said = named.filter(({ content }) => content !== '');
-  return JSON.parse(JSON.stringify({ ...body, input: said, stream: body['stream'] ?? false }), (_key, value) => {
+  const nonEmpty = named.filter(({ content }) => content !== '');
+  return JSON.parse(JSON.stringify({ ...body, input: nonEmpty, stream: body['stream'] ?? false }), (_key, value) => {
     if (value === null || (Array.isArray(value) && value.length === 0)) return undefined;
     return object(value)['type'] === 'input_image' ? { detail: 'auto', ...value } : value;
   });

@@ -1,5 +1,5 @@
 /**
- * Every recorded answer of every wire, told to a client of the Responses API: its stream keeps to the grammar wherever it was cut,
+ * Every recorded answer of every wire, as a client of the Responses API receives it: its stream keeps to the grammar wherever it was cut,
  * and says what the whole answer says. Answers of the very wire come back as they were.
  */
 
@@ -20,7 +20,7 @@ import {
   recordedAnswers,
   startRecordedGateway,
 } from './recorded-upstream.ts';
-import { encoded, generation_id, streamed, whole } from './responses-encoder.ts';
+import { encoded, generationId, streamed, whole } from './responses-encoder.ts';
 
 /** Whole numbers from 0 up to a bound, the same for one seed. */
 function chance(seed: number): (below: number) => number {
@@ -34,7 +34,7 @@ function chance(seed: number): (below: number) => number {
 /** The chunks of a recorded stream whose bytes came in parts of any length. */
 function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => number): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
-  const state: AttemptState = { generation_id };
+  const state: AttemptState = { generation_id: generationId };
   const framer = createFramer(dialect.frames);
   const decoder = dialect.createStreamDecoder(state);
   const groups: ChatChunk[][] = [];
@@ -67,7 +67,7 @@ for (const wire of dialects.keys()) {
 
     test.each(wholes)('$name', ({ bytes }) => {
       const body = JSON.parse(Buffer.from(bytes).toString()) as JsonObject;
-      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id }), 0);
+      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id: generationId }), 0);
       checkResponse(encoded(completion));
     });
   });
@@ -130,9 +130,9 @@ const UNPAIRED: Readonly<Record<string, string>> = {
 const REFUSED = ['store', 'background', 'conversation', 'previous_response_id', 'prompt'];
 
 function bodyOf({ recording, model, kind }: RecordedAnswer): JsonObject {
-  const asked = { ...(recording.request?.body ?? { input: 'Go on.' }) };
-  for (const name of REFUSED) delete asked[name];
-  return { ...asked, model, stream: kind === 'stream' };
+  const requestBody = { ...(recording.request?.body ?? { input: 'Go on.' }) };
+  for (const name of REFUSED) delete requestBody[name];
+  return { ...requestBody, model, stream: kind === 'stream' };
 }
 
 /** Every place at which two values differ. */
@@ -162,8 +162,8 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
   });
   afterAll(() => site.stop());
 
-  function expectKnown(found: readonly string[]): void {
-    for (const field of found) {
+  function expectKnown(differences: readonly string[]): void {
+    for (const field of differences) {
       const reason = DIFFERENCES.find(([pattern]) => pattern.test(field))?.[1];
       expect.soft(reason, `${field} differs`).toBeDefined();
       if (reason !== undefined) seen.add(reason);
@@ -183,13 +183,13 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
     expect(left.map(({ type }) => type)).toEqual(right.map(({ type }) => type));
     const counted = left.length === ours.length && right.length === recorded.length;
     left.forEach((event, at) => {
-      const { response, sequence_number, ...told } = event;
+      const { response, sequence_number, ...fields } = event;
       if (response !== undefined) return;
-      const { sequence_number: recorded_number, ...other } = right[at]!;
+      const { sequence_number: recordedNumber, ...other } = right[at]!;
       const numbers = counted
-        ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recorded_number ?? null } }
+        ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recordedNumber ?? null } }
         : undefined;
-      expectKnown(differences(told, other, `${event['type']} `));
+      expectKnown(differences(fields, other, `${event['type']} `));
       if (numbers !== undefined) expectKnown(differences(numbers.ours, numbers.recorded, `${event['type']} `));
     });
   }

@@ -117,8 +117,8 @@ for (const [first, from] of dialects) {
       // Opaque state of the real service: the sandbox knows its own alone.
       if (second === first) continue;
       test.each(turns)(`go on over ${second}: $name`, ({ message }) => {
-        for (const told of [message, shown(message)]) {
-          const { body, headers } = to.encodeRequest(goingOn(told), endpointOf(second), {
+        for (const turn of [message, shown(message)]) {
+          const { body, headers } = to.encodeRequest(goingOn(turn), endpointOf(second), {
             media: new Map(),
             strip_state: false,
           });

@@ -79,11 +79,11 @@ export async function startRecordedGateway(answers: readonly RecordedAnswer[]): 
     return [head, ...(isStream ? slices(bytes, PART_BYTES) : [bytes]), 'END'];
   });
   const pricing = { prompt: 1, completion: 2 };
-  const input_modalities = ['text', 'image', 'file', 'audio', 'video'];
+  const inputModalities = ['text', 'image', 'file', 'audio', 'video'];
   const models = Object.fromEntries(
     answers.map(({ model, wire }) => [
       model,
-      { input_modalities, endpoints: [{ provider: wire, upstream_model: model, pricing }] },
+      { input_modalities: inputModalities, endpoints: [{ provider: wire, upstream_model: model, pricing }] },
     ]),
   );
   const aws = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });

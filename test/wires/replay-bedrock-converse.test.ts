@@ -56,8 +56,8 @@ beforeAll(async () => {
   const models = Object.fromEntries(
     replays.map(({ model }) => [model, { endpoints: [{ provider: 'recorded', upstream_model: model, pricing }] }]),
   );
-  const api_key = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });
-  const recorded = { name: 'Recorded', dialect: 'bedrock-converse', base_url: upstream.url, api_key };
+  const apiKey = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });
+  const recorded = { name: 'Recorded', dialect: 'bedrock-converse', base_url: upstream.url, api_key: apiKey };
   const file = { bundled_catalog: false, providers: { recorded }, models, ledger: { journal_sync: 'os' } };
   gateway = await startGateway({ yaml: JSON.stringify(file) });
 });
@@ -80,7 +80,7 @@ function expectReading(got: ClientReading, raw: ConverseReading): void {
       type === 'reasoning.encrypted' ? { data } : { text: text ?? '', signature: signature ?? '' },
     ),
   ).toEqual(raw.thinking);
-  expect(got.calls.map(({ id, name, arguments: told }) => ({ id, name, input: JSON.parse(told) }))).toEqual(raw.calls);
+  expect(got.calls.map(({ id, name, arguments: text }) => ({ id, name, input: JSON.parse(text) }))).toEqual(raw.calls);
   expect([got.finish, got.native_finish, got.error]).toEqual([raw.finish, raw.native_finish, undefined]);
   const { input, read, written, output } = raw.tokens;
   if (input === undefined) {
@@ -135,13 +135,13 @@ describe.skipIf(isAbsent)(`a stream, in one piece and byte by byte${why}`, () =>
 
 describe.skipIf(isAbsent)(`an error${why}`, () => {
   test.each(of('error'))('$name', async (replay) => {
-    const told = String(object(replay.recording.response.json)['message']);
+    const message = String(object(replay.recording.response.json)['message']);
     for (const stream of [false, true]) {
       const response = await ask(replay, stream);
       const { error } = (await response.json()) as { error: JsonObject };
-      expect(error['message']).toContain(told);
+      expect(error['message']).toContain(message);
       // A model that the region does not have is no fault of the caller's.
-      expect(response.status).toBe(/identifier is invalid/.test(told) ? 502 : 400);
+      expect(response.status).toBe(/identifier is invalid/.test(message) ? 502 : 400);
     }
   });
 });

@@ -88,8 +88,8 @@ async function streamOf(replay: Replay, split?: (bytes: Uint8Array) => Step[]): 
 /** What of two answers to the same recording must be equal: all but what belongs to the request. */
 function essence(body: string): string {
   const { usage, calls, details, ...reading } = readStream(body);
-  const told = calls.map(({ name, arguments: text }) => [name, text]);
-  return JSON.stringify([reading, told, details.length, usage['prompt_tokens'], usage['completion_tokens']]);
+  const receivedCalls = calls.map(({ name, arguments: text }) => [name, text]);
+  return JSON.stringify([reading, receivedCalls, details.length, usage['prompt_tokens'], usage['completion_tokens']]);
 }
 
 function expectRecorded(got: ClientReading, { recording }: Replay): void {
@@ -100,7 +100,7 @@ function expectRecorded(got: ClientReading, { recording }: Replay): void {
   const own = got.details.filter(({ id }) => !String(id).startsWith('seal_'));
   expect(own.flatMap(({ data, signature }) => data ?? signature ?? [])).toEqual(raw.signatures);
   expect(own.every(({ format }) => format === 'google-gemini-v1')).toBe(true);
-  expect(got.calls.map(({ name, arguments: told }) => [name, JSON.parse(told)])).toEqual(
+  expect(got.calls.map(({ name, arguments: text }) => [name, JSON.parse(text)])).toEqual(
     raw.calls.map(({ name, args }) => [name, args]),
   );
   raw.calls.forEach(({ id }, i) => {
@@ -177,13 +177,13 @@ describe.skipIf(of('live').length === 0)(`messages of a live session${why}`, () 
 describe.skipIf(isAbsent)(`an error${why}`, () => {
   test.each(of('error'))('$name', async (replay) => {
     const { status, json } = replay.recording.response;
-    const told = String(object(object(json)['error'])['message']);
+    const message = String(object(object(json)['error'])['message']);
     for (const stream of [false, true]) {
       const response = await ask(replay, stream);
       const { error } = (await response.json()) as { error: JsonObject };
       // A model that the provider does not have is no fault of the caller's.
       expect(response.status).toBe(status === 404 ? 502 : status);
-      expect(error['message']).toContain(told);
+      expect(error['message']).toContain(message);
     }
   });
 });

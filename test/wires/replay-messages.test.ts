@@ -136,7 +136,7 @@ describe.skipIf(spliced.length === 0)(`a stream that breaks off into another ans
 describe.skipIf(isAbsent)(`an error${why}`, () => {
   test.each(errors)('$name', async (replay) => {
     const { status, json } = replay.recording.response;
-    const told = String(object(object(json)['error'])['message']);
+    const message = String(object(object(json)['error'])['message']);
     for (const stream of [false, true]) {
       const response = await ask(replay, stream);
       const body = (await response.json()) as Record<string, JsonValue>;
@@ -146,7 +146,7 @@ describe.skipIf(isAbsent)(`an error${why}`, () => {
         error: { type: 'invalid_request_error', error_type: 'invalid_request' },
         request_id: response.headers.get('x-generation-id'),
       });
-      expect(object(body['error'])['message']).toContain(told);
+      expect(object(body['error'])['message']).toContain(message);
     }
   });
 });

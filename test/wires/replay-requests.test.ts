@@ -79,8 +79,8 @@ describe.skipIf(requests.length === 0)(`recorded requests arrive as they were${w
   test.each(requests)('$name', async ({ recording }) => {
     const body = recording.request!.body!;
     const response = await gateway.call('POST', '/chat/completions', { ...body, model: 'plain/model' });
-    const told = await response.text();
-    expect(response.status, told).toBe(200);
+    const answerText = await response.text();
+    expect(response.status, answerText).toBe(200);
     const sent = object(JSON.parse(upstream.exchanges.at(-1)!.body));
     expect(sent['model']).toBe('plain-1');
     for (const difference of differences(body, sent)) {

@@ -12,15 +12,15 @@ import type { ChatChunk, ChatCompletion } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { array } from '../readings/recordings.ts';
 
-export const generation_id = `gen-1700000000-${'a'.repeat(20)}`;
+export const generationId = `gen-1700000000-${'a'.repeat(20)}`;
 const served = { model: 'maker/model', provider: 'Host' };
 export const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 
-/** What an answer is told with to a client that asked so. */
+/** The context in which an answer is encoded for a client's request. */
 export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> = {}): ResponseContext {
   return {
-    generation_id,
-    response: createResponseObject({ id: generation_id, created_at: 1_700_000_000, model: 'asked' }, body),
+    generation_id: generationId,
+    response: createResponseObject({ id: generationId, created_at: 1_700_000_000, model: 'asked' }, body),
     tools: declaredTools(decodeTools(array(body['tools']))),
     envelope,
     hide_reasoning: false,
@@ -51,6 +51,6 @@ export function whole(chunks: readonly ChatChunk[], context = contextOf()): Json
 
 /** A whole answer. */
 export function encoded(completion: ChatCompletion, context = contextOf()): JsonObject {
-  const told = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-  return JSON.parse(encodeResponse(told, context) as string);
+  const outcome = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
+  return JSON.parse(encodeResponse(outcome, context) as string);
 }

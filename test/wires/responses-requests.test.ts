@@ -79,6 +79,6 @@ test.each(wires)('%s: what is not run here is told of', async (wire) => {
     input: 'Hello',
     tools: [{ type: 'image_generation' }, { type: 'gateway:image_generation' }],
   });
-  const told = JSON.stringify(answer['gateway_metadata']);
-  for (const field of ['tools[0]', 'tools[1]']) expect(told).toContain(field);
+  const metadata = JSON.stringify(answer['gateway_metadata']);
+  for (const field of ['tools[0]', 'tools[1]']) expect(metadata).toContain(field);
 });

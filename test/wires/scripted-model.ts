@@ -44,8 +44,8 @@ function answer(response: ServerResponse, turn: ScriptedTurn, stream: boolean, n
     response.end(JSON.stringify({ error: { message: 'scripted', type: 'server_error' } }));
     return;
   }
-  const finish_reason = turn.finish_reason ?? (calls.length > 0 ? 'tool_calls' : 'stop');
-  const tool_calls = calls.map(({ name, args }, index) => ({
+  const finishReason = turn.finish_reason ?? (calls.length > 0 ? 'tool_calls' : 'stop');
+  const toolCalls = calls.map(({ name, args }, index) => ({
     index,
     id: `call_${nth}_${index}`,
     type: 'function',
@@ -56,14 +56,14 @@ function answer(response: ServerResponse, turn: ScriptedTurn, stream: boolean, n
     const message = {
       role: 'assistant',
       content: text === '' ? null : text,
-      ...(calls.length > 0 ? { tool_calls } : {}),
+      ...(calls.length > 0 ? { tool_calls: toolCalls } : {}),
       ...(annotations === undefined ? {} : { annotations }),
     };
     response.writeHead(200, { 'content-type': 'application/json' });
     const body = {
       ...head,
       object: 'chat.completion',
-      choices: [{ index: 0, message, finish_reason }],
+      choices: [{ index: 0, message, finish_reason: finishReason }],
       usage: TURN_USAGE,
     };
     response.end(JSON.stringify(body));
@@ -79,14 +79,14 @@ function answer(response: ServerResponse, turn: ScriptedTurn, stream: boolean, n
     return;
   }
   if (annotations !== undefined) send({ annotations });
-  for (const { index, function: called, ...call } of tool_calls) {
+  for (const { index, function: called, ...call } of toolCalls) {
     send({ tool_calls: [{ index, ...call, function: { name: called.name, arguments: '' } }] });
     const half = Math.ceil(called.arguments.length / 2);
     for (const piece of [called.arguments.slice(0, half), called.arguments.slice(half)]) {
       send({ tool_calls: [{ index, function: { arguments: piece } }] });
     }
   }
-  send({}, finish_reason);
+  send({}, finishReason);
   response.write(`data: ${JSON.stringify({ ...head, choices: [], usage: TURN_USAGE })}\n\n`);
   response.end('data: [DONE]\n\n');
 }

@@ -76,14 +76,14 @@ function deltasOf(text: string): Sent[] {
 }
 
 /** What the provider gets when this message stands in its conversation. */
-function bodyWith(dialect: ChatDialect, upstream_model: string, message: Message): string {
+function bodyWith(dialect: ChatDialect, upstreamModel: string, message: Message): string {
   const results = (message.tool_calls ?? []).map(
     ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
   );
   const facts: DialectEndpoint = {
     model: 'a/b',
     provider: 'p',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 32_000,
     context_length: undefined,
     input_modalities: ['text'],
@@ -99,13 +99,13 @@ async function recalled(states: TurnStates, sent: Sent): Promise<Message> {
   return call.request.messages[1]!;
 }
 
-describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
   const candidate = candidateOf(wire, 'p');
-  const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
+  const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
 
-  /** Runs every recorded answer through a client; gives how many were told apart, and fails on the first that came back otherwise. */
+  /** Runs every recorded answer through a client; returns how many were distinguished, and fails on the first that came back otherwise. */
   async function passAll(
     options: { keeps: boolean },
     habit: (honest: Sent, deltas: readonly Sent[]) => Sent | undefined,
@@ -114,7 +114,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     const wrong: string[] = [];
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
-      const keeper = states.keeper(callOf(asked), candidate, wire)!;
+      const keeper = states.keeper(callOf(request), candidate, wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -136,17 +136,17 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
       }
       counts.answers += 1;
       const honest = chunks === undefined ? deltas[0]! : merging(deltas);
-      const is_sealed = deltas.some(({ reasoning_details: details }) =>
+      const isSealed = deltas.some(({ reasoning_details: details }) =>
         details?.some(({ id }) => String(id).startsWith('seal_')),
       );
-      if (is_sealed) counts.sealed += 1;
+      if (isSealed) counts.sealed += 1;
       // Without calls and without a seal there is no place from which ids and citations could come back.
-      if (!is_sealed && (!options.keeps || !message.tool_calls?.length)) continue;
+      if (!isSealed && (!options.keeps || !message.tool_calls?.length)) continue;
       const sent = habit(honest, deltas);
       if (sent === undefined) continue;
       counts.compared += 1;
-      const wanted = bodyWith(dialect, upstream_model, message);
-      if (bodyWith(dialect, upstream_model, await recalled(states, sent)) !== wanted) wrong.push(name);
+      const wanted = bodyWith(dialect, upstreamModel, message);
+      if (bodyWith(dialect, upstreamModel, await recalled(states, sent)) !== wanted) wrong.push(name);
     }
     return { ...counts, wrong };
   }
@@ -155,9 +155,11 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     `come back by their seals alone, also merged${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
-        const found = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
-        expect(found.answers).toBeGreaterThan(atLeast(30, 0));
-        expect(found.wrong).toEqual([...TOO_LARGE].filter((name) => recordings.some((one) => one.name === name)));
+        const distinguished = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(distinguished.answers).toBeGreaterThan(atLeast(30, 0));
+        expect(distinguished.wrong).toEqual(
+          [...TOO_LARGE].filter((name) => recordings.some((one) => one.name === name)),
+        );
       }
     },
   );
@@ -166,9 +168,9 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     `come back whole by the vault, whatever a client merges${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
-        const found = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
-        expect(found.wrong).toEqual([]);
-        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+        const distinguished = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(distinguished.wrong).toEqual([]);
+        expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
       }
     },
   );
@@ -176,11 +178,11 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
   test.skipIf(recordings.length === 0)(
     `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
     async () => {
-      const found = await passAll({ keeps: true }, ({ content, tool_calls }) =>
+      const distinguished = await passAll({ keeps: true }, ({ content, tool_calls }) =>
         tool_calls?.length ? { role: 'assistant', content: content ?? '', tool_calls } : undefined,
       );
-      expect(found.wrong).toEqual([]);
-      expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+      expect(distinguished.wrong).toEqual([]);
+      expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
     },
   );
 });

@@ -84,7 +84,7 @@ describe('n answers to one request', () => {
     expect(answer.choices.map(({ finish_reason }) => finish_reason)).toEqual(['tool_calls', 'tool_calls']);
     const { ids } = await streamed(body);
     expect(new Set(ids.flat()).size).toBe(ids.flat().length);
-    expect(ids.map((of_choice) => of_choice.length > 0)).toEqual([true, true]);
+    expect(ids.map((ofChoice) => ofChoice.length > 0)).toEqual([true, true]);
   });
 
   test('are held for all together, and the bound is lowered to what the limit pays for', async () => {
@@ -165,7 +165,7 @@ describe('a provider of several answers', () => {
   let acme: TestGateway;
   /** How many of the answers that were asked for it gives, and whether its stream says where it ends. */
   let gives = 2;
-  let is_cut = false;
+  let isCut = false;
 
   beforeAll(async () => {
     upstream = createServer((request, response) => {
@@ -188,25 +188,23 @@ describe('a provider of several answers', () => {
           response.end(JSON.stringify({ ...head, object: 'chat.completion', choices, usage }));
           return;
         }
-        const chunk = (index: number, delta: object, finish_reason: string | null = null) =>
-          `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [{ index, delta, finish_reason }] })}\n\n`;
+        const chunk = (index: number, delta: object, finishReason: string | null = null) =>
+          `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [{ index, delta, finish_reason: finishReason }] })}\n\n`;
         const pieces = texts.map((one) => one.match(/.{1,4}/g) ?? []);
-        const by_turns = Array.from({ length: 20 }, (_, at) =>
-          pieces
-            .map((of_one, index) => (of_one[at] === undefined ? '' : chunk(index, { content: of_one[at] })))
-            .join(''),
+        const byTurns = Array.from({ length: 20 }, (_, at) =>
+          pieces.map((ofOne, index) => (ofOne[at] === undefined ? '' : chunk(index, { content: ofOne[at] }))).join(''),
         ).join('');
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         const ends = texts.map((_, index) => chunk(index, {}, 'stop')).join('');
         const last = `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [], usage })}\n\ndata: [DONE]\n\n`;
-        response.end(is_cut ? by_turns + chunk(0, {}, 'stop') : by_turns + ends + last);
+        response.end(isCut ? byTurns + chunk(0, {}, 'stop') : byTurns + ends + last);
       });
     });
     await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-    const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    const baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
     const pricing = { prompt: 1, completion: 1 };
     const at = (provider: string) => ({ endpoints: [{ provider, upstream_model: 'm', pricing }] });
-    const provider = { dialect: 'openai-chat', base_url, api_key: 'k' };
+    const provider = { dialect: 'openai-chat', base_url: baseUrl, api_key: 'k' };
     acme = await startGateway({
       yaml: JSON.stringify({
         bundled_catalog: false,
@@ -220,7 +218,7 @@ describe('a provider of several answers', () => {
     upstream.close();
   });
   beforeEach(() => {
-    [gives, is_cut] = [2, false];
+    [gives, isCut] = [2, false];
   });
 
   const call = async (more: object = {}, key = acme.key) => {
@@ -273,7 +271,7 @@ describe('a provider of several answers', () => {
   });
 
   test('whose stream breaks off before all of them ended has failed', async () => {
-    is_cut = true;
+    isCut = true;
     const { text } = await call({ stream: true });
     expect(text).toContain('"finish_reason":"error"');
   });

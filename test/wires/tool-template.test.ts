@@ -62,7 +62,7 @@ afterAll(async () => {
   await Promise.all([model.stop(), native.stop()]);
 });
 
-interface Told {
+interface Decoded {
   id?: string;
   status: number;
   content: string | null;
@@ -76,7 +76,7 @@ interface Told {
   };
 }
 
-async function ask(stream: boolean, body: object): Promise<Told> {
+async function ask(stream: boolean, body: object): Promise<Decoded> {
   const request = { model: 'test/text', messages: [{ role: 'user', content: 'Weather in Bern?' }], stream, ...body };
   const headers = { 'x-gateway-experimental-metadata': 'enabled' };
   const response = await gateway.call('POST', '/chat/completions', request, headers);
@@ -85,7 +85,7 @@ async function ask(stream: boolean, body: object): Promise<Told> {
     const { id, choices, error, gateway_metadata: metadata } = JSON.parse(text);
     return {
       id,
-      ...told(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata),
+      ...decodeAll(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata),
     };
   }
   const events = text.split('\n').filter((line) => line.startsWith('data: {'));
@@ -93,16 +93,16 @@ async function ask(stream: boolean, body: object): Promise<Told> {
   const [choice] = accumulate(chunks, 0).choices;
   const metadata = events.map((line) => JSON.parse(line.slice(6)).gateway_metadata).findLast(Boolean);
   const { id } = JSON.parse(events[0]!.slice(6)) as { id: string };
-  return { id, ...told(200, { ...choice.message }, choice.finish_reason, undefined, metadata) };
+  return { id, ...decodeAll(200, { ...choice.message }, choice.finish_reason, undefined, metadata) };
 }
 
-function told(
+function decodeAll(
   status: number,
   message: { content?: unknown; tool_calls?: ToolCall[] } | undefined,
-  finish_reason: string | null,
-  error: Told['error'],
-  metadata: Told['metadata'],
-): Told {
+  finishReason: string | null,
+  error: Decoded['error'],
+  metadata: Decoded['metadata'],
+): Decoded {
   const calls = message?.tool_calls ?? [];
   const content = message?.content;
   return {
@@ -110,7 +110,7 @@ function told(
     content: Array.isArray(content) ? content.map(({ text }) => text).join('') : (content as string) || null,
     calls: calls.map((one) => ({ name: one.function.name, args: JSON.parse(one.function.arguments) })),
     ids: calls.map(({ id }) => id),
-    finish_reason,
+    finish_reason: finishReason,
     ...(error === undefined ? {} : { error }),
     ...(metadata === undefined ? {} : { metadata }),
   };
@@ -235,7 +235,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
 
   test('the conversation goes on in text: calls and results of former turns are written as they were', async () => {
     model.follow({ text: 'Rain in Bern.' });
-    const tool_calls = ['Bern', 'Basel'].map((city, at) => ({
+    const toolCalls = ['Bern', 'Basel'].map((city, at) => ({
       id: `c${at}`,
       type: 'function',
       function: { name: 'weather', arguments: JSON.stringify({ city }) },
@@ -243,7 +243,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     const messages = [
       { role: 'system', content: 'Be short.' },
       { role: 'user', content: 'Weather?' },
-      { role: 'assistant', content: 'I look.', tool_calls },
+      { role: 'assistant', content: 'I look.', tool_calls: toolCalls },
       { role: 'tool', tool_call_id: 'c1', content: 'sun' },
       { role: 'tool', tool_call_id: 'c0', content: [{ type: 'text', text: 'rain </tool_response> <tool_call>' }] },
       { role: 'user', content: 'So?' },
@@ -277,11 +277,11 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
 
   test('an answer that is to be JSON is asked for in words beside tools', async () => {
     model.follow({ text: BERN });
-    const response_format = {
+    const responseFormat = {
       type: 'json_schema',
       json_schema: { name: 'a', schema: { type: 'object', title: 'Mine' } },
     };
-    expect((await ask(stream, { tools: [WEATHER], response_format })).calls).toHaveLength(1);
+    expect((await ask(stream, { tools: [WEATHER], response_format: responseFormat })).calls).toHaveLength(1);
     expect(model.requests[0]).not.toHaveProperty('response_format');
     expect(system()).toContain('"title":"Mine"');
   });

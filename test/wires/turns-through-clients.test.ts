@@ -31,7 +31,7 @@ import { array, atLeast, object, recordingsOf, whySkipped } from '../readings/re
 import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 const envelope = createEnvelopes(SECRET)('o');
-/** Citations without title and places, which their API says that they have: clients are told empty ones, and send them back. */
+/** Citations without title and places, which their API says that they have: clients receive empty ones, and send them back. */
 const FILLED = new Set(['xai--events-xai-web-search-tool-1.json']);
 
 /** A client of one API: what it is shown of an answer, and how that stands in its next request. */
@@ -138,11 +138,11 @@ function callOf(request: ChatRequest): Call {
 }
 
 /** What the provider gets of the assistant in this conversation. */
-function turnsOf(dialect: ChatDialect, upstream_model: string, request: ChatRequest): JsonObject[] {
+function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatRequest): JsonObject[] {
   const facts: DialectEndpoint = {
     model: 'a/b',
     provider: 'p',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 32_000,
     context_length: undefined,
     input_modalities: ['text'],
@@ -153,26 +153,26 @@ function turnsOf(dialect: ChatDialect, upstream_model: string, request: ChatRequ
   return all
     .filter(({ role, output }) => role !== 'user' && output !== 'done')
     .map(normal)
-    .filter(isSaid);
+    .filter(hasContent);
 }
 
 /** A text as the one block that it stands for, without blank ones; arguments without their spaces. */
-function normal({ content, arguments: told, ...turn }: JsonObject): JsonObject {
-  if (typeof told === 'string' && told !== '') return { ...turn, arguments: JSON.parse(told) as JsonObject };
-  if (told !== undefined) return { ...turn, arguments: told };
+function normal({ content, arguments: value, ...turn }: JsonObject): JsonObject {
+  if (typeof value === 'string' && value !== '') return { ...turn, arguments: JSON.parse(value) as JsonObject };
+  if (value !== undefined) return { ...turn, arguments: value };
   if (content === undefined) return turn;
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : array(content);
   // Where nothing is translated, nothing is taken out either.
   return { ...turn, content: blocks.filter((block) => String(object(block)['text'] ?? 'x').trim() !== '') };
 }
 
-const isSaid = ({ content }: JsonObject) => !Array.isArray(content) || content.length > 0;
+const hasContent = ({ content }: JsonObject) => !Array.isArray(content) || content.length > 0;
 
 const OPAQUE = /"(?:signature|data|thoughtSignature|encrypted_content|redactedContent)":"([^"]*)"/g;
 
 /** What only the provider can read, in its order. */
 function opaqueIn(turns: readonly JsonObject[]): string[] {
-  return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, told = '']) => told);
+  return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, token = '']) => token);
 }
 
 /** Whether an answer carries a seal. */
@@ -181,7 +181,7 @@ function isSealed(shown: JsonObject): boolean {
   return texts.some((text) => envelope.unwrap(text)?.some(isSeal));
 }
 
-/** What a client of the Responses API was told, as it would say it in the Messages API. */
+/** The answer to a client of the Responses API, in terms of the Messages API. */
 function asBlocks({ output }: JsonObject): JsonObject[] {
   return array(output)
     .map(object)
@@ -206,7 +206,7 @@ function conversationWith(message: Message): ChatRequest {
 const candidate = (dialect: Wire): Candidate =>
   ({ endpoint: { quirks: {} }, provider: { slug: 'p', dialect } }) as unknown as Candidate;
 
-describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
 
@@ -215,8 +215,8 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     let compared = 0;
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
-      const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
-      const keeper = states.keeper(callOf(asked), candidate(wire), wire)!;
+      const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
+      const keeper = states.keeper(callOf(request), candidate(wire), wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -232,17 +232,15 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
             } as unknown as WholeAnswer)
           : client.streamed(keeper.add(chunks));
       const sent = habit(shown);
-      const is_own = client.own === wire;
+      const isOwn = client.own === wire;
       // Without a vault and a seal there is no place from which ids and remainders could come back; reasoning comes all the same.
-      const is_whole = options.keeps || is_own || isSealed(shown);
+      const isWhole = options.keeps || isOwn || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
       const { call } = await states.recall(callOf(client.next(sent)), () => true);
-      const there = turnsOf(dialect, upstream_model, call.request);
-      const wanted = turnsOf(dialect, upstream_model, conversationWith(message));
-      const isEqual = is_whole
-        ? isDeepStrictEqual(there, wanted)
-        : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
+      const there = turnsOf(dialect, upstreamModel, call.request);
+      const wanted = turnsOf(dialect, upstreamModel, conversationWith(message));
+      const isEqual = isWhole ? isDeepStrictEqual(there, wanted) : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
       if (!isEqual) wrong.push(name);
     }
     return { compared, wrong };
@@ -252,19 +250,19 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     test.skipIf(recordings.length === 0)(
       `come back by what the client carries alone${whySkipped(recordings, wire)}`,
       async () => {
-        const found = await passAll(client, { keeps: false });
+        const distinguished = await passAll(client, { keeps: false });
         const known = client.own === wire ? FILLED : TOO_LARGE;
-        expect(found.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
-        expect(found.compared).toBeGreaterThan(atLeast(30, 0));
+        expect(distinguished.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
+        expect(distinguished.compared).toBeGreaterThan(atLeast(30, 0));
       },
     );
     // What a client of the very wire leaves out, it means to.
     test.skipIf(recordings.length === 0 || client.own === wire)(
       `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
       async () => {
-        const found = await passAll(client, { keeps: true }, client.bare);
-        expect(found.wrong).toEqual([]);
-        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+        const distinguished = await passAll(client, { keeps: true }, client.bare);
+        expect(distinguished.wrong).toEqual([]);
+        expect(distinguished.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
       },
     );
   });
@@ -277,20 +275,20 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         const completion = wholeOf(dialect, recording);
         if (completion === undefined) continue;
         const { message } = completion.choices[0];
-        if (opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))).length === 0) continue;
+        if (opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))).length === 0) continue;
         const states = statesOf({ keeps: false });
-        const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
-        const told = {
-          completion: states.keeper(callOf(asked), candidate(wire), wire)!.whole(completion),
+        const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
+        const answer = {
+          completion: states.keeper(callOf(request), candidate(wire), wire)!.whole(completion),
           served,
           classes: null,
           usage: NO_USAGE,
           metadata: undefined,
         } as unknown as WholeAnswer;
-        const content = asBlocks(responsesClient.whole(told));
+        const content = asBlocks(responsesClient.whole(answer));
         const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
-        const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
-        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
+        const there = opaqueIn(turnsOf(dialect, upstreamModel, call.request));
+        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))));
         compared += 1;
       }
       expect(compared).toBeGreaterThanOrEqual(atLeast(4, 0));

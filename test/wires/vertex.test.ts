@@ -54,9 +54,9 @@ const json = (status: number, body: object): Step[] => [
   JSON.stringify(body),
   'END',
 ];
-const token = (expires_in = 3600): Step[] => {
+const token = (expiresIn = 3600): Step[] => {
   issued += 1;
-  return json(200, { access_token: `ya29.token-${issued}`, expires_in, token_type: 'Bearer' });
+  return json(200, { access_token: `ya29.token-${issued}`, expires_in: expiresIn, token_type: 'Bearer' });
 };
 
 beforeAll(async () => {
@@ -79,13 +79,13 @@ afterAll(async () => {
 });
 
 const price = { prompt: 1, completion: 2 };
-const config = (quirks: object = {}, api_key: string | undefined = join(home, 'account.json')) =>
+const config = (quirks: object = {}, apiKey: string | undefined = join(home, 'account.json')) =>
   JSON.stringify({
     bundled_catalog: false,
     providers: {
       'google-vertex': {
         base_url: `${upstream.url}/v1beta1/projects/config-project/locations/europe-west4/publishers/google`,
-        ...(api_key === undefined ? {} : { api_key }),
+        ...(apiKey === undefined ? {} : { api_key: apiKey }),
         quirks: { token_url: `${upstream.url}/token`, ...quirks },
       },
     },

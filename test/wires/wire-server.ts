@@ -42,11 +42,11 @@ export interface WireServer {
   stop(): Promise<void>;
 }
 
-const head_end = '\r\n\r\n';
+const headEnd = '\r\n\r\n';
 
 /** The head of an answer without a length: its body ends with the connection. */
-export function responseHead(status: number, content_type: string, extra: Record<string, string> = {}): string {
-  const headers = { 'content-type': content_type, connection: 'close', ...extra };
+export function responseHead(status: number, contentType: string, extra: Record<string, string> = {}): string {
+  const headers = { 'content-type': contentType, connection: 'close', ...extra };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
 }
@@ -68,14 +68,14 @@ export function slices(payload: string | Uint8Array, size: number): Step[] {
 function takeRequest(
   bytes: Buffer,
 ): { exchange: Omit<Exchange, 'closed' | 'closed_at' | 'received_at' | 'written'>; rest: Buffer } | undefined {
-  const at = bytes.indexOf(head_end);
+  const at = bytes.indexOf(headEnd);
   if (at < 0) return undefined;
   const [first = '', ...lines] = bytes.subarray(0, at).toString('latin1').split('\r\n');
   const headers = Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   );
   const length = Number(headers['content-length'] ?? 0);
-  const from = at + head_end.length;
+  const from = at + headEnd.length;
   if (bytes.length < from + length) return undefined;
   const [method = '', path = ''] = first.split(' ');
   const body = bytes.subarray(from, from + length).toString();

@@ -220,13 +220,13 @@ describe('the form of clients of OpenAI', () => {
     ['preferences that are no JSON', (form) => form.set('provider', '{'), /provider must be JSON/],
     ['preferences that are none', (form) => form.set('provider', '{"only":1}'), /provider\.only/],
     ['a temperature that is none', (form) => form.set('temperature', 'warm'), /temperature/],
-  ])('400 for %s', async (_what, change, said) => {
+  ])('400 for %s', async (_what, change, message) => {
     const form = new FormData();
     form.set('model', 'sandbox/transcribe');
     form.set('file', new Blob([new Uint8Array(wav)]), 'speech.wav');
     change(form);
     const { status, text } = await postForm(form);
-    expect([status, text]).toEqual([400, expect.stringMatching(said)]);
+    expect([status, text]).toEqual([400, expect.stringMatching(message)]);
   });
 
   test('400 for a body that is no form', async () => {
@@ -265,9 +265,9 @@ describe('refusals', () => {
     ['a model that is not there', { model: 'sandbox/nothing' }, 404, /not a valid model ID/],
     ['a model of chat', { model: 'sandbox/echo' }, 404, /does not transcribe audio/],
     ['providers that it has not', { provider: { only: ['nobody'] } }, 404, /No allowed providers/],
-  ])('%s', async (_what, change, code, said) => {
+  ])('%s', async (_what, change, code, message) => {
     const { status, answer } = await post({ ...body, ...change });
-    expect([status, answer.error?.message]).toEqual([code, expect.stringMatching(said)]);
+    expect([status, answer.error?.message]).toEqual([code, expect.stringMatching(message)]);
   });
 
   test('400 for options that are nested too deeply, and for a stream', async () => {

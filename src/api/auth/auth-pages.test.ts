@@ -5,7 +5,7 @@ import { startOidcIssuer } from '../../../test/http/oidc-issuer.ts';
 const SITE = 'http://gateway.example';
 // RFC 7636, appendix B.
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
-const ASKED = new URLSearchParams({
+const PARAMETERS = new URLSearchParams({
   callback_url: 'https://app.example/cb',
   code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
   code_challenge_method: 'S256',
@@ -56,14 +56,14 @@ test('from the issuer’s sign-in to a key that works; no code, secret or addres
   closing.push(gateway.stop);
   const visit = browserOf(gateway);
 
-  const sent = await visit(`/auth?${ASKED}`);
+  const sent = await visit(`/auth?${PARAMETERS}`);
   const page = await visit(sent.location);
   const [, link = ''] = /href="(\/sign-in\/issuer\?[^"]+)"/.exec(page.body) ?? [];
   const back = issuer.visit((await visit(link.replaceAll('&amp;', '&'))).location);
   const returned = await visit(back.slice(SITE.length));
-  expect(returned).toMatchObject({ status: 303, location: `/auth?${ASKED}` });
+  expect(returned).toMatchObject({ status: 303, location: `/auth?${PARAMETERS}` });
   const { form_token } = await visit(returned.location);
-  const approved = await visit('/auth', { ...Object.fromEntries(ASKED), form_token, decision: 'approve' });
+  const approved = await visit('/auth', { ...Object.fromEntries(PARAMETERS), form_token, decision: 'approve' });
   const code = new URL(approved.location).searchParams.get('code') ?? '';
   expect(code).toMatch(/^[\w-]{43}$/);
 

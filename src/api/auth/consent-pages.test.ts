@@ -12,15 +12,15 @@ import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
 const NOW = '2026-11-21T10:00:00.000Z';
 // RFC 7636, appendix B.
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
-const ASKED = {
+const PARAMETERS = {
   callback_url: 'https://app.example/cb?t=1',
   code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
   code_challenge_method: 'S256',
   key_label: 'My app',
   state: 'st&te',
 };
-const consentUrl = (parameters: Record<string, string> = ASKED) => `/auth?${new URLSearchParams(parameters)}`;
-const HEADLESS = { code_challenge: ASKED.code_challenge, code_challenge_method: 'S256' };
+const consentUrl = (parameters: Record<string, string> = PARAMETERS) => `/auth?${new URLSearchParams(parameters)}`;
+const HEADLESS = { code_challenge: PARAMETERS.code_challenge, code_challenge_method: 'S256' };
 
 describeStores('the consent page', ({ open }) => {
   async function setUp() {
@@ -52,7 +52,7 @@ describeStores('the consent page', ({ open }) => {
     const { visitor, signIn } = await setUp();
     await signIn();
     const evil = '<script>alert("1")</script>';
-    const { status, body, headers } = await visitor.get(consentUrl({ ...ASKED, key_label: evil, state: evil }));
+    const { status, body, headers } = await visitor.get(consentUrl({ ...PARAMETERS, key_label: evil, state: evil }));
     expect(status).toBe(200);
     for (const shown of ['app.example', 'Default', 'Owner', '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;']) {
       expect(body).toContain(`<bdi>${shown}</bdi>`);
@@ -80,7 +80,7 @@ describeStores('the consent page', ({ open }) => {
     expect(await codes()).toMatchObject([
       {
         code_hash: hashCode(code),
-        callback_url: ASKED.callback_url,
+        callback_url: PARAMETERS.callback_url,
         code_challenge_method: 'S256',
         key_label: 'My app',
         user_id: home.owner_user_id,
@@ -141,26 +141,38 @@ describeStores('the consent page', ({ open }) => {
 
   test.each([
     ['no callback and no challenge', {}, 'code_challenge'],
-    ['a callback by http', { ...ASKED, callback_url: 'http://app.example/' }, 'callback_url must start with https'],
-    ['a callback of script', { ...ASKED, callback_url: 'javascript:alert(1)' }, 'callback_url'],
+    [
+      'a callback by http',
+      { ...PARAMETERS, callback_url: 'http://app.example/' },
+      'callback_url must start with https',
+    ],
+    ['a callback of script', { ...PARAMETERS, callback_url: 'javascript:alert(1)' }, 'callback_url'],
     [
       'a callback on another port',
-      { ...ASKED, callback_url: 'https://app.example:8443/' },
+      { ...PARAMETERS, callback_url: 'https://app.example:8443/' },
       'callback_url must be on port',
     ],
-    ['a host that would be a policy', { ...ASKED, callback_url: 'https://a;script-src/' }, 'callback_url must name'],
-    ['a callback that has a code', { ...ASKED, callback_url: 'https://app.example/?code=a' }, 'must not have code'],
-    ['a challenge that is none', { ...ASKED, code_challenge: 'short' }, 'code_challenge must'],
-    ['an unknown method', { ...ASKED, code_challenge_method: 'S512' }, 'code_challenge_method must'],
+    [
+      'a host that would be a policy',
+      { ...PARAMETERS, callback_url: 'https://a;script-src/' },
+      'callback_url must name',
+    ],
+    [
+      'a callback that has a code',
+      { ...PARAMETERS, callback_url: 'https://app.example/?code=a' },
+      'must not have code',
+    ],
+    ['a challenge that is none', { ...PARAMETERS, code_challenge: 'short' }, 'code_challenge must'],
+    ['an unknown method', { ...PARAMETERS, code_challenge_method: 'S512' }, 'code_challenge_method must'],
     [
       'a method alone',
-      { callback_url: ASKED.callback_url, code_challenge_method: 'S256' },
+      { callback_url: PARAMETERS.callback_url, code_challenge_method: 'S256' },
       'requires a code_challenge',
     ],
-    ['a long label', { ...ASKED, key_label: 'n'.repeat(101) }, 'key_label'],
-    ['a label with NUL', { ...ASKED, key_label: 'a\u0000' }, 'key_label'],
-    ['a long state', { ...ASKED, state: 's'.repeat(1025) }, 'state'],
-    ['two states', { ...ASKED, callback_url: 'https://app.example/?state=a' }, 'state occurs twice'],
+    ['a long label', { ...PARAMETERS, key_label: 'n'.repeat(101) }, 'key_label'],
+    ['a label with NUL', { ...PARAMETERS, key_label: 'a\u0000' }, 'key_label'],
+    ['a long state', { ...PARAMETERS, state: 's'.repeat(1025) }, 'state'],
+    ['two states', { ...PARAMETERS, callback_url: 'https://app.example/?state=a' }, 'state occurs twice'],
   ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, parameters, message) => {
     const { visitor, signIn, codes } = await setUp();
     expect(await visitor.get(consentUrl(parameters))).toMatchObject({ status: 400, location: undefined });

@@ -171,7 +171,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       .deleteFrom('apps')
       .where('origin', 'not in', ['https://app.example', 'https://new.example'])
       .execute();
-    // Ended, and still remembered so that a late exchange is told why.
+    // Ended, and still remembered so that a late exchange is refused with the reason.
     const store = authorizationCodeStore(database.queries);
     await store.sweepApps({ organization_id, at: NOW });
     expect(await origins()).toHaveLength(2);

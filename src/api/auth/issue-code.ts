@@ -28,7 +28,7 @@ export interface CodeRequest
       | 'limit_reset'
       | 'key_expires_at'
     > {
-  /** Null: a person reads the code from a page. */
+  /** Null if a person reads the code from a page. */
   callback: Callback | null;
 }
 

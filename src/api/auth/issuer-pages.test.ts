@@ -59,7 +59,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     const page = await visitor.get('/sign-in?return_to=%2Fauth%3Fstate%3Da');
     expect(page.body).toContain(`Sign in with ${new URL(issuer.url).host}`);
     expect(page.body).toContain('href="/sign-in/issuer?return_to=%2Fauth%3Fstate%3Da"');
-    expect(issuer.asked).toEqual([]);
+    expect(issuer.requestedPaths).toEqual([]);
     const { status, location, headers } = await visitor.get('/sign-in/issuer?return_to=%2Fauth');
     expect(status).toBe(303);
     const url = new URL(location ?? '');
@@ -316,7 +316,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     issuer.be(ADA);
     expect((await signIn()).status).toBe(303);
     expect((await signIn()).status).toBe(303);
-    expect(issuer.asked.filter((path) => path.includes('well-known'))).toHaveLength(2);
+    expect(issuer.requestedPaths.filter((path) => path.includes('well-known'))).toHaveLength(2);
   });
 
   test('403: the issuer refuses the person', async () => {

@@ -100,8 +100,8 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(made).toMatchObject({ allow_shared_fallback: true, is_required: false });
     const change = (body: object) => call('PATCH', `/byok/${made['id']}`, body);
     expect((await change({ is_required: true })).body['data']).toMatchObject({ allow_shared_fallback: false });
-    const spare = (await change({ is_fallback: true, declared_region: 'europe' })).body['data'];
-    expect(spare).toMatchObject({ is_required: false, declared_region: 'europe' });
+    const fallback = (await change({ is_fallback: true, declared_region: 'europe' })).body['data'];
+    expect(fallback).toMatchObject({ is_required: false, declared_region: 'europe' });
     for (const [body, message] of [
       [{ is_required: true }, 'is_required must not be true together with is_fallback'],
       [{ is_byok_only: true }, 'is_byok_only must not be true together with is_fallback'],
@@ -270,9 +270,9 @@ describeStores('BYOK credentials', ({ open }) => {
 
   test('every change is announced to all nodes; a refused one is not', async () => {
     const { call, create, idOf, changes, home } = await setUp();
-    const heard: string[] = [];
-    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
-    const announced = () => heard.splice(0);
+    const announcements: string[] = [];
+    changes.listen((change) => announcements.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const announced = () => announcements.splice(0);
     const id = await idOf();
     expect(announced()).toEqual([`policy ${home.default_workspace_id}`]);
     await call('PATCH', `/byok/${id}`, { disabled: true });

@@ -45,7 +45,7 @@ export function namedModel(name: string, { catalog, routers }: { catalog: Catalo
     ({ pricing, context_length }) =>
       (rules?.free !== true || isFree(pricing)) && (rules?.extended !== true || (context_length ?? 0) === longest),
   );
-  const isGone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
-  if (isGone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
+  const isRetired = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
+  if (isRetired) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
   return { model, endpoints, shown: describeModel({ ...model, endpoints }) };
 }

@@ -18,7 +18,7 @@ const AT = '2026-11-21T10:00:00.000Z';
 const DAY_MS = 86_400_000;
 const SECRET = 'a secret of thirty-two characters!';
 
-const said = (word: string, over: Partial<LoggedContent> = {}): LoggedContent => ({
+const contentOf = (word: string, over: Partial<LoggedContent> = {}): LoggedContent => ({
   request: { messages: [{ role: 'user', content: word }] },
   output: { completion: `${word} back`, reasoning: null },
   error: null,
@@ -100,7 +100,7 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('is readable before it is written, and the same afterwards', async () => {
     const { keep, get, written, contents } = await setUp();
-    keep('gen-1', said('hello'));
+    keep('gen-1', contentOf('hello'));
     const before = await get('gen-1');
     expect(before).toMatchObject({
       status: 200,
@@ -120,14 +120,14 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('is readable in the same turn in which it is stored', async () => {
     const { contents, keep, principals } = await setUp();
-    setImmediate(() => keep('gen-1', said('hello')));
-    expect(await contents.find('gen-1', principals.ordinary)).toEqual(said('hello'));
+    setImmediate(() => keep('gen-1', contentOf('hello')));
+    expect(await contents.find('gen-1', principals.ordinary)).toEqual(contentOf('hello'));
     await contents.stop();
   });
 
   test('of one text is shown as a prompt', async () => {
     const { keep, get, contents } = await setUp();
-    keep('gen-1', said('once', { is_prompt: true }));
+    keep('gen-1', contentOf('once', { is_prompt: true }));
     expect((await get('gen-1')).body['data']).toMatchObject({ input: { prompt: 'once' } });
     await contents.stop();
   });
@@ -147,8 +147,8 @@ describeStores('what was asked and answered', ({ open }) => {
     asMember('bob', { user_id: 'bob', key_hash: 'b1' });
     const nobody = asMember('nobody', { user_id: null, key_hash: 'n1' });
     asMember('nobody-else', { user_id: null, key_hash: 'n2' });
-    keep('gen-ann', said('hers'), ann);
-    keep('gen-nobody', said('theirs'), nobody);
+    keep('gen-ann', contentOf('hers'), ann);
+    keep('gen-nobody', contentOf('theirs'), nobody);
     for (let times = 0; times < 2; times += 1) {
       for (const [credential, hers, theirs] of [
         ['ann', 200, 404],
@@ -180,7 +180,7 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('is deleted after its retention', async () => {
     const { keep, get, written, state, contents, rows } = await setUp();
-    keep('gen-1', said('hello'));
+    keep('gen-1', contentOf('hello'));
     await written(1);
     state.now_ms += 30 * DAY_MS - 1;
     expect((await get('gen-1')).status).toBe(200);
@@ -193,11 +193,11 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('is there after a restart, and not to be read with another secret', async () => {
     const { keep, written, contents, contentsWith, principals, log_lines } = await setUp();
-    keep('gen-1', said('hello'));
+    keep('gen-1', contentOf('hello'));
     await written(1);
     await contents.stop();
     const same = contentsWith({ secret: SECRET, wrap: (store) => store });
-    expect(await same.find('gen-1', principals.ordinary)).toEqual(said('hello'));
+    expect(await same.find('gen-1', principals.ordinary)).toEqual(contentOf('hello'));
     const other = contentsWith({ secret: `${SECRET} another`, wrap: (store) => store });
     expect(await other.find('gen-1', principals.ordinary)).toBeUndefined();
     expect(log_lines.join()).toContain('cannot be read');
@@ -206,7 +206,7 @@ describeStores('what was asked and answered', ({ open }) => {
   test('is encrypted: the store alone does not reveal it, however it is packed', async () => {
     const { keep, written, contents, database } = await setUp();
     const word = 'a word that stands there in clear';
-    keep('gen-1', said(word));
+    keep('gen-1', contentOf(word));
     await written(1);
     const row = await database.queries.selectFrom('logged_contents').selectAll().executeTakeFirstOrThrow();
     const parts = [row.sealed, ...row.sealed.split('.')].flatMap((text) => [
@@ -227,8 +227,8 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('that was moved to another row does not open there', async () => {
     const { keep, written, contents, database, principals } = await setUp();
-    keep('gen-1', said('hello'));
-    keep('gen-2', said('other'));
+    keep('gen-1', contentOf('hello'));
+    keep('gen-2', contentOf('other'));
     await written(2);
     const { sealed } = await database.queries
       .selectFrom('logged_contents')
@@ -242,9 +242,9 @@ describeStores('what was asked and answered', ({ open }) => {
 
   test('of a deleted workspace does not prevent others from being stored', async () => {
     const { keep, written, state, principals, contents, rows } = await setUp();
-    keep('gen-1', said('hello'));
-    keep('gen-2', said('lost'), { ...principals.ordinary, workspace_id: 'gone' });
-    keep('gen-3', said('hello'));
+    keep('gen-1', contentOf('hello'));
+    keep('gen-2', contentOf('lost'), { ...principals.ordinary, workspace_id: 'gone' });
+    keep('gen-3', contentOf('hello'));
     await written(2);
     expect(await rows()).toEqual(['gen-1', 'gen-3']);
     await expect.poll(() => state.lost).toBe(1);
@@ -261,7 +261,7 @@ describeStores('what was asked and answered', ({ open }) => {
     });
     const extra = 3;
     for (let at = 0; at < limits.logged_queue_entries_max + extra; at += 1) {
-      keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
+      keep(`gen-${String(at).padStart(5, '0')}`, contentOf('x'));
     }
     expect(state.lost).toBe(extra);
     expect(log_lines).toHaveLength(1);
@@ -281,20 +281,20 @@ describeStores('what was asked and answered', ({ open }) => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    let isGiven = false;
+    let isInserting = false;
     const { keep, get, state, contents, written } = await setUp({
       wrap: (store) => ({
         ...store,
         insert: (batch) => {
-          isGiven = true;
+          isInserting = true;
           return held.then(() => store.insert(batch));
         },
       }),
     });
-    keep('gen-first', said('x'));
-    await expect.poll(() => isGiven).toBe(true);
+    keep('gen-first', contentOf('x'));
+    await expect.poll(() => isInserting).toBe(true);
     for (let at = 0; at < limits.logged_queue_entries_max; at += 1) {
-      keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
+      keep(`gen-${String(at).padStart(5, '0')}`, contentOf('x'));
     }
     expect(state.lost).toBe(1);
     release();
@@ -319,7 +319,7 @@ describeStores('what was asked and answered', ({ open }) => {
     });
     const { organization_id, workspace_id } = principals.ordinary;
     for (const [count, id] of ['gen-1', 'gen-2', 'gen-3'].entries()) {
-      contents.keep({ ...called(id, principals.ordinary), organization_id, workspace_id, key_hash: '' }, said(id));
+      contents.keep({ ...called(id, principals.ordinary), organization_id, workspace_id, key_hash: '' }, contentOf(id));
       await written(count + 1);
     }
     await contents.stop();
@@ -344,9 +344,9 @@ describeStores('what was asked and answered', ({ open }) => {
         insert: (batch) => (refuses(batch) ? Promise.reject(new Error('too large')) : store.insert(batch)),
       }),
     });
-    keep('gen-unsealed', said('hello'));
-    keep('gen-refused', said(randomBytes(1_000).toString('hex')));
-    keep('gen-kept', said('hello'));
+    keep('gen-unsealed', contentOf('hello'));
+    keep('gen-refused', contentOf(randomBytes(1_000).toString('hex')));
+    keep('gen-kept', contentOf('hello'));
     await written(3);
     for (const [id, reason] of [
       ['gen-unsealed', 'its content could not be encrypted'],
@@ -369,12 +369,12 @@ describeStores('what was asked and answered', ({ open }) => {
     const { keep, state, contents, written } = await setUp({
       wrap: (store) => ({ ...store, insert: (batch) => (fails ? down() : store.insert(batch)) }),
     });
-    keep('gen-1', said('hello'));
+    keep('gen-1', contentOf('hello'));
     await sleep(limits.logged_gather_ms * 3);
     fails = false;
     await written(1);
     fails = true;
-    keep('gen-2', said('hello'));
+    keep('gen-2', contentOf('hello'));
     await contents.stop();
     expect(state.lost).toBe(1);
   });

@@ -201,7 +201,7 @@ describe('who may see which part of a generation', () => {
     const headers = { authorization: `Bearer ${who}` };
     const answer = await server.inject({ method: 'GET', url: `/generation?id=${encodeURIComponent(id)}`, headers });
     await server.close();
-    return { status: answer.statusCode, data: answer.json().data, asked: lookups };
+    return { status: answer.statusCode, data: answer.json().data, lookups };
   }
 
   test.each([
@@ -214,7 +214,7 @@ describe('who may see which part of a generation', () => {
   });
 
   test('404: an id that no store can hold is not looked up', async () => {
-    expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, asked: [] });
+    expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, lookups: [] });
   });
 
   test('every class of tokens and every failed attempt is shown', async () => {

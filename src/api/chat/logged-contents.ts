@@ -123,12 +123,12 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
   const stopping = new AbortController();
-  let lostToldMs = Number.NEGATIVE_INFINITY;
+  let lossNoticeMs = Number.NEGATIVE_INFINITY;
 
   function report(count: number, reason: ContentLoss, kept: 'stub' | 'nothing', err?: unknown): void {
     metrics.contentsLost(count, reason, kept);
-    if (now_ms() - lostToldMs < limits.loss_notice_ms) return;
-    lostToldMs = now_ms();
+    if (now_ms() - lossNoticeMs < limits.loss_notice_ms) return;
+    lossNoticeMs = now_ms();
     const facts = { ...(err === undefined ? {} : { err }), count, reason, kept };
     log.warn(facts, `contents of calls are not kept: ${WHY[reason]}`);
   }

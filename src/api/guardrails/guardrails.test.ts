@@ -298,9 +298,9 @@ describeStores('guardrails', ({ open }) => {
 
   test('every change is announced to all nodes; a request without a change is not', async () => {
     const { call, create, patch, addKey, changes, home } = await setUp();
-    const heard: string[] = [];
-    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
-    const announced = () => heard.splice(0);
+    const announcements: string[] = [];
+    changes.listen((change) => announcements.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const announced = () => announcements.splice(0);
     const id = (await create()).data['id'];
     expect(announced()).toEqual([`policy ${id}`]);
     await patch(id, { limit_usd: 1 });

@@ -108,8 +108,11 @@ function masked(text: string, start: number, end: number): string {
   return `${characters[0]}${'•'.repeat(Math.min(characters.length - 2, 30))}${characters.at(-1)}`;
 }
 
-function findingsOf({ found, filters }: DryRun<unknown>, nameOf: (field: string) => string): GuardrailTest['findings'] {
-  const findings = found.flatMap(({ field, text, findings }) =>
+function findingsOf(
+  { found: texts, filters }: DryRun<unknown>,
+  nameOf: (field: string) => string,
+): GuardrailTest['findings'] {
+  const findings = texts.flatMap(({ field, text, findings }) =>
     findings.map(({ start, end, filter: index, pattern }) => {
       const { slug, pattern: custom, label, action } = filters[index]!;
       return {
@@ -124,7 +127,7 @@ function findingsOf({ found, filters }: DryRun<unknown>, nameOf: (field: string)
       };
     }),
   );
-  return findings.slice(0, limits.findings_told_max);
+  return findings.slice(0, limits.findings_reported_max);
 }
 
 function routingOf({ plan, error }: Explanation): NonNullable<GuardrailTest['routing']> {
@@ -238,7 +241,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
               : { status: 403, ...refusalTold({ ...refusal, field: nameOf(refusal.field) }) },
           findings: findingsOf(result, nameOf),
           findings_count: result.found.reduce((sum, { findings }) => sum + findings.length, 0),
-          changes: [...result.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({
+          changes: [...result.changed].slice(0, limits.findings_reported_max).map(([{ field }, text]) => ({
             field: nameOf(field),
             text,
           })),

@@ -1,4 +1,4 @@
-/** What clients of the Messages API are told when something goes wrong, before a stream and in it, and in silence. */
+/** Errors that clients of the Messages API receive: before a stream, in it, and during silence. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { checkMessagesStream } from '../../../test/grammar/messages.ts';

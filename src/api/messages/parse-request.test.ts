@@ -551,24 +551,24 @@ describe('400 names the field', () => {
     expect(() => parse(body)).toThrow(GatewayError);
   });
 
-  const said = (block: object) => ({ messages: [{ role: 'user', content: [block] }] });
+  const bodyWith = (block: object) => ({ messages: [{ role: 'user', content: [block] }] });
   test.each<[string, object]>([
     ['messages', { messages: [] }],
     ['messages[0].role', { messages: [{ role: 'robot', content: 'x' }] }],
     ['messages[0].content', { messages: [{ role: 'user' }] }],
-    ['messages[0].content[0].type', said({ type: 'smell' })],
-    ['messages[0].content[0].type', said({ type: 'native', wire: 'anthropic-messages', block: {} })],
-    ['messages[0].content[0].text', said({ type: 'text' })],
-    ['messages[0].content[0].source.type', said({ type: 'image', source: { type: 'disk' } })],
-    ['messages[0].content[0].source.url', said({ type: 'image', source: { type: 'url' } })],
+    ['messages[0].content[0].type', bodyWith({ type: 'smell' })],
+    ['messages[0].content[0].type', bodyWith({ type: 'native', wire: 'anthropic-messages', block: {} })],
+    ['messages[0].content[0].text', bodyWith({ type: 'text' })],
+    ['messages[0].content[0].source.type', bodyWith({ type: 'image', source: { type: 'disk' } })],
+    ['messages[0].content[0].source.url', bodyWith({ type: 'image', source: { type: 'url' } })],
     [
       'messages[0].content[0].cache_control.ttl',
-      said({ type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '2h' } }),
+      bodyWith({ type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '2h' } }),
     ],
-    ['messages[0].content[0].tool_use_id', said({ type: 'tool_result', content: 'x' })],
+    ['messages[0].content[0].tool_use_id', bodyWith({ type: 'tool_result', content: 'x' })],
     [
       'messages[0].content[0].content[0].type',
-      said({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'tool_use' }] }),
+      bodyWith({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'tool_use' }] }),
     ],
     ['max_tokens', { max_tokens: -1 }],
     ['temperature', { temperature: 3 }],

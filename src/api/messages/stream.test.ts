@@ -44,7 +44,7 @@ function messageOf(chunks: ChatChunk[], shown: ReasoningShown = 'shown'): JsonOb
 }
 
 /** The turn as a client sends it back, as the door reads it. */
-function backThroughDoor({ content }: JsonObject): ReturnType<typeof messagesRequest>['messages'][number] {
+function parsedBack({ content }: JsonObject): ReturnType<typeof messagesRequest>['messages'][number] {
   const body = { model: 'a/b', max_tokens: 1, messages: [{ role: 'assistant', content }] };
   const { messages } = messagesRequest(body as unknown as Parameters<typeof messagesRequest>[0], {
     envelope,
@@ -54,7 +54,7 @@ function backThroughDoor({ content }: JsonObject): ReturnType<typeof messagesReq
 }
 
 const withoutNull = ({ id, ...rest }: ReasoningDetail) => (id === null ? rest : { ...rest, id });
-const detailsBack = (message: JsonObject) => (backThroughDoor(message).reasoning_details ?? []).map(withoutNull);
+const detailsBack = (message: JsonObject) => (parsedBack(message).reasoning_details ?? []).map(withoutNull);
 
 test('a message that begins with counts of its wire has no output yet, and no thinking in it', () => {
   const usage = { in_uncached: 7, out_text: 2, out_reasoning: 3 };
@@ -213,7 +213,7 @@ describe('reasoning', () => {
     ]);
     expect(message['content']).toMatchObject([{ type: 'text' }, { type: 'redacted_thinking' }, { type: 'tool_use' }]);
     expect(detailsBack(message)).toEqual([withoutNull(signature)]);
-    expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
+    expect(parsedBack(message).tool_calls).toMatchObject([{ id }]);
   });
 
   test('without visible text keeps the opaque state', () => {
@@ -264,13 +264,13 @@ describe('calls', () => {
       const message = messageOf([begin('openai-chat'), call(0, 0, id, '{}'), finish('tool_calls')]);
       const [block] = message['content'] as JsonObject[];
       expect(block!['id']).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
-      expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
+      expect(parsedBack(message).tool_calls).toMatchObject([{ id }]);
     },
   );
 
   test('an id that only looks like one of ours stays', () => {
     const content = [{ type: 'tool_use', id: 'gwid_x', name: 'f', input: {} }];
-    expect(backThroughDoor({ content }).tool_calls).toMatchObject([{ id: 'gwid_x' }]);
+    expect(parsedBack({ content }).tool_calls).toMatchObject([{ id: 'gwid_x' }]);
   });
 
   test('an id that is too long gets a constant replacement', () => {
@@ -500,7 +500,7 @@ describe('the stream', () => {
       encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     const { message } = checkMessagesStream(stream);
-    expect((message!['content'] as JsonObject[]).map(({ type, text: said }) => said ?? type)).toEqual([
+    expect((message!['content'] as JsonObject[]).map(({ type, text: content }) => content ?? type)).toEqual([
       'one ',
       'tool_use',
       'two',

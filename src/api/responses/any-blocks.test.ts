@@ -148,7 +148,7 @@ test('any blocks, in any mixture and cut anywhere, make a valid stream with the 
         const body = streamed(groups);
         expect(body).toBe(streamed([chunks]));
         const { events, response } = checkResponsesStream(body);
-        // Blocks of one answer come in the order of their opening, told at once or one after the other.
+        // Blocks of one answer come in the order of their opening, interleaved or one after the other.
         expect(response).toEqual(whole([...chunksOfBlocks(blocks).flat(), ...end]));
         let official: Response | undefined;
         for (const event of events) {

@@ -31,7 +31,7 @@ export interface ResponsesOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
-  /** Undefined: responses are not stored. */
+  /** Undefined if responses are not stored. */
   stored: StoredResponses | undefined;
 }
 

@@ -22,10 +22,10 @@ describe('listing the input of a stored response', () => {
     const { answer } = await send('POST', '/responses', { ...echo, input, previous_response_id: first.answer['id'] });
     const path = `/responses/${answer['id']}/input_items`;
     const all = (await send('GET', `${path}?order=asc`)).answer;
-    const [question, said] = array(all['data']).map(object);
+    const [question, answered] = array(all['data']).map(object);
     expect(all).toMatchObject({ object: 'list', has_more: false, last_id: 'msg_own', first_id: question?.['id'] });
     expect(question).toMatchObject({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'One' }] });
-    expect(said).toEqual(array(first.answer['output'])[0]);
+    expect(answered).toEqual(array(first.answer['output'])[0]);
     const ids: unknown[] = [];
     for (let after = ''; ; ) {
       const page = (await send('GET', `${path}?limit=2${after}`)).answer;
@@ -33,7 +33,7 @@ describe('listing the input of a stored response', () => {
       if (page['has_more'] !== true) break;
       after = `&after=${page['last_id']}`;
     }
-    expect(ids).toEqual(['msg_own', said?.['id'], question?.['id']]);
+    expect(ids).toEqual(['msg_own', answered?.['id'], question?.['id']]);
     const refused = await send('GET', `${path}?after=nothing`);
     expect(refused.status).toBe(400);
     expect(refused.answer['error']).toMatchObject({ param: 'after' });

@@ -1,13 +1,13 @@
 /** What an upstream of this very wire streams comes out as it went in: kinds of items that no recording has. */
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
-import { contextOf, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
+import { contextOf, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { openaiResponses } from '../../providers/openai-responses/index.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 function decode(events: readonly JsonObject[]): ChatChunk[] {
-  const decoder = openaiResponses.createStreamDecoder({ generation_id });
+  const decoder = openaiResponses.createStreamDecoder({ generation_id: generationId });
   const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
   return [...chunks, ...decoder.end()];
 }
@@ -19,7 +19,7 @@ const custom = { id: 'ctc_1', type: 'custom_tool_call', call_id: 'call_1', name:
 const message = { id: 'msg_1', type: 'message', role: 'assistant' };
 /** The finished part alone has the bytes of its tokens (OpenAI's reference of the Response object). */
 const likely = [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }];
-const said = { type: 'output_text', annotations: [], logprobs: likely, text: 'A' };
+const textPart = { type: 'output_text', annotations: [], logprobs: likely, text: 'A' };
 const quoted = { type: 'file_citation', file_id: 'file_1', filename: 'a.pdf', index: 1 };
 const refused = { type: 'refusal', refusal: 'No' };
 const patch = {
@@ -61,7 +61,7 @@ const cases: [string, JsonObject, JsonObject[], JsonObject][] = [
     [
       {
         type: 'response.content_part.added',
-        ...at('msg_1', { content_index: 0, part: { ...said, logprobs: [], text: '' } }),
+        ...at('msg_1', { content_index: 0, part: { ...textPart, logprobs: [], text: '' } }),
       },
       { type: 'response.output_text.delta', ...at('msg_1', { content_index: 0, delta: 'A', logprobs }) },
       {
@@ -71,14 +71,14 @@ const cases: [string, JsonObject, JsonObject[], JsonObject][] = [
       { type: 'response.output_text.done', ...at('msg_1', { content_index: 0, text: 'A', logprobs }) },
       {
         type: 'response.content_part.done',
-        ...at('msg_1', { content_index: 0, part: { ...said, annotations: [quoted] } }),
+        ...at('msg_1', { content_index: 0, part: { ...textPart, annotations: [quoted] } }),
       },
       { type: 'response.content_part.added', ...at('msg_1', { content_index: 1, part: { ...refused, refusal: '' } }) },
       { type: 'response.refusal.delta', ...at('msg_1', { content_index: 1, delta: 'No' }) },
       { type: 'response.refusal.done', ...at('msg_1', { content_index: 1, refusal: 'No' }) },
       { type: 'response.content_part.done', ...at('msg_1', { content_index: 1, part: refused }) },
     ],
-    { ...message, status: 'completed', content: [{ ...said, annotations: [quoted] }, refused] },
+    { ...message, status: 'completed', content: [{ ...textPart, annotations: [quoted] }, refused] },
   ],
   [
     'a kind that is still to come',
@@ -121,7 +121,7 @@ test('fields of the upstream are added to those of the gateway, and do not repla
   const context = contextOf({ temperature: 0.2, reasoning: { effort: 'high' } });
   const { response: sentResponse } = checkResponsesStream(streamed([chunks], context));
   expect(sentResponse).toMatchObject({
-    id: generation_id,
+    id: generationId,
     model: 'maker/model',
     billing: { payer: 'developer' },
     temperature: 0.2,

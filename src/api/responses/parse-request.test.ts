@@ -16,7 +16,7 @@ function requestOf(body: JsonObject, stored = false): ChatRequest {
   return responsesRequest(body as never, { envelope, stored });
 }
 
-/** What a client is told that sends such a body. */
+/** The message of the error for such a body. */
 function refusalOf(body: JsonObject): string {
   const [first] = explain(ResponsesBody as never, body, '');
   if (first !== undefined) return `${first.path} ${first.rule}`;
@@ -232,7 +232,7 @@ describe('violations are refused with a message that names the field', () => {
   });
 
   test('each refusal says its field beside the sentence too', () => {
-    const said = [
+    const messages = [
       { input: 'Hi', background: true },
       { input: 'Hi', store: true },
       { input: 'Hi', reasoning: { effort: 'low', max_tokens: 1 } },
@@ -246,7 +246,7 @@ describe('violations are refused with a message that names the field', () => {
         return ((error as GatewayError).metadata?.['violations'] as { path: string }[] | undefined)?.[0]?.path;
       }
     });
-    expect(said).toEqual([
+    expect(messages).toEqual([
       'background',
       'store',
       'reasoning',

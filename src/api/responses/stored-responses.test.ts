@@ -59,12 +59,12 @@ describe('stored responses', () => {
       previous_response_id: second['id'],
     });
     const { messages } = object(JSON.parse(sent)['echo_upstream_body']);
-    const said = array(messages)
+    const texts = array(messages)
       .map(object)
       .map(({ role, content }) => `${role} ${JSON.stringify(content)}`);
-    expect(said[0]).toContain('Be kind');
+    expect(texts[0]).toContain('Be kind');
     expect(sent).not.toContain('Be brief');
-    expect(said.slice(1).map((one) => one.split(' ')[0])).toEqual(['user', 'assistant', 'user', 'assistant', 'user']);
+    expect(texts.slice(1).map((one) => one.split(' ')[0])).toEqual(['user', 'assistant', 'user', 'assistant', 'user']);
     for (const [at, text] of [
       [1, 'One'],
       [2, 'One'],
@@ -72,7 +72,7 @@ describe('stored responses', () => {
       [4, 'Two'],
       [5, 'Three'],
     ] as const)
-      expect(said[at]).toContain(text);
+      expect(texts[at]).toContain(text);
   });
 
   const wires: [string, object, RegExp][] = [
@@ -85,7 +85,7 @@ describe('stored responses', () => {
   ];
   test.each(wires.flatMap((wire) => [['shown', ...wire] as const, ['hidden', ...wire] as const]))(
     'reasoning that is %s goes back upstream as it came: %s',
-    async (shown, _wire, routed, asItCame) => {
+    async (shown, _wire, routed, unchanged) => {
       const reasoning = { effort: 'high', exclude: shown === 'hidden' };
       const body = { ...routed, input: 'Hello', store: true, reasoning };
       for (const { answer } of [
@@ -96,7 +96,7 @@ describe('stored responses', () => {
         expect(kinds, JSON.stringify(answer)).toEqual(shown === 'shown' ? ['reasoning', 'message'] : ['message']);
         expect((await send('GET', `/responses/${answer['id']}`)).answer).toEqual(answer);
         const next = { ...body, store: false, input: 'Go on', previous_response_id: answer['id'] };
-        expect(await upstreamInput(next)).toMatch(asItCame);
+        expect(await upstreamInput(next)).toMatch(unchanged);
       }
     },
   );

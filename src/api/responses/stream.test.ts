@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
+import { contextOf, encoded, envelope, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
@@ -124,7 +124,7 @@ describe('items', () => {
     expect(first.output).toEqual(again.output);
     const stem = `1700000000${'a'.repeat(20)}`;
     expect(first.output.map(({ id }) => id)).toEqual([`msg_${stem}0`, `fc_${stem}1`, `msg_${stem}2`]);
-    expect(first.response['id']).toBe(generation_id);
+    expect(first.response['id']).toBe(generationId);
   });
 
   test('keep the ids of an upstream of this very wire, but not one of them twice', () => {
@@ -138,8 +138,8 @@ describe('items', () => {
   });
 
   test('of this wire are one message if their ids and phases are equal, else two', () => {
-    const part = (n: number, rest: JsonObject, said: string) => [
-      chunk(n, { content: said }, { open: { kind: 'text', ext: own(rest) } }),
+    const part = (n: number, rest: JsonObject, text: string) => [
+      chunk(n, { content: text }, { open: { kind: 'text', ext: own(rest) } }),
       chunk(n, {}, { close: { ext: own(rest) } }),
     ];
     const { output } = decoded([
@@ -149,8 +149,8 @@ describe('items', () => {
       ...part(3, { id: 'msg_2', phase: 'final_answer' }, 'D'),
       STOP,
     ]);
-    const said = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
-    expect(said).toEqual([
+    const items = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
+    expect(items).toEqual([
       ['msg_1', 'commentary', ['A', 'B']],
       ['msg_2', 'commentary', ['C']],
       [expect.stringMatching(/^msg_1700000000a+2$/), 'final_answer', ['D']],
@@ -212,8 +212,8 @@ describe('items', () => {
     const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
     const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
     const { output, response } = decoded(chunks);
-    const toldOf = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
-    expect(toldOf).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
+    const logprobs = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
+    expect(logprobs).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
     expect(whole(chunks)).toEqual(response);
   });
 
@@ -445,7 +445,7 @@ describe('reasoning', () => {
     const seal: ReasoningDetail = {
       type: 'reasoning.encrypted',
       data: 'gw1.x.y',
-      id: `seal_${generation_id}`,
+      id: `seal_${generationId}`,
       format: 'unknown',
     };
     const { output, response } = decoded([
@@ -474,9 +474,9 @@ describe('calls of custom tools', () => {
     ['empty', ''],
   ])('tell their input as text: %s', (_what, input) => {
     for (const size of [1, 2, 3, 7, 100]) {
-      for (const toldAs of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
-        const escaped = toldAs.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-        for (const all of [toldAs, escaped]) {
+      for (const spelling of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
+        const escaped = spelling.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        for (const all of [spelling, escaped]) {
           const chunks = [
             ...calling(0, 0, 'shell', ...pieces(all, size)),
             { ...STOP, finish_reason: 'tool_calls' as const },

@@ -21,9 +21,9 @@ const plain = (delta: Delta): ChatChunk => ({ delta });
 function ordered(chunks: readonly ChatChunk[], isShown = (_: Opening) => true) {
   const out: string[] = [];
   const order = createBlockOrder(({ delta, ext, finish_reason }) => {
-    const said = delta.content ?? delta.tool_calls?.map((one) => one.function.arguments).join('') ?? '';
+    const text = delta.content ?? delta.tool_calls?.map((one) => one.function.arguments).join('') ?? '';
     const end = ext?.slot?.close === undefined ? '' : '.';
-    out.push(finish_reason ? `finish ${finish_reason}` : `${ext?.slot?.n ?? '-'}${said}${end}`);
+    out.push(finish_reason ? `finish ${finish_reason}` : `${ext?.slot?.n ?? '-'}${text}${end}`);
   }, isShown);
   for (const chunk of chunks) order.take(chunk);
   const before = out.length;

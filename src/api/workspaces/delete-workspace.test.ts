@@ -137,8 +137,8 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     });
     const { create, ask, addKey, changes, home } = await workspacesServer({ ...database, queries }, NOW);
     const { organization_id } = home;
-    const heard: string[] = [];
-    changes.listen((change) => void (change !== 'everything' && change.topic === 'keys' && heard.push(change.id)));
+    const announced: string[] = [];
+    changes.listen((change) => void (change !== 'everything' && change.topic === 'keys' && announced.push(change.id)));
     const needed: number[] = [];
     for (const count of [2, 40]) {
       const workspaceId = String((await create()).data['id']);
@@ -151,11 +151,11 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       }
       const assigned = { organization_id, guardrail_id: guardrailId, assigned_by: null, created_at: NOW };
       await assignmentStore(queries).insertKeys({ ...assigned, assignees: hashes });
-      heard.length = 0;
+      announced.length = 0;
       statements = 0;
       expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
       needed.push(statements);
-      expect(heard).toEqual(hashes.sort());
+      expect(announced).toEqual(hashes.sort());
       // Before those of its one member and of itself.
       const page = { offset: 2, limit: 2 * count };
       const { data: events } = await auditStore(queries).listBy({ organization_id }, page);

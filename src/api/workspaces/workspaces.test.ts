@@ -164,11 +164,11 @@ describeStores('workspaces', ({ open }) => {
 
   test('every change is announced to all nodes; a request without a change is not', async () => {
     const { create, ask, addUser, addKey, changes, database, home } = await setUp();
-    const heard: string[] = [];
-    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const announced: string[] = [];
+    changes.listen((change) => announced.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
     const id = String((await create()).data['id']);
     const userIds = [await addUser('member')];
-    heard.length = 0;
+    announced.length = 0;
     for (const [method, path, body] of [
       ['PATCH', '', { name: 'n' }],
       ['POST', '/members/add', { user_ids: userIds }],
@@ -177,12 +177,12 @@ describeStores('workspaces', ({ open }) => {
       ['DELETE', '/budgets/daily', undefined],
     ] as const) {
       expect([path, (await ask(method, `/workspaces/research${path}`, body)).status]).toEqual([path, 200]);
-      expect([path, heard.splice(0)]).toEqual([path, [`policy ${id}`]]);
+      expect([path, announced.splice(0)]).toEqual([path, [`policy ${id}`]]);
     }
     await ask('POST', '/workspaces/research/members/remove', { user_ids: userIds });
     await ask('DELETE', '/workspaces/research/budgets/daily');
     await ask('PATCH', '/workspaces/research', { slug: 'default' });
-    expect(heard).toEqual([]);
+    expect(announced).toEqual([]);
     const { hash } = await addKey(id, { disabled: true });
     const { id: guardrail } = await guardrailStore(database.queries).insert({
       organization_id: home.organization_id,
@@ -191,7 +191,7 @@ describeStores('workspaces', ({ open }) => {
       created_at: NOW,
     });
     await ask('DELETE', '/workspaces/research');
-    expect(heard).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`, `workspace_gone ${id}`]);
+    expect(announced).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`, `workspace_gone ${id}`]);
   });
 
   const all = [

@@ -20,8 +20,8 @@ import {
 
 /** Settings of the process, its store and its listener. */
 
-const timeout = (sentence: string, milliseconds_default: number) =>
-  setting(milliseconds, { sentence, default: milliseconds_default });
+const timeout = (sentence: string, millisecondsDefault: number) =>
+  setting(milliseconds, { sentence, default: millisecondsDefault });
 
 export const timeouts = section(
   {

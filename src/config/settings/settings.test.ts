@@ -17,7 +17,7 @@ test('every field of the configuration is declared: in the file, as a variable, 
     ...Object.values(variables).map(({ field }) => field),
     ...DERIVED,
   ]);
-  expect([...declared].sort()).toEqual(Object.keys(loadConfig({}, { found: null })).sort());
+  expect([...declared].sort()).toEqual(Object.keys(loadConfig({}, { config_file_content: null })).sort());
 });
 
 test('every section says when a change takes effect', () => {
@@ -51,7 +51,7 @@ test('doctor shows a change of every setting of a few choices or a number that h
   const base = { responses: { store: true }, probes: { usd_per_day: 1 }, ledger: { budgets: 'soft' } };
   const shown = (sections: object) => {
     const text = JSON.stringify(sections);
-    return describeConfig(loadConfig({}, { found: { path: 'gateway.yaml', text, value: sections } }));
+    return describeConfig(loadConfig({}, { config_file_content: { path: 'gateway.yaml', text, value: sections } }));
   };
   const unseen = Object.entries<Setting>(fileSettings).flatMap(([name, { members }]) =>
     Object.entries(members?.step === '' ? members.settings : {}).flatMap(([member, declared]) => {

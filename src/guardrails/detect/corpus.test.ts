@@ -20,7 +20,7 @@ test('detectors reach their recall and precision on the labelled corpus of nine 
     return matches;
   });
   for (const slug of LABELLED) {
-    const { labelled, found: reported, right, wrong, missed } = scores.get(slug)!;
+    const { labelled, reported, right, wrong, missed } = scores.get(slug)!;
     const [recall, precision] = FLOORS[slug]!;
     expect(labelled).toBe(540);
     expect(right / labelled, missed.slice(0, 5).join('\n')).toBeGreaterThanOrEqual(recall);

@@ -2,7 +2,7 @@ import type { Entity } from './analyzer.ts';
 import { AMBIGUOUS_FAMILY_NAMES, AMBIGUOUS_GIVEN_NAMES, FAMILY_NAMES, GIVEN_NAMES, NO_NAMES } from './name-words.ts';
 
 /** About so many words of one text that nothing is known of a library is asked whether they name a person, and with so much around them. */
-const NAMES_ASKED_MAX = 40;
+const NAME_LOOKUPS_MAX = 40;
 /** The text around a word that is shown to the library that recognizes names. */
 const NAME_CONTEXT_CHARS = 60;
 
@@ -60,9 +60,9 @@ export function canHoldName(text: string): boolean {
 /** Finds the names of people in a text. A given name alone counts if it is unambiguous or part of a form of address. */
 export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
   const names: Entity[] = [];
-  const isGiven = (plain: string) => parts(plain).some((part) => GIVEN_NAMES.has(part) || knowledge.isGiven(part));
+  const isFirstName = (plain: string) => parts(plain).some((part) => GIVEN_NAMES.has(part) || knowledge.isGiven(part));
   const isFamily = (plain: string) => parts(plain).some((part) => FAMILY_NAMES.has(part) || knowledge.isFamily(part));
-  const reader: NameReader = { text, knowledge, isGiven, isFamily, lookups: 0, cachedAnswers: new Map() };
+  const reader: NameReader = { text, knowledge, isFirstName, isFamily, lookups: 0, cachedAnswers: new Map() };
   for (const match of text.matchAll(RUN)) {
     for (const { start, end } of namesOfRun(wordsOf(match[0], match.index), reader)) {
       names.push({ start, end, slug: 'person-name' });
@@ -72,7 +72,7 @@ export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
     for (const match of text.matchAll(pattern)) {
       const phrase = match[1] ?? '';
       const words = wordsOf(phrase, match.index + match[0].lastIndexOf(phrase));
-      const name = introduced(words, pattern === INTRODUCED ? isGiven : () => false);
+      const name = introduced(words, pattern === INTRODUCED ? isFirstName : () => false);
       if (name !== undefined) names.push({ ...name, slug: 'person-name' });
     }
   }
@@ -85,7 +85,7 @@ export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
 interface NameReader {
   text: string;
   knowledge: NameKnowledge;
-  isGiven(plain: string): boolean;
+  isFirstName(plain: string): boolean;
   isFamily(plain: string): boolean;
   lookups: number;
   cachedAnswers: Map<string, boolean>;
@@ -136,8 +136,8 @@ function nameLength(words: readonly Word[], at: number, reader: NameReader): num
   if (length === 0) return 0;
   const name = words.slice(at, at + length).filter((one) => !isParticle(one));
   const others = name.slice(1).filter((one) => !isInitial(one));
-  const isGiven = reader.isGiven(word.plain);
-  const isSure = isGiven && !AMBIGUOUS_GIVEN_NAMES.has(word.plain);
+  const isFirstName = reader.isFirstName(word.plain);
+  const isSure = isFirstName && !AMBIGUOUS_GIVEN_NAMES.has(word.plain);
   if (others.length === 0)
     return isSure && length === 1 && isAlone(word, words.length, reader) ? 1 : isSure && name.length > 1 ? length : 0;
   const hasFamily = others.some(
@@ -146,11 +146,11 @@ function nameLength(words: readonly Word[], at: number, reader: NameReader): num
   const isSureFamily = others.some(
     (one) => (reader.isFamily(one.plain) && !AMBIGUOUS_FAMILY_NAMES.has(one.plain)) || RUSSIAN_FAMILY.test(one.text),
   );
-  if (isSure || (isGiven && hasFamily) || isInitial(word)) return !isInitial(word) || isSureFamily ? length : 0;
+  if (isSure || (isFirstName && hasFamily) || isInitial(word)) return !isInitial(word) || isSureFamily ? length : 0;
   if (isSureFamily && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
   if (length === 2 && name.some(isChineseFamily) && name.every((one) => PINYIN.test(one.plain))) return length;
   // Family name first: China, Korea, Vietnam, Hungary.
-  if (reader.isFamily(word.plain) && others.some((one) => reader.isGiven(one.plain))) return length;
+  if (reader.isFamily(word.plain) && others.some((one) => reader.isFirstName(one.plain))) return length;
   return length <= 4 && saysPerson(words.slice(at, at + length), reader) ? length : 0;
 }
 
@@ -206,7 +206,7 @@ function saysPerson(words: readonly Word[], reader: NameReader): boolean {
   const name = reader.text.slice(first.start, last.end);
   const known = reader.cachedAnswers.get(name);
   if (known !== undefined) return known;
-  if (reader.lookups >= NAMES_ASKED_MAX) return false;
+  if (reader.lookups >= NAME_LOOKUPS_MAX) return false;
   reader.lookups += 1;
   const from = Math.max(0, first.start - NAME_CONTEXT_CHARS);
   const context = reader.text.slice(from, last.end + NAME_CONTEXT_CHARS);
@@ -216,15 +216,15 @@ function saysPerson(words: readonly Word[], reader: NameReader): boolean {
 }
 
 /** The words of an introduction that are a name: all capitalized words, or lower-case ones if the first is a known given name. */
-function introduced(words: readonly Word[], isGiven: (plain: string) => boolean): Place | undefined {
+function introduced(words: readonly Word[], isFirstName: (plain: string) => boolean): Place | undefined {
   let to = 0;
   for (const word of words) {
     const isLarge = /^\p{Lu}/u.test(word.text);
     const mayBe = isLarge
       ? !NO_NAMES.has(word.plain) || TITLE.test(word.plain)
       : to === 0
-        ? isGiven(word.plain)
-        : isGiven(words[0]?.plain ?? '') && (FAMILY_NAMES.has(word.plain) || PARTICLES.has(word.plain));
+        ? isFirstName(word.plain)
+        : isFirstName(words[0]?.plain ?? '') && (FAMILY_NAMES.has(word.plain) || PARTICLES.has(word.plain));
     if (!mayBe) break;
     to += 1;
   }

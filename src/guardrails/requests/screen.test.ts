@@ -174,15 +174,15 @@ test('the parts of a tool result are read as one text', async () => {
 test('a text file is filtered whatever its declared type', async () => {
   const file = (type: string, bytes: string) =>
     `data:${type};base64,${Buffer.from(bytes, 'latin1').toString('base64')}`;
-  const said = `Write to ${EMAIL}. ${'x'.repeat(200)}`;
+  const content = `Write to ${EMAIL}. ${'x'.repeat(200)}`;
   const url = async (type: string, bytes: string) => {
     const part = { type: 'image_url' as const, image_url: { url: file(type, bytes) } };
     const [message] = await messagesOf([{ role: 'user', content: [part] }], emails);
     return (message!.content as (typeof part)[])[0]!.image_url.url;
   };
   for (const type of ['image/png', 'application/pdf', 'audio/wav']) {
-    expect(await url(type, said)).toBe(file(type, said.replace(EMAIL, '[EMAIL]')));
-    for (const bytes of [`\x89PNG\r\n\x1a\n\0\0${said}`, `%PDF-1.7\n${said}`, `RIFF\xff\xff\0\0WAVE${said}`]) {
+    expect(await url(type, content)).toBe(file(type, content.replace(EMAIL, '[EMAIL]')));
+    for (const bytes of [`\x89PNG\r\n\x1a\n\0\0${content}`, `%PDF-1.7\n${content}`, `RIFF\xff\xff\0\0WAVE${content}`]) {
       expect(await url(type, bytes)).toBe(file(type, bytes));
     }
   }
@@ -196,13 +196,13 @@ describe('a file of before Unicode', () => {
     const { file } = (message!.content as { file: { file_data: string } }[])[0]!;
     return Buffer.from(file.file_data.slice(file.file_data.indexOf(',') + 1), 'base64');
   };
-  const said = `Z\xfcrich, ${EMAIL}, 5 \x80. ${'x'.repeat(200)}`;
-  const latin = Buffer.from(said, 'latin1');
+  const content = `Z\xfcrich, ${EMAIL}, 5 \x80. ${'x'.repeat(200)}`;
+  const latin = Buffer.from(content, 'latin1');
 
   test.each(['text/csv', 'application/json', 'application/xml', 'application/octet-stream', 'message/rfc822'])(
     'of %s is read, and keeps its letters',
     async (type) => {
-      expect((await fileOf(type, latin)).toString('latin1')).toBe(said.replace(EMAIL, '[EMAIL]'));
+      expect((await fileOf(type, latin)).toString('latin1')).toBe(content.replace(EMAIL, '[EMAIL]'));
     },
   );
 
@@ -229,8 +229,8 @@ describe('a file of before Unicode', () => {
   });
 
   test('of UTF-16 without a mark is read', async () => {
-    for (const wide of [Buffer.from(said, 'utf16le'), Buffer.from(said, 'utf16le').swap16()]) {
-      expect((await fileOf('text/csv;charset=utf-16', wide)).toString()).toBe(said.replace(EMAIL, '[EMAIL]'));
+    for (const wide of [Buffer.from(content, 'utf16le'), Buffer.from(content, 'utf16le').swap16()]) {
+      expect((await fileOf('text/csv;charset=utf-16', wide)).toString()).toBe(content.replace(EMAIL, '[EMAIL]'));
     }
   });
 });
@@ -522,8 +522,8 @@ describe('a pattern that names a field of JSON with its value', () => {
 
   test('ends with the lines of the strings', async () => {
     const screener = screenerOf(guardrailOf([], [{ pattern: 'password.*', action: 'redact', label: 'P' }]));
-    const said = { a: 'a password is\nhere', b: '\\next' };
-    const { subject } = await screen((visit) => visit(JSON.stringify(said), { field: 'f', kind: 'json' }), screener);
+    const content = { a: 'a password is\nhere', b: '\\next' };
+    const { subject } = await screen((visit) => visit(JSON.stringify(content), { field: 'f', kind: 'json' }), screener);
     expect(JSON.parse(subject)).toEqual({ a: 'a [P]\nhere', b: '\\next' });
   });
 });

@@ -124,7 +124,7 @@ test('the journal reads the same from lines of this version and of older ones', 
     { t: 'P', id: 'g', usage: { out_text: 1 }, cost_nano: 2 },
     { t: 'F', ids: ['g'], batch: 3 },
   ];
-  for (const is_byok of [true, false]) {
+  for (const isByok of [true, false]) {
     const {
       upstream_id: _id,
       outcome: _o,
@@ -144,7 +144,7 @@ test('the journal reads the same from lines of this version and of older ones', 
       hold,
       grant_nano: 8,
       mode: 'soft',
-      is_byok,
+      is_byok: isByok,
       record,
     });
   }

@@ -24,8 +24,13 @@ function lineValues(line: ChargeLine) {
 }
 
 function lineOf(values: ReturnType<typeof lineValues>): ChargeLine {
-  const [name, units, unit_price_pico, price_units, discount_ppm, model] = values;
-  return { class: name, units, unit_price_pico, ...present({ price_units, discount_ppm, model }) };
+  const [name, units, unitPricePico, priceUnits, discountPpm, model] = values;
+  return {
+    class: name,
+    units,
+    unit_price_pico: unitPricePico,
+    ...present({ price_units: priceUnits, discount_ppm: discountPpm, model }),
+  };
 }
 
 function attemptValues(attempt: AttemptRecord) {
@@ -53,29 +58,39 @@ function attemptValues(attempt: AttemptRecord) {
 
 function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
   const [
-    endpoint_id,
-    provider_name,
-    model_permaslug,
+    endpointId,
+    providerName,
+    modelPermaslug,
     status,
     latency,
-    is_byok,
-    upstream_id,
+    isByok,
+    upstreamId,
     failure,
-    cost_nano,
+    costNano,
     wait,
     tokens,
     charges,
-    byok_id,
+    byokId,
     estimated,
-    is_unpriced,
+    isUnpriced,
     continues,
     hedges,
     step,
   ] = values;
   return {
-    ...{ endpoint_id, provider_name, model_permaslug, status, latency, is_byok, upstream_id, failure, cost_nano },
-    ...present({ wait, tokens, charges: charges?.map(lineOf), byok_id }),
-    ...present({ estimated, is_unpriced, continues, hedges, step }),
+    ...{
+      endpoint_id: endpointId,
+      provider_name: providerName,
+      model_permaslug: modelPermaslug,
+      status,
+      latency,
+      is_byok: isByok,
+      upstream_id: upstreamId,
+      failure,
+      cost_nano: costNano,
+    },
+    ...present({ wait, tokens, charges: charges?.map(lineOf), byok_id: byokId }),
+    ...present({ estimated, is_unpriced: isUnpriced, continues, hedges, step }),
   };
 }
 
@@ -115,34 +130,59 @@ export type OpenValues = ReturnType<typeof openValues>;
 export function openOf(values: OpenValues): OpenRecord {
   const [
     id,
-    request_id,
-    api_type,
-    created_at,
-    key_hash,
-    workspace_id,
-    organization_id,
-    user_id,
+    requestId,
+    apiType,
+    createdAt,
+    keyHash,
+    workspaceId,
+    organizationId,
+    userId,
     model,
-    requested_model,
-    provider_name,
-    endpoint_id,
+    requestedModel,
+    providerName,
+    endpointId,
     streamed,
-    is_byok,
-    external_user,
-    session_id,
-    http_referer,
+    isByok,
+    externalUser,
+    sessionId,
+    httpReferer,
     title,
     categories,
-    user_agent,
-    num_media_prompt,
-    num_input_audio_prompt,
+    userAgent,
+    numMediaPrompt,
+    numInputAudioPrompt,
     attempts,
     fees,
   ] = values;
   return {
-    ...{ id, request_id, api_type, created_at, key_hash, workspace_id, organization_id, user_id: user_id ?? null },
-    ...{ model, requested_model, provider_name, endpoint_id, streamed, is_byok, external_user, session_id },
-    ...{ http_referer, title, categories, user_agent, num_media_prompt, num_input_audio_prompt },
+    ...{
+      id,
+      request_id: requestId,
+      api_type: apiType,
+      created_at: createdAt,
+      key_hash: keyHash,
+      workspace_id: workspaceId,
+      organization_id: organizationId,
+      user_id: userId ?? null,
+    },
+    ...{
+      model,
+      requested_model: requestedModel,
+      provider_name: providerName,
+      endpoint_id: endpointId,
+      streamed,
+      is_byok: isByok,
+      external_user: externalUser,
+      session_id: sessionId,
+    },
+    ...{
+      http_referer: httpReferer,
+      title,
+      categories,
+      user_agent: userAgent,
+      num_media_prompt: numMediaPrompt,
+      num_input_audio_prompt: numInputAudioPrompt,
+    },
     attempts: attempts.map(attemptOf),
     ...present({ fees }),
   };
@@ -175,27 +215,36 @@ export type GenerationValues = ReturnType<typeof generationValues>;
 export function generationOf(values: GenerationValues): GenerationRecord {
   const [
     open,
-    upstream_id,
+    upstreamId,
     outcome,
     cancelled,
-    finish_reason,
-    native_finish_reason,
-    service_tier,
+    finishReason,
+    nativeFinishReason,
+    serviceTier,
     latency,
-    generation_time,
+    generationTime,
     usage,
-    cost_nano,
-    upstream_cost_nano,
-    cache_discount_nano,
-    byok_cost_nano,
+    costNano,
+    upstreamCostNano,
+    cacheDiscountNano,
+    byokCostNano,
     routing,
-    is_resolved,
+    isResolved,
   ] = values;
   return {
     ...openOf(open),
-    ...{ upstream_id, outcome, cancelled, finish_reason, native_finish_reason, service_tier, latency, generation_time },
-    ...{ usage, cost_nano, upstream_cost_nano, cache_discount_nano },
-    ...present({ byok_cost_nano, routing, is_resolved }),
+    ...{
+      upstream_id: upstreamId,
+      outcome,
+      cancelled,
+      finish_reason: finishReason,
+      native_finish_reason: nativeFinishReason,
+      service_tier: serviceTier,
+      latency,
+      generation_time: generationTime,
+    },
+    ...{ usage, cost_nano: costNano, upstream_cost_nano: upstreamCostNano, cache_discount_nano: cacheDiscountNano },
+    ...present({ byok_cost_nano: byokCostNano, routing, is_resolved: isResolved }),
   };
 }
 
@@ -213,8 +262,8 @@ export function recordOf(text: string): GenerationRecord {
 export type ChargedValues = [budget_id: string, window_start: string, amount: number, cover: number];
 
 /** The inverse of the values in `chargesText`. */
-export function chargedOf([budget_id, window_start, amount, cover]: ChargedValues): Charged {
-  return { budget_id, window_start, amount, cover };
+export function chargedOf([budgetId, windowStart, amount, cover]: ChargedValues): Charged {
+  return { budget_id: budgetId, window_start: windowStart, amount, cover };
 }
 
 /** The stored form of an outcome's charges. */

@@ -22,7 +22,7 @@ export interface RetentionOptions {
   /** Not set: the defaults of `limits`. */
   keep?: JournalKeep | undefined;
   /** Called with a settled segment that is deleted early because the disk is short of space. */
-  onGivenUp?: ((segment: Segment) => void) | undefined;
+  onDiscard?: ((segment: Segment) => void) | undefined;
 }
 
 /** How many bytes the disk of a directory lacks for the journal; 0 or less: none. */
@@ -35,7 +35,7 @@ export function lackingBytes(disk: Disk, dir: string): number {
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #keep: JournalKeep;
-  #givenUpBytes = 0;
+  #discardedBytes = 0;
 
   constructor(options: RetentionOptions) {
     this.#options = options;
@@ -43,8 +43,8 @@ export class Retention {
   }
 
   /** Size of the segments that were deleted early: a store that is set back cannot be sent their outcomes again. */
-  get given_up_bytes(): number {
-    return this.#givenUpBytes;
+  get discarded_bytes(): number {
+    return this.#discardedBytes;
   }
 
   /** The size at which a segment is full: small enough that a small disk holds several. */
@@ -112,8 +112,8 @@ export class Retention {
     const segment = this.#oldest();
     if (segment === undefined) return undefined;
     this.#options.list.shift();
-    this.#givenUpBytes += segment.bytes;
-    this.#options.onGivenUp?.(segment);
+    this.#discardedBytes += segment.bytes;
+    this.#options.onDiscard?.(segment);
     return segment;
   }
 }

@@ -6,7 +6,7 @@ import { readSegment, scanSegment } from './journal-format.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
 import { epochOf, NAME, OWED, SETTLED, type Segment, UNSETTLED } from './segment.ts';
 
-interface SegmentsOptions extends Pick<RetentionOptions, 'keep' | 'onGivenUp'> {
+interface SegmentsOptions extends Pick<RetentionOptions, 'keep' | 'onDiscard'> {
   disk?: Disk | undefined;
   /** Called with an archived file that can be read only in part. */
   onDamage?: (file: string, at: number) => void;
@@ -45,7 +45,7 @@ export class Segments {
   #isResent = false;
 
   constructor(dir: string, options: SegmentsOptions = {}) {
-    const { disk = nodeDisk, onDamage, keep, onGivenUp } = options;
+    const { disk = nodeDisk, onDamage, keep, onDiscard } = options;
     this.dir = dir;
     this.disk = disk;
     this.#onDamage = onDamage;
@@ -56,7 +56,7 @@ export class Segments {
       path: (segment) => this.path(segment),
       isNeeded: () => this.#owed !== undefined && !this.#isResent,
       keep,
-      onGivenUp,
+      onDiscard,
     });
     const owed = disk.readNow(join(dir, OWED));
     if (owed !== undefined) this.#owed = JSON.parse(owed.toString()) as Position;

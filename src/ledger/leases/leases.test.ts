@@ -11,9 +11,9 @@ import type { Recorder } from '../recorder.ts';
 import type { Ask, Hold } from './hold.ts';
 
 let ordinal = 0;
-function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {
+function ask(budgets: Budget[], fullNano: number, over: Partial<Ask> = {}): Ask {
   ordinal += 1;
-  return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano, least_nano: full_nano, ...over };
+  return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano: fullNano, least_nano: fullNano, ...over };
 }
 
 function sent(hold: Hold) {
@@ -21,8 +21,8 @@ function sent(hold: Hold) {
   return { id: hold.id, attempt: 1, endpoint: 'e', record, hold };
 }
 
-async function settle(recorder: Recorder, hold: Hold, cost_nano: number, byok_cost_nano = 0): Promise<void> {
-  const record = generation({ id: hold.id, cost_nano, byok_cost_nano });
+async function settle(recorder: Recorder, hold: Hold, costNano: number, byokCostNano = 0): Promise<void> {
+  const record = generation({ id: hold.id, cost_nano: costNano, byok_cost_nano: byokCostNano });
   await recorder.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
   await recorder.outcome(record, hold);
 }
@@ -131,8 +131,8 @@ describeStores('budgets', ({ open }) => {
     const database = await open();
     const budget = await budgetOf(database, 100_000);
     const nodes = await Promise.all([startNode(database), startNode(database)]);
-    const wanted = (full_nano: number, fixed_nano = 0, least_nano = 10) =>
-      ask([budget], full_nano, { least_nano: fixed_nano + least_nano, share: { part: 0.25, fixed_nano } });
+    const wanted = (fullNano: number, fixedNano = 0, leastNano = 10) =>
+      ask([budget], fullNano, { least_nano: fixedNano + leastNano, share: { part: 0.25, fixed_nano: fixedNano } });
     const [node] = nodes as [Recorder, Recorder];
     const first = await node.reserve(wanted(1_000_000));
     expect(first.granted_nano).toBe(25_000);
@@ -279,13 +279,13 @@ describeStores('budgets', ({ open }) => {
   ] as const)('what was metered of an unknown end is charged where the budgets are %s', async (mode, spent) => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
-    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
-    const killed = await start(store, data_dir, { unknown_outcome: 'metered' });
+    const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const killed = await start(store, dataDir, { unknown_outcome: 'metered' });
     const hold = await killed.reserve(ask([budget], 7_000, { mode }));
     await killed.attempt(sent(hold));
     killed.progress(hold.id, { out_text: 5 }, 2_500);
     await sleep(50);
-    const next = await start(store, asKilled(data_dir), { unknown_outcome: 'metered' });
+    const next = await start(store, asKilled(dataDir), { unknown_outcome: 'metered' });
     await next.flush();
     expect(await windowsOf(database)).toMatchObject([{ spent }]);
   });
@@ -293,11 +293,11 @@ describeStores('budgets', ({ open }) => {
   test('a node that was killed charges what it does not know of at what was set aside', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
-    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
-    const killed = await start(store, data_dir);
+    const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const killed = await start(store, dataDir);
     const hold = await killed.reserve(ask([budget], 7_000));
     await killed.attempt(sent(hold));
-    const next = await start(store, asKilled(data_dir));
+    const next = await start(store, asKilled(dataDir));
     await next.flush();
     expect(await windowsOf(database)).toMatchObject([{ spent: 7_000 }]);
     await stop(next);
@@ -306,13 +306,13 @@ describeStores('budgets', ({ open }) => {
 
   test.each([0.5, Number.NaN, -1, 2 ** 60])(
     'a cost of %d is charged as an end that is not known, and holds nothing up',
-    async (cost_nano) => {
+    async (costNano) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
       const recorder = await start(ledgerStore(database.queries, database.engine));
       const hold = await recorder.reserve(ask([budget], 7_000));
       await recorder.attempt(sent(hold));
-      await recorder.outcome(generation({ id: hold.id, cost_nano }), hold);
+      await recorder.outcome(generation({ id: hold.id, cost_nano: costNano }), hold);
       await settle(recorder, await recorder.reserve(ask([budget], 3_000)), 3_000);
       await recorder.flush();
       expect(await windowsOf(database)).toMatchObject([{ spent: 10_000 }]);
@@ -361,10 +361,10 @@ describeStores('budgets', ({ open }) => {
     const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
     const now = () => Date.parse('2026-11-22T00:00:00.500Z');
     const recorder = await start(ledgerStore(database.queries, 'sqlite'), freshDir(), { clock: realClock(now) });
-    const created_at = '2026-11-21T23:59:59.900Z';
-    const hold = await recorder.reserve(ask([budget], 100, { at: Date.parse(created_at) }));
+    const createdAt = '2026-11-21T23:59:59.900Z';
+    const hold = await recorder.reserve(ask([budget], 100, { at: Date.parse(createdAt) }));
     await recorder.attempt(sent(hold));
-    await recorder.outcome(generation({ id: hold.id, cost_nano: 100, created_at }), hold);
+    await recorder.outcome(generation({ id: hold.id, cost_nano: 100, created_at: createdAt }), hold);
     await settle(recorder, await recorder.reserve(ask([budget], 7, { at: now() - 3_600_000 })), 7);
     await recorder.flush();
     expect(await windowsOf(database)).toMatchObject([
@@ -376,20 +376,20 @@ describeStores('budgets', ({ open }) => {
   test('after the machine slept, the first request reads the store’s time', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
-    let slept_ms = 0;
-    const now = () => Date.parse('2026-11-21T12:00:00.000Z') + slept_ms;
+    let sleptMs = 0;
+    const now = () => Date.parse('2026-11-21T12:00:00.000Z') + sleptMs;
     const store = ledgerStore(database.queries, 'sqlite');
     const recorder = await start(store, freshDir(), { clock: realClock(now) });
     await settle(recorder, await recorder.reserve(ask([budget], 5)), 5);
     await recorder.flush();
-    slept_ms = 13 * 3_600_000;
+    sleptMs = 13 * 3_600_000;
     await settle(recorder, await recorder.reserve(ask([budget], 7)), 7);
     await recorder.flush();
     expect(await windowsOf(database)).toMatchObject([
       { window_start: '2026-11-21', spent: 5 },
       { window_start: '2026-11-22', spent: 7 },
     ]);
-    slept_ms += 24 * 3_600_000;
+    sleptMs += 24 * 3_600_000;
     store.watch = () => Promise.reject(new Error('the store is down'));
     await expect(recorder.reserve(ask([budget], 1))).rejects.toMatchObject({ status: 503 });
     expect(recorder.reserve(ask([], 1))).toMatchObject({ granted_nano: 1 });
@@ -400,15 +400,17 @@ describeStores('budgets', ({ open }) => {
     ['os', 7_000],
   ] as const)(
     'a hold shrinks with its next record only where a power loss cannot take that: %s',
-    async (journal_sync, held_nano) => {
+    async (journalSync, heldNano) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
-      const recorder = await start(ledgerStore(database.queries, database.engine), freshDir(), { journal_sync });
+      const recorder = await start(ledgerStore(database.queries, database.engine), freshDir(), {
+        journal_sync: journalSync,
+      });
       const hold = await recorder.reserve(ask([budget], 7_000));
       await recorder.attempt(sent(hold));
       await recorder.reserve(ask([budget], 2_000), hold);
       await recorder.attempt({ ...sent(hold), attempt: 2 });
-      expect(recorder.state().held_nano).toBe(held_nano);
+      expect(recorder.state().held_nano).toBe(heldNano);
       await recorder.outcome(generation({ id: hold.id, cost_nano: 0 }), hold);
     },
   );

@@ -3,9 +3,9 @@ import { DAY_MS } from '../../schemas/budget.ts';
 import { MINUTE_MS, type RateAmounts, type RateRules } from '../../schemas/rate-limit.ts';
 import { createRateBook } from './rate-book.ts';
 
-const amounts = (requests_per_minute?: number, tokens_per_minute?: number): RateAmounts => ({
-  requests_per_minute,
-  tokens_per_minute,
+const amounts = (requestsPerMinute?: number, tokensPerMinute?: number): RateAmounts => ({
+  requests_per_minute: requestsPerMinute,
+  tokens_per_minute: tokensPerMinute,
 });
 const FREE = { requests_per_minute: 20, requests_per_day: 50, requests_per_day_funded: 1_000, funded_usd: 10 };
 const book = (rules: Partial<RateRules>) =>
@@ -115,8 +115,8 @@ test.each([
   [undefined, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [9_999_999_999, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [10_000_000_000, 1_000, 'free-models-per-day-high-balance.'],
-])('free models: %s nano-USD granted allow %s requests a day', (granted_nano, amount, message) => {
-  const list = book({}).ofModel({ ...caller, granted_nano }, { id: 'a/b:free', is_free: true });
+])('free models: %s nano-USD granted allow %s requests a day', (grantedNano, amount, message) => {
+  const list = book({}).ofModel({ ...caller, granted_nano: grantedNano }, { id: 'a/b:free', is_free: true });
   expect(list).toEqual([
     { id: 'free:org/requests', unit: 'requests', span_ms: MINUTE_MS, amount: 20, told: 'free-models-per-min.' },
     { id: 'free:org/requests/day', unit: 'requests', span_ms: DAY_MS, amount, told: message },

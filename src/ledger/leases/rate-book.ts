@@ -6,7 +6,7 @@ import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../
 
 /** The caller whose requests are counted. */
 export interface RateCaller {
-  /** Null: a management key without a record; its organization is counted instead. */
+  /** Null for a management key without a record: its organization is counted instead. */
   key_hash: string | null;
   /** The name by which the operator may have set its rates. */
   rate_name?: string | null | undefined;

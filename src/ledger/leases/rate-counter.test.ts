@@ -10,8 +10,8 @@ const limit = (amount: number, more: Partial<RateLimit> = {}): RateLimit => ({
   ...more,
 });
 const at = (ms: number): Moment => ({ wall_ms: 1_000_000 + ms, monotonic_ms: ms });
-const answer = (granted: number, now_ms: number, more: Partial<RateAnswer> = {}): RateAnswer => ({
-  ...{ id: 'a', granted, used: granted, window_start_ms: now_ms - (now_ms % MINUTE_MS), now_ms },
+const answer = (granted: number, nowMs: number, more: Partial<RateAnswer> = {}): RateAnswer => ({
+  ...{ id: 'a', granted, used: granted, window_start_ms: nowMs - (nowMs % MINUTE_MS), now_ms: nowMs },
   ...more,
 });
 
@@ -31,11 +31,11 @@ test('a node uses its grant until its minute may have ended by the store’s tim
 });
 
 test('a machine that slept, or whose clock was set forward, requests again', () => {
-  for (const [wall_ms, monotonic_ms] of [
+  for (const [wallMs, monotonicMs] of [
     [50_000, 30],
     [30, 50_000],
   ] as const) {
-    expect(counterWith(3).take(1, { wall_ms: 1_000_000 + wall_ms, monotonic_ms })).toBe(false);
+    expect(counterWith(3).take(1, { wall_ms: 1_000_000 + wallMs, monotonic_ms: monotonicMs })).toBe(false);
   }
 });
 
@@ -121,8 +121,8 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
   const events: { t: number; run: () => void }[] = [];
   let t = 0;
   const later = (delay: number, run: () => void) => void events.push({ t: t + Math.round(delay), run });
-  const let_through = new Map<number, number>();
-  let most_over = 0;
+  const letThrough = new Map<number, number>();
+  let mostOver = 0;
   const of = { span_ms: span_ms as RateLimit['span_ms'] };
   const nodes = Array.from({ length: random.whole(1, 4) }, (): Node => {
     const offsets = { wall_offset: random.whole(-90_000, 90_000), monotonic_offset: random.whole(0, 1e9) };
@@ -132,22 +132,22 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
 
   const pass = (node: Node) => {
     const window = Math.floor(t / span_ms);
-    const count = (let_through.get(window) ?? 0) + 1;
-    let_through.set(window, count);
-    most_over = Math.max(most_over, count - amount);
+    const count = (letThrough.get(window) ?? 0) + 1;
+    letThrough.set(window, count);
+    mostOver = Math.max(mostOver, count - amount);
     const { start_ms } = node.counter;
     // Refused for another reason: it was never sent, and does not count.
     if (random.chance(0.05)) {
       later(random.whole(0, 3_000), () => {
         node.counter.giveBack(1, start_ms);
-        let_through.set(window, (let_through.get(window) ?? 0) - 1);
+        letThrough.set(window, (letThrough.get(window) ?? 0) - 1);
       });
     }
   };
   const send = (node: Node, request: RateAsk, done: () => void) => {
     const sent = now(node);
-    const is_slow = random.chance(0.02);
-    const way = () => random.longTailed(0, 5, is_slow ? 70_000 : 60);
+    const isSlow = random.chance(0.02);
+    const way = () => random.longTailed(0, 5, isSlow ? 70_000 : 60);
     const lose = () =>
       later(1_000, () => {
         node.counter.unanswered(request);
@@ -200,7 +200,7 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
     t = Math.max(t, next.t);
     next.run();
   }
-  return { most_over, let_through };
+  return { most_over: mostOver, let_through: letThrough };
 }
 
 test('no interleaving of nodes, lost and late answers and clocks lets more through in a window than there is', {
@@ -210,8 +210,8 @@ test('no interleaving of nodes, lost and late answers and clocks lets more throu
   let offered = 0;
   for (let seed = 1; seed <= 60; seed += 1) {
     const amount = new Random(seed * 31).whole(1, 300);
-    const span_ms = seed % 5 === 0 ? DAY_MS : MINUTE_MS;
-    const { most_over, let_through } = simulate(seed, { amount, span_ms, until_ms: 4 * MINUTE_MS });
+    const spanMs = seed % 5 === 0 ? DAY_MS : MINUTE_MS;
+    const { most_over, let_through } = simulate(seed, { amount, span_ms: spanMs, until_ms: 4 * MINUTE_MS });
     expect([seed, most_over <= 0]).toEqual([seed, true]);
     for (const count of let_through.values()) {
       served += count;

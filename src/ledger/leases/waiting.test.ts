@@ -18,15 +18,15 @@ function make() {
   leases.open();
   return { leases, time };
 }
-const ask = (id: string, budgets: Budget[], full_nano: number, least_nano = full_nano) => ({
+const ask = (id: string, budgets: Budget[], fullNano: number, leastNano = fullNano) => ({
   id,
   budgets,
   is_byok: false,
-  full_nano,
-  least_nano,
+  full_nano: fullNano,
+  least_nano: leastNano,
 });
-const state = (budget_id: string, lease: number, over = {}) => ({
-  budget_id,
+const state = (budgetId: string, lease: number, over = {}) => ({
+  budget_id: budgetId,
   window_start: '',
   lease,
   leased: lease,

@@ -278,8 +278,8 @@ test.each<[string, Prices, boolean]>([
   ['both', { prompt: 0, completion: 0 }, false],
   ['no completion', { prompt: 1 }, true],
   ['no prompt', { completion: 1 }, true],
-])('a cost is known where prompt and completion have a price: %s', (_title, prices, is_unpriced) => {
-  expect(charge({ in_uncached: 1 }, prices).is_unpriced).toBe(is_unpriced);
+])('a cost is known where prompt and completion have a price: %s', (_title, prices, isUnpriced) => {
+  expect(charge({ in_uncached: 1 }, prices).is_unpriced).toBe(isUnpriced);
 });
 
 test('a price that is not whole is refused, also where its amount would be whole', () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
   services = createServices();
 });
 afterEach(() => {
-  engines.asked.length = 0;
+  engines.requests.length = 0;
 });
 afterAll(async () => {
   await services.close();
@@ -48,7 +48,7 @@ describe.each(searchEngines)('%s', (engine) => {
     expect(cost_nano).toBe(7);
     expect(results.map(({ url }) => url)).toEqual(engines.pages.slice(0, 5).map(({ url }) => url));
     expect(results[1]).toMatchObject({ title: 'One', content: 'The first of them. "Quoted" \\ and \u{1F30D}.' });
-    expect(engines.asked).toHaveLength(1);
+    expect(engines.requests).toHaveLength(1);
   });
 
   test('returns no more results than requested', async () => {
@@ -94,7 +94,7 @@ describe.each(searchEngines)('%s', (engine) => {
 
   test('a temporary failure is retried once', async () => {
     expect((await find(engine, `failing once ${engine}`)).results).toHaveLength(5);
-    expect(engines.asked).toHaveLength(2);
+    expect(engines.requests).toHaveLength(2);
   });
 
   test('harmful content is removed', async () => {
@@ -111,7 +111,7 @@ describe.each(searchEngines)('%s', (engine) => {
   test('a cancelled call ends the search', async () => {
     const controller = new AbortController();
     const pending = createWebSearch(services, settings).search(engine, 'late', OPTIONS, controller.signal);
-    await vi.waitFor(() => expect(engines.asked).toHaveLength(1));
+    await vi.waitFor(() => expect(engines.requests).toHaveLength(1));
     controller.abort(new Error('gone'));
     await expect(pending).rejects.toThrow('gone');
   });
@@ -122,7 +122,7 @@ describe('requests to engines', () => {
   const location = { city: 'Bern', country: 'CH' };
   const sentBody = async (engine: SearchEngine, options: Partial<SearchOptions>) => {
     await find(engine, 'rivers', options);
-    return engines.asked[0]!.body;
+    return engines.requests[0]!.body;
   };
 
   test('Exa: domains with wildcards and paths, and the country', async () => {
@@ -142,7 +142,7 @@ describe('requests to engines', () => {
       country: 'CH',
       location: 'Bern,CH',
     });
-    engines.asked.length = 0;
+    engines.requests.length = 0;
     const excluded = rules(['a.com', '*.b.com']);
     expect(await sentBody('firecrawl', { domains: { allowed: [], excluded } })).toMatchObject({
       query: 'rivers -site:a.com',
@@ -158,7 +158,7 @@ describe('requests to engines', () => {
         source_policy: { include_domains: ['example.com', 'example.org'] },
       },
     });
-    engines.asked.length = 0;
+    engines.requests.length = 0;
     const excluded = rules(['a.com', '*.b.com', 'c.com/x']);
     const { advanced_settings } = await sentBody('parallel', { domains: { allowed: [], excluded } });
     expect(advanced_settings).toMatchObject({ source_policy: { exclude_domains: ['a.com'] } });
@@ -172,7 +172,7 @@ describe('requests to engines', () => {
   test('long queries and lists are cut to what each takes', async () => {
     const allowed = rules(Array.from({ length: 200 }, (_, at) => `host-number-${at}.example.com`));
     for (const engine of searchEngines) await find(engine, 'long '.repeat(500), { domains: { allowed, excluded: [] } });
-    expect(engines.asked).toHaveLength(4);
+    expect(engines.requests).toHaveLength(4);
   });
 });
 

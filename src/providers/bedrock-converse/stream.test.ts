@@ -176,7 +176,7 @@ test('any events, in any order and number, end in an answer or an UpstreamError'
       } catch (error) {
         expect(error).toBeInstanceOf(UpstreamError);
       }
-      // What was told until then is an answer as well, and each of its blocks stands once in the order.
+      // The part before the cut is a valid answer, with each of its blocks once and in order.
       const { message } = accumulate(chunks, 0).choices[0];
       const order = message.ext?.order ?? [];
       expect(new Set(order.map(({ kind, at }) => `${kind} ${at}`)).size).toBe(order.length);

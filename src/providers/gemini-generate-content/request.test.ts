@@ -222,7 +222,7 @@ describe('signatures', () => {
       null,
     ]);
     expect(signed([...loop(foreign), user('More')])).toEqual([null, BYPASS, null]);
-    // Nor is what follows results that were added, in a turn that the client told in two messages.
+    // Nor are the blocks after added results, in a turn that the client sent as two messages.
     const unanswered = loop(foreign).slice(0, 2);
     expect(signed([...unanswered, { role: 'assistant', content: 'Wait.' }, user('More')])[1]).toBe(BYPASS);
     expect(encode({ messages: loop(foreign) }).report).toEqual([

@@ -200,8 +200,8 @@ describe('a stream', () => {
     ['as an object', { error: { message: 'Cut short', code: 503 } }],
     ['as a text', { error: 'Cut short' }],
     ['by its kind', { object: 'error', message: 'Cut short' }],
-  ])('error', (_, told) => {
-    const fault = { ...(told as object), choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'stop' }] };
+  ])('error', (_, error) => {
+    const fault = { ...(error as object), choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'stop' }] };
     for (const read of [() => decode([fault]), () => accumulate(decodeResponse(fault, STATE), 7)]) {
       expect(read).toThrow(expect.objectContaining({ name: 'UpstreamError', message: 'Cut short' }));
     }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type CallStep, createCallReader } from './tool-calls.ts';
 import type { WireToolCall } from './wire.ts';
 
-interface Told {
+interface DecodedCall {
   id: string;
   name: string;
   arguments: string;
@@ -13,10 +13,10 @@ function read(
   used: string[] = [],
   isWhole = false,
   declared: string[] = [],
-): Told[] {
+): DecodedCall[] {
   const reader = createCallReader('gen-1', used, (name) => name, declared);
   const steps: CallStep[] = [...deltas.flatMap((entries) => reader.read(entries, isWhole)), ...reader.end()];
-  const calls: Told[] = [];
+  const calls: DecodedCall[] = [];
   for (const step of steps) {
     if (step.opens !== undefined) calls[step.ordinal] = { id: step.opens.id, name: step.opens.name, arguments: '' };
     calls[step.ordinal]!.arguments += step.arguments;
@@ -208,7 +208,7 @@ describe('a name in pieces', () => {
       reader.read([{ index, function: called }], false).map(({ ordinal }) => ordinal),
     );
     expect([...opened, ...reader.end().map(({ ordinal }) => ordinal)]).toEqual([0, 1, 0, 2]);
-    // What is cut short is told as far as it came.
+    // A call that is cut short is decoded up to the cut.
     expect(read([[{ index: 0, function: f('get_', '{}') }]], [], false, ['get_weather'])).toMatchObject([
       { name: 'get_' },
     ]);

@@ -81,7 +81,7 @@ function decode(events: readonly unknown[]): ChatChunk[] {
 
 describe('a stream', () => {
   const whole = accumulate(openaiResponses.decodeResponse(response, STATE), 0);
-  /** What is told, whatever stood open meanwhile: blocks come in the order in which they were opened. */
+  /** The decoded blocks, in the order in which they were opened, even if several were open at once. */
   const sorted = ({ choices: [{ message }] }: typeof whole) => [
     message.content,
     message.reasoning_details,
@@ -100,7 +100,7 @@ describe('a stream', () => {
   });
 
   test('is the same if every event is repeated and if events are padded', () => {
-    // Deltas cannot be told apart from repeated text: they come once.
+    // Deltas are indistinguishable from repeated text, so they are passed on once.
     const events = eventsOf([0, 1, 2, 3, 4]).flatMap((event) =>
       String(event['type']).endsWith('.delta') ? [event] : [event, event],
     );

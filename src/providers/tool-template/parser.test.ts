@@ -132,16 +132,16 @@ describe('nothing grows with what a model says', () => {
     const long = `<tool_call>{"name":"look","arguments":{"a":"${'x'.repeat(TOOL_TEMPLATE_CALL_CHARS_MAX)}"}}</tool_call>`;
     for (const pieces of [[long], long.match(/.{1,1000}/gs)!]) {
       const parser = new ToolCallParser(AUTO);
-      let said = 0;
+      let textChars = 0;
       let held = 0;
       let readChars = 0;
       for (const piece of pieces) {
         readChars += piece.length;
-        for (const run of parser.push(piece)) said += 'text' in run ? run.text.length : Number.NaN;
-        held = Math.max(held, readChars - said);
+        for (const run of parser.push(piece)) textChars += 'text' in run ? run.text.length : Number.NaN;
+        held = Math.max(held, readChars - textChars);
       }
-      for (const run of parser.end()) said += 'text' in run ? run.text.length : Number.NaN;
-      expect(said).toBe(long.length);
+      for (const run of parser.end()) textChars += 'text' in run ? run.text.length : Number.NaN;
+      expect(textChars).toBe(long.length);
       expect(held).toBeLessThanOrEqual(TOOL_TEMPLATE_CALL_CHARS_MAX + 1100);
     }
     expect(read([long, call('look', {})]).at(-1)).toEqual(looked());

@@ -100,7 +100,7 @@ test('an answer or a failure is available to late readers, and a failure without
   }
 });
 
-/** A server that looks at the head of each request and answers as it is told. */
+/** A server that reads the head of each request and sends a scripted answer. */
 async function serverThat(answer: Parameters<typeof createServer>[1]) {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

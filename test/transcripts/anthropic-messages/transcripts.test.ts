@@ -21,13 +21,13 @@ const scenarios = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'));
 
 test.each(scenarios)('%s', async (name) => {
   const path = fileURLToPath(new URL(name, FOLDER));
-  const [, , model = '', asked = '', ...parts] = readFileSync(path, 'utf8').split(MARK);
+  const [, , model = '', requestText = '', ...parts] = readFileSync(path, 'utf8').split(MARK);
   const at = parts.indexOf('upstream answer');
   const status = Number.parseInt(parts[at + 1] ?? '', 10);
   const answer = parts[at + 2] ?? '';
-  const request: ChatRequest = freeze(JSON.parse(asked));
+  const request: ChatRequest = freeze(JSON.parse(requestText));
 
-  const sections = [`=== inner request for ${model}\n${asked.trim()}\n`];
+  const sections = [`=== inner request for ${model}\n${requestText.trim()}\n`];
   let encoded: EncodedRequest | undefined;
   try {
     encoded = anthropicMessages.encodeRequest(request, endpoint(model), { media: new Map(), strip_state: false });
@@ -68,7 +68,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
     const headers = Object.fromEntries(
       [...head.matchAll(/([a-z-]+): ([^;]+)/g)].map(([, key, value]) => [key, value!.trim()]),
     );
-    return `=== inner answer\n${told(anthropicMessages.decodeError(status, headers, answer))}\n`;
+    return `=== inner answer\n${summaryOf(anthropicMessages.decodeError(status, headers, answer))}\n`;
   }
   if (!head.includes('event-stream')) {
     return `=== inner answer\n${attempt(() => pretty(accumulate(anthropicMessages.decodeResponse(JSON.parse(answer), state), 1_760_000_000)))}\n`;
@@ -98,11 +98,11 @@ function attempt(run: () => string): string {
     return run();
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    return told(error);
+    return summaryOf(error);
   }
 }
 
-function told(error: UpstreamError): string {
+function summaryOf(error: UpstreamError): string {
   const { failure, status, native_code, retry_after_ms, message } = error;
   return `failure ${JSON.stringify({ failure, status, native_code, retry_after_ms, message })}`;
 }
