@@ -221,8 +221,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
   function stepFailure({ state }: Answer, { turn }: ToolAnswer, { ended, error }: Ended): Failure | undefined {
     if (error instanceof CallCancelled) return error;
     if (ended === 'failed') return state.failed.at(-1)!.error;
-    const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
-    if (!is_unpaid || !turn.has_text) throw error;
+    const isUnpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
+    if (!isUnpaid || !turn.has_text) throw error;
     return undefined;
   }
 
@@ -283,21 +283,21 @@ export function createEngine(parts: EngineParts): ChatEngine {
   async function* events(opening: () => CallState | Promise<CallState>): AsyncGenerator<Part, void, undefined> {
     const answer = await begin(await opening());
     metrics.streamOpened();
-    let is_finished = false;
+    let isFinished = false;
     try {
       const failure = yield* partsOf(answer);
-      is_finished = true;
+      isFinished = true;
       yield await finish(answer, failure);
     } catch (error) {
-      if (is_finished) throw error;
-      is_finished = true;
+      if (isFinished) throw error;
+      isFinished = true;
       yield await fail(answer, error);
     } finally {
       // The consumer stopped reading.
-      if (!is_finished) hangUp(answer);
+      if (!isFinished) hangUp(answer);
       answer.body.close();
       metrics.streamClosed();
-      if (!is_finished) await settle(answer, 'cancelled');
+      if (!isFinished) await settle(answer, 'cancelled');
     }
   }
 

@@ -125,11 +125,11 @@ export class TransformedEvents implements Source<StreamEvent> {
 
   #opened(event: StreamEvent & { type: 'open' }): StreamEvent {
     if (event.upstream_bodies.length === 0) return event;
-    const upstream_bodies = event.upstream_bodies.map(({ served, body }) => ({
+    const upstreamBodies = event.upstream_bodies.map(({ served, body }) => ({
       served,
       body: this.#hooks.reduce((shown, hooks) => hooks.onUpstreamBody?.(shown) ?? shown, body),
     }));
-    return { ...event, upstream_bodies };
+    return { ...event, upstream_bodies: upstreamBodies };
   }
 
   #ended(event: StreamEnd): StreamEnd {

@@ -23,7 +23,7 @@ export const STREAM_SLICE_FRAMES = 128;
  * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
  */
 class AnswerTail {
-  #waited_ms = 0;
+  #waitedMs = 0;
   #bytes = 0;
 
   /** Counts a read. */
@@ -33,12 +33,12 @@ class AnswerTail {
 
   /** Nothing more of it is read. */
   get isOver(): boolean {
-    return this.#bytes > limits.upstream_tail_bytes_max || this.#waited_ms >= limits.upstream_tail_ms_max;
+    return this.#bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
   }
 
   /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
   async wait(arrival: Promise<void>): Promise<void> {
-    const begun_ms = performance.now();
+    const begunMs = performance.now();
     let timer: NodeJS.Timeout | undefined;
     let isLate = false;
     const over = new Promise<void>((resolve) => {
@@ -46,11 +46,11 @@ class AnswerTail {
         isLate = true;
         resolve();
       };
-      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waited_ms));
+      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waitedMs));
     });
     await Promise.race([arrival, over]);
     clearTimeout(timer);
-    this.#waited_ms = isLate ? limits.upstream_tail_ms_max : this.#waited_ms + performance.now() - begun_ms;
+    this.#waitedMs = isLate ? limits.upstream_tail_ms_max : this.#waitedMs + performance.now() - begunMs;
   }
 }
 

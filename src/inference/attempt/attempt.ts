@@ -110,14 +110,14 @@ export function prepareAttempt(
   request: ChatRequest,
   candidate: Candidate,
   dialect: ChatDialect,
-  strip_state: boolean,
+  stripState: boolean,
   spend?: SpendBound,
   media = NO_MEDIA,
 ): PreparedAttempt | Promise<PreparedAttempt> {
   const { report, request: fitted, is_default_bound } = fitRequest(request, candidate.endpoint, spend);
   const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
   const templatedRequest = stated?.request ?? fitted;
-  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state });
+  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state: stripState });
   if (stated !== undefined) {
     append(report, stated.report);
     if (stated.template !== undefined) encoded.state = { ...encoded.state, tool_template: stated.template };
@@ -126,8 +126,8 @@ export function prepareAttempt(
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
   const written = writeBody(encoded.body, request.ext?.is_long);
-  const output_tokens = dialect.outputBound(encoded.body);
-  const service_tier = dialect.serviceTier(encoded.body);
+  const outputTokens = dialect.outputBound(encoded.body);
+  const serviceTier = dialect.serviceTier(encoded.body);
   const made = (payload: string | Buffer): PreparedAttempt => {
     const attempt = {
       candidate,
@@ -135,8 +135,8 @@ export function prepareAttempt(
       request: templatedRequest,
       encoded,
       payload,
-      output_tokens,
-      service_tier,
+      output_tokens: outputTokens,
+      service_tier: serviceTier,
       report,
       media,
     };
@@ -154,8 +154,8 @@ export function serialize(body: JsonObject): string {
 }
 
 /** The text of a body as it is sent; of a long one its bytes, written with others served in between. Throws as `serialize` does. */
-export function writeBody(body: JsonObject, is_long = isLongJson(body)): string | Promise<Buffer> {
-  return unlessTooDeep(() => (is_long ? writeInTurns(body) : JSON.stringify(body)));
+export function writeBody(body: JsonObject, isLong = isLongJson(body)): string | Promise<Buffer> {
+  return unlessTooDeep(() => (isLong ? writeInTurns(body) : JSON.stringify(body)));
 }
 
 function unlessTooDeep<T>(work: () => T): T {

@@ -61,12 +61,12 @@ export function stepPassed(error: unknown, candidate: Candidate, { attempts }: P
   if (error.status === 400) return 'Encode';
   const later = attempts.slice(attempts.indexOf(candidate) + 1);
   if (error.status === 429) {
-    const is_other = ({ model, own }: Candidate) => model !== candidate.model || !own !== !candidate.own;
-    return later.some(is_other) ? 'Rate Limit' : undefined;
+    const isOther = ({ model, own }: Candidate) => model !== candidate.model || !own !== !candidate.own;
+    return later.some(isOther) ? 'Rate Limit' : undefined;
   }
   if (error.status !== 402) return undefined;
-  const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
-  return may_serve ? 'Admit' : undefined;
+  const mayServe = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
+  return mayServe ? 'Admit' : undefined;
 }
 
 function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
@@ -126,20 +126,20 @@ export function createAttempts(
       // Another call is just trying whether the endpoint is well again: until that is known, the others are tried before it.
       if (turn === 'busy' && order.putOff()) continue;
       // Twice at most: the second time without the reasoning state that the endpoint rejected.
-      for (let strip_state = false; ; strip_state = true) {
+      for (let stripState = false; ; stripState = true) {
         const attempt = new Attempt<P, M>(work.call, candidate, state);
         state.current = attempt;
         order.awaited = attempt;
         let reached: Reached<P, T, M>;
         try {
-          reached = await send(state, attempt, order, work, strip_state, turn === 'open' && !strip_state);
+          reached = await send(state, attempt, order, work, stripState, turn === 'open' && !stripState);
         } catch (error) {
-          const is_again = !strip_state && order.awaited === attempt && rejectsState(error);
+          const isAgain = !stripState && order.awaited === attempt && rejectsState(error);
           // If the failure says nothing about the endpoint, the next call may try it.
-          if (turn === 'trial' && !is_again) health.left(healthId(candidate));
+          if (turn === 'trial' && !isAgain) health.left(healthId(candidate));
           const ended = attempt.isSent ? afterSend(state, order, error) : beforeSend(state, order, error);
           if (ended !== undefined) return ended;
-          if (!is_again) break;
+          if (!isAgain) break;
           continue;
         }
         reached.attempt.firstTokenMs = clock.monotonic_ms();
@@ -149,8 +149,8 @@ export function createAttempts(
     }
     // Failures of providers come before refusals of the others, unless money was short for those.
     const { refused } = order;
-    const is_refused = state.failed.length === 0 || refused?.status === 402;
-    return refused && is_refused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
+    const isRefused = state.failed.length === 0 || refused?.status === 402;
+    return refused && isRefused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
   }
 
   /**
@@ -162,11 +162,11 @@ export function createAttempts(
     attempt: Attempt<P, M>,
     order: TryOrder,
     work: Work<P, T, M>,
-    strip_state: boolean,
-    may_hedge: boolean,
+    stripState: boolean,
+    mayHedge: boolean,
   ): Promise<Reached<P, T, M>> {
     const { call, candidate } = attempt;
-    const begun_ms = clock.monotonic_ms();
+    const begunMs = clock.monotonic_ms();
     const entering = state.reservation.acquire(candidate);
     if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
@@ -175,7 +175,7 @@ export function createAttempts(
       call,
       hold: state.hold,
       is_byok: candidate.own !== undefined,
-      prepare: (spend) => work.prepare(candidate, strip_state, spend),
+      prepare: (spend) => work.prepare(candidate, stripState, spend),
       measure: work.measure,
     });
     const admitted = admitting instanceof Promise ? await admitting : admitting;
@@ -183,24 +183,24 @@ export function createAttempts(
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     await open(state, attempt, admitted);
     attempt.sentMs = clock.monotonic_ms();
-    attempt.waitedMs = attempt.sentMs - begun_ms;
+    attempt.waitedMs = attempt.sentMs - begunMs;
     attempt.isSent = true;
     setLastSent(state, attempt);
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-    const holds_back = work.holdsBack?.(attempt.prepared) === true;
-    const wants_hedge = may_hedge && !holds_back && (call.request.provider?.hedge ?? hedging().hedge);
-    const silence = call.request.stream === true && !holds_back ? watchSilence(attempt) : undefined;
+    const holdsBack = work.holdsBack?.(attempt.prepared) === true;
+    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
+    const silence = call.request.stream === true && !holdsBack ? watchSilence(attempt) : undefined;
     try {
-      const hedge = wants_hedge ? hedges.plan(attempt, order, work) : undefined;
+      const hedge = wantsHedge ? hedges.plan(attempt, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
           : await hedges.send(state, attempt, work, hedge, order);
-      const sent_ms = sentAt(reached.attempt);
+      const sentMs = sentAt(reached.attempt);
       const answered = healthId(reached.attempt.candidate);
-      health.heard(answered, sent_ms);
-      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
+      health.heard(answered, sentMs);
+      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sentMs);
       return reached;
     } finally {
       if (silence !== undefined) clearTimeout(silence);
@@ -249,9 +249,9 @@ export function createAttempts(
     const { candidate } = attempt;
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
     if (latency_ms === null || is_latency_thin) return undefined;
-    const sent_ms = sentAt(attempt);
+    const sentMs = sentAt(attempt);
     return setTimeout(
-      () => health.silent(healthId(candidate), clock.now_ms(), sent_ms),
+      () => health.silent(healthId(candidate), clock.now_ms(), sentMs),
       Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
     );
   }

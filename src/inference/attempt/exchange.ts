@@ -51,8 +51,8 @@ export interface Outgoing {
 }
 
 /** The name of an attempt at the provider, for questions about it afterwards. */
-export function clientRequestId(generation_id: string, attempt: number): string {
-  return `${generation_id}.${attempt}`;
+export function clientRequestId(generationId: string, attempt: number): string {
+  return `${generationId}.${attempt}`;
 }
 
 /** Thrown if a call is cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
@@ -117,8 +117,8 @@ function shownFor(
 export function start(outgoing: Outgoing, context: AttemptContext): UpstreamCall {
   const { own, provider } = outgoing.candidate;
   const credential = own === undefined ? provider.credential : own.secret();
-  const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
-  const url = base_url + outgoing.path;
+  const baseUrl = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
+  const url = baseUrl + outgoing.path;
   const shown = shownFor(outgoing, credential, context);
   return new TimedCall(beginWith(shown, outgoing, url, context), outgoing, context);
 }
@@ -168,9 +168,9 @@ function endDrained(exchange: Exchange): void {
 /** A class and not closures: there is one for every attempt. */
 class TimedCall implements UpstreamCall {
   readonly exchange: Exchange;
-  readonly #total_ms_max: number;
-  readonly #began_ms = performance.now();
-  readonly #is_first_timed: boolean;
+  readonly #totalMsMax: number;
+  readonly #beganMs = performance.now();
+  readonly #isFirstTimed: boolean;
   readonly #off: () => void;
   /** One at a time: until something meaningful has come the shorter limit counts. */
   #timer: NodeJS.Timeout;
@@ -178,9 +178,9 @@ class TimedCall implements UpstreamCall {
 
   constructor(exchange: Exchange, outgoing: Outgoing, { call, first_token_ms_max, total_ms_max }: AttemptContext) {
     this.exchange = exchange;
-    this.#total_ms_max = total_ms_max;
-    this.#is_first_timed = first_token_ms_max < total_ms_max;
-    this.#timer = this.#is_first_timed
+    this.#totalMsMax = total_ms_max;
+    this.#isFirstTimed = first_token_ms_max < total_ms_max;
+    this.#timer = this.#isFirstTimed
       ? setTimeout(endSilent, first_token_ms_max, exchange)
       : setTimeout(endLate, total_ms_max, exchange);
     this.#off = call.cancellation.onCancel(() => {
@@ -194,10 +194,10 @@ class TimedCall implements UpstreamCall {
   }
 
   started(): void {
-    if (!this.#is_first_timed) return;
+    if (!this.#isFirstTimed) return;
     clearTimeout(this.#timer);
-    const left_ms = this.#total_ms_max - (performance.now() - this.#began_ms);
-    this.#timer = setTimeout(endLate, Math.max(0, left_ms), this.exchange);
+    const leftMs = this.#totalMsMax - (performance.now() - this.#beganMs);
+    this.#timer = setTimeout(endLate, Math.max(0, leftMs), this.exchange);
   }
 
   release(): void {
@@ -229,7 +229,7 @@ function withoutAccount(headers: Record<string, string>): Record<string, string>
 }
 
 function headersFor(
-  { candidate, dialect, method, payload, payload_sha256, accept, headers: own_headers }: Outgoing,
+  { candidate, dialect, method, payload, payload_sha256, accept, headers: ownHeaders }: Outgoing,
   url: string,
   credential: string | undefined,
   { call, attempt }: AttemptContext,
@@ -243,10 +243,10 @@ function headersFor(
     'user-agent': 'model-gateway',
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
     ...configured,
-    ...own_headers,
+    ...ownHeaders,
   };
   const betas = configured[BETA];
-  if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
+  if (betas !== undefined && ownHeaders[BETA] !== undefined) headers[BETA] = `${betas},${ownHeaders[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
   const signable = { method, url, headers, payload, payload_sha256 };
@@ -314,19 +314,19 @@ async function readLongJson(
   { parts, length, room, bounds }: LongBody,
 ): Promise<JsonValue> {
   const structure = new JsonStructure(bounds);
-  let is_wide = false;
+  let isWide = false;
   let counted = 0;
   for (const part of parts) {
     structure.write(part.toString('latin1'));
     requireUnbroken(structure.breach);
-    is_wide ||= hasWideCharacter(part);
+    isWide ||= hasWideCharacter(part);
     counted += part.length;
     if (counted < limits.joined_slice_bytes) continue;
     counted = 0;
     await nextTurn();
   }
   await room?.take(
-    structure.memory_bytes + (is_wide ? length * limits.body_copies : 0),
+    structure.memory_bytes + (isWide ? length * limits.body_copies : 0),
     limits.memory_answer_wait_ms_max,
   );
   // It is always wanted.

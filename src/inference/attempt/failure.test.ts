@@ -126,9 +126,9 @@ test.each<[string, string | undefined, boolean]>([
   ['The model does not exist', 'file-abc', true],
   ['The profile does not exist', 'file-abc', true],
   ['File not found', undefined, true],
-])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, file_id, expected) => {
+])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, fileId, expected) => {
   const content = [
-    file_id === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id } },
+    fileId === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id: fileId } },
   ] as InnerPart[];
   const { error } = failed('not_found', message, { status: 404 });
   expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);

@@ -31,11 +31,11 @@ export interface HedgeShare {
   take(): boolean;
 }
 
-export function createHedgeShare(share_max: () => number): HedgeShare {
-  let credit = share_max() > 0 ? 1 : 0;
+export function createHedgeShare(shareMax: () => number): HedgeShare {
+  let credit = shareMax() > 0 ? 1 : 0;
   return {
     earn() {
-      credit = Math.min(HEDGE_BURST_MAX, credit + share_max());
+      credit = Math.min(HEDGE_BURST_MAX, credit + shareMax());
     },
     take() {
       // A little less than one: ten tenths are not quite one.
@@ -52,8 +52,8 @@ function p95(of: Percentiles): number {
 }
 
 /** After how many milliseconds of silence an endpoint is late by its own measure; undefined: too little is known of it. */
-export function lateAfter(health: Health, endpoint_id: string, now_ms: number): number | undefined {
-  const { latency_ms, is_latency_thin } = health.performance(endpoint_id, now_ms);
+export function lateAfter(health: Health, endpointId: string, nowMs: number): number | undefined {
+  const { latency_ms, is_latency_thin } = health.performance(endpointId, nowMs);
   return latency_ms === null || is_latency_thin ? undefined : Math.max(HEDGE_MS_MIN, p95(latency_ms));
 }
 
@@ -193,10 +193,10 @@ export function createHedges(
     const next = order
       .later()
       .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
-    const now_ms = clock.now_ms();
-    if (next === undefined || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
-    const after_ms = lateAfter(health, servedId(candidate), now_ms);
-    return after_ms === undefined ? undefined : { next, after_ms };
+    const nowMs = clock.now_ms();
+    if (next === undefined || health.coolingUntil(healthId(next), nowMs) > 0) return undefined;
+    const afterMs = lateAfter(health, servedId(candidate), nowMs);
+    return afterMs === undefined ? undefined : { next, after_ms: afterMs };
   }
 
   async function send<P extends Prepared, T, M extends Account>(
@@ -210,12 +210,12 @@ export function createHedges(
     share.earn();
     const one = { runner: run(cancellation, (own) => work.send(attempt, own)), attempt };
     await within(one.runner, after_ms);
-    const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
-    if (is_late() && share.take()) {
+    const isLate = () => one.runner.sent === undefined && !cancellation.cancelled;
+    if (isLate() && share.take()) {
       // If this node has not the money for both, the store is being asked for it.
-      for (let tries = 0; tries < HEDGE_TRIES_MAX && is_late(); tries += 1) {
+      for (let tries = 0; tries < HEDGE_TRIES_MAX && isLate(); tries += 1) {
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
-        const two = is_late() ? await beginBeside(state, one, next, work) : undefined;
+        const two = isLate() ? await beginBeside(state, one, next, work) : undefined;
         if (two === undefined) continue;
         order.waitFor(two.attempt);
         return await firstOf(state, one, two, work, order);
@@ -239,20 +239,20 @@ export function createHedges(
       void needs.catch(() => {});
       return undefined;
     }
-    const granted_nano = hold.granted_nano;
-    const begun_ms = clock.monotonic_ms();
+    const grantedNano = hold.granted_nano;
+    const begunMs = clock.monotonic_ms();
     assume(state, one.attempt);
     try {
       const prepare = (spend?: Parameters<typeof work.prepare>[2]) => work.prepare(next, false, spend);
       const admitted = await admitBeside({ call, hold, prepare, measure: work.measure });
       if (admitted !== undefined) {
-        one.attempt.grantedNano ??= granted_nano;
+        one.attempt.grantedNano ??= grantedNano;
         const attempt = new Attempt<P, M>(call, next, state);
         attempt.isHedge = true;
         await open(state, attempt, admitted);
         if (one.runner.sent === undefined && !call.cancellation.cancelled) {
           attempt.sentMs = clock.monotonic_ms();
-          attempt.waitedMs = attempt.sentMs - begun_ms;
+          attempt.waitedMs = attempt.sentMs - begunMs;
           attempt.isSent = true;
           return { runner: run(call.cancellation, (own) => work.send(attempt, own)), attempt };
         }
@@ -275,8 +275,8 @@ export function createHedges(
     work: Work<P, T, M>,
     order: TryOrder,
   ): Promise<Reached<P, T, M>> {
-    const is_one = (await first(one.runner, two.runner)) === one.runner;
-    const [early, late] = is_one ? [one, two] : [two, one];
+    const isOne = (await first(one.runner, two.runner)) === one.runner;
+    const [early, late] = isOne ? [one, two] : [two, one];
     const sent = await early.runner.done;
     if ('value' in sent) {
       await abandon(state, late, work);

@@ -70,8 +70,8 @@ function decoderState(
   { call, step = 1 }: AttemptContext,
 ): AttemptState {
   // Ids of tool calls are made of it and must be unique in an answer of several steps.
-  const generation_id = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
-  return { ...encoded.state, generation_id, headers };
+  const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+  return { ...encoded.state, generation_id: generationId, headers };
 }
 
 function contentType({ headers }: UpstreamResponse): string {
@@ -106,14 +106,14 @@ function hasCall({ delta }: ChatChunk): boolean {
  * the forced call. An answer that was cut or filtered is one: its finish reason says so.
  */
 function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[], meter: Meter): void {
-  const { finish_reason, native_finish_reason: native_code } = meter;
+  const { finish_reason, native_finish_reason: nativeCode } = meter;
   if (meter.is_void) {
     const error = first.findLast((chunk) => chunk.error !== undefined)?.error;
     const message =
-      finish_reason === 'error' && native_code !== null
+      finish_reason === 'error' && nativeCode !== null
         ? (error?.message ?? 'The provider ended its answer with an error')
         : 'The provider ended its answer without saying anything';
-    throw new UpstreamError('unavailable', message, { status: 200, native_code });
+    throw new UpstreamError('unavailable', message, { status: 200, native_code: nativeCode });
   }
   if (finish_reason === 'stop' && requiresCall(encoded.state)) throw missingCall({ has_ended: true });
 }
@@ -130,14 +130,14 @@ export async function openAnswer(
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
   const { method, path, headers } = encoded;
-  const is_streamed = context.call.request.stream === true;
-  const accept = is_streamed ? 'text/event-stream' : 'application/json';
+  const isStreamed = context.call.request.stream === true;
+  const accept = isStreamed ? 'text/event-stream' : 'application/json';
   const held = start({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
     const response = await headersOf(dialect, held);
-    if (is_streamed) await refuseHtml(response, dialect);
-    const is_json = !is_streamed || /^application\/json\b/i.test(contentType(response));
-    const answer = is_json
+    if (isStreamed) await refuseHtml(response, dialect);
+    const isJson = !isStreamed || /^application\/json\b/i.test(contentType(response));
+    const answer = isJson
       ? await readBody(prepared, response, context, meter, held)
       : await readBeginning(prepared, response, context, meter, held);
     requireAnswer(prepared, answer.first, meter);
@@ -161,19 +161,19 @@ async function readBody(
   const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
   const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
   const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
-  const is_streamed = request.stream === true;
-  const chunks = is_streamed ? dividedChunks(chunksOf(completion)) : decoded;
+  const isStreamed = request.stream === true;
+  const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
   const bounds = new AnswerBounds();
   let failure: UpstreamError | undefined;
   for (const chunk of decoded) failure ??= bounds.add(chunk);
   let first = chunks;
-  if (is_streamed && failure === undefined && !requiresCall(encoded.state)) {
+  if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
     const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
     first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
   }
   for (const chunk of first) meter.chunk(chunk);
   if (failure !== undefined) throw failure;
-  if (is_streamed) {
+  if (isStreamed) {
     held.started();
     const later = new Slices(chunks, first.length);
     return { first, later, isWhole: true, completion: undefined, close: () => held.release() };
@@ -193,9 +193,9 @@ async function readBeginning(
   const { dialect, encoded } = prepared;
   const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
   const reader = new AnswerReader(response, dialect, decoder, context.call);
-  const waits_for_call = requiresCall(encoded.state);
+  const waitsForCall = requiresCall(encoded.state);
   const first: ChatChunk[] = [];
-  let has_begun = false;
+  let hasBegun = false;
   for (;;) {
     const coming = reader.coming();
     if (coming !== undefined) await coming;
@@ -207,10 +207,10 @@ async function readBeginning(
     append(first, chunks);
     for (const chunk of chunks) meter.chunk(chunk);
     if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
-    if (!waits_for_call || chunks.some(hasCall)) break;
+    if (!waitsForCall || chunks.some(hasCall)) break;
     // The answer has begun: while its call is waited for, only the total time is limited.
-    if (!has_begun) held.started();
-    has_begun = true;
+    if (!hasBegun) held.started();
+    hasBegun = true;
     if (first.length > CHUNKS_BEFORE_CALL_MAX) throw missingCall({ has_ended: false });
   }
   reader.begun();

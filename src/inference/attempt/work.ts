@@ -15,7 +15,7 @@ export interface Work<P extends Prepared, T, M extends Account = Account> {
    */
   ready?(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined;
   /** Encodes the request for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P | Promise<P>;
+  prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): P | Promise<P>;
   /** The cost of an attempt at most. */
   measure: Measure<P>;
   /** Sends a durable attempt and resolves as soon as it is certain that its endpoint answers. Throws `UpstreamError` or `CallCancelled`. */

@@ -25,11 +25,11 @@ const server = createServer((request: IncomingMessage, response: ServerResponse)
     answer(one, response);
   });
 });
-let base_url: string;
+let baseUrl: string;
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
 afterAll(async () => {
   await services.close();
@@ -41,12 +41,12 @@ beforeEach(() => {
 });
 
 const analyzer = (more: { score_min?: number; api_key?: string } = {}) =>
-  createPresidioAnalyzer(services, { base_url, api_key: undefined, language: 'en', score_min: 0.5, ...more });
+  createPresidioAnalyzer(services, { base_url: baseUrl, api_key: undefined, language: 'en', score_min: 0.5, ...more });
 
 /** An entity as Presidio tells it: where it stands in characters. */
-const told = (text: string, part: string, entity_type: string, score = 0.85) => {
+const told = (text: string, part: string, entityType: string, score = 0.85) => {
   const start = [...text.slice(0, text.indexOf(part))].length;
-  return { start, end: start + [...part].length, score, entity_type, analysis_explanation: null };
+  return { start, end: start + [...part].length, score, entity_type: entityType, analysis_explanation: null };
 };
 const json = (value: unknown) => (_: Asked, response: ServerResponse) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -166,7 +166,7 @@ test('each analysis uses the current settings', async () => {
   const inUse = createAnalyzer(services, () => settings);
   answer = json([{ start: 0, end: 3, score: 1, entity_type: 'PERSON' }]);
   expect(await inUse.analyze(['Xyz Abc'])).toEqual([[]]);
-  settings = { base_url, api_key: undefined, language: 'de', score_min: 0 };
+  settings = { base_url: baseUrl, api_key: undefined, language: 'de', score_min: 0 };
   expect(await inUse.analyze(['Xyz Abc'])).toEqual([[{ start: 0, end: 3, slug: 'person-name' }]]);
   expect(asked.filter(({ body }) => body.text === 'Xyz Abc').map(({ body }) => body.language)).toEqual(['de']);
   await inUse.stop();

@@ -270,7 +270,8 @@ describe('the estimate of a prompt', () => {
       type: 'function' as const,
       function: { name: 'f', arguments: JSON.stringify({ a: words }) },
     };
-    const made = (tool_calls: (typeof call)[]) => of({ messages: [{ role: 'assistant', content: null, tool_calls }] });
+    const made = (toolCalls: (typeof call)[]) =>
+      of({ messages: [{ role: 'assistant', content: null, tool_calls: toolCalls }] });
     expect(made([call])).toBeGreaterThan(made([]) + 5);
   });
   test('counts hundreds for what is no text', () => {

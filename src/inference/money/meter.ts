@@ -119,12 +119,12 @@ function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['
 function promptCount(): CountText {
   let chars = 0;
   let tokens = 0;
-  return (text, all_chars = text.length) => {
-    if (chars > limits.estimated_chars_max) return Math.ceil((all_chars * tokens) / chars);
+  return (text, allChars = text.length) => {
+    if (chars > limits.estimated_chars_max) return Math.ceil((allChars * tokens) / chars);
     const counted = estimateTokens(text);
     chars += text.length;
     tokens += counted;
-    return all_chars === text.length ? counted : Math.ceil((counted * all_chars) / text.length);
+    return allChars === text.length ? counted : Math.ceil((counted * allChars) / text.length);
   };
 }
 
@@ -135,8 +135,8 @@ function promptCount(): CountText {
 export function roughPrompt(request: ChatRequest): number {
   let chars = 0;
   let longest = '';
-  const beside = estimatePrompt(request, (text, all_chars = text.length) => {
-    chars += all_chars;
+  const beside = estimatePrompt(request, (text, allChars = text.length) => {
+    chars += allChars;
     if (text.length > longest.length) longest = text;
     return 0;
   });
@@ -144,12 +144,12 @@ export function roughPrompt(request: ChatRequest): number {
   return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
-function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
+function messageTokens(message: Message, partTokens: number, count: (text: string) => number): number {
   let tokens = 0;
   if (typeof message.content === 'string') tokens += count(message.content);
   else {
     for (const part of message.content ?? []) {
-      tokens += part.type === 'text' ? count(part.text) : part_tokens;
+      tokens += part.type === 'text' ? count(part.text) : partTokens;
     }
   }
   for (const call of message.tool_calls ?? []) {
@@ -173,12 +173,12 @@ class AnswerMeter implements Meter {
   /** Text that is not counted yet: most upstreams report usage, and their answers are never counted. */
   #text = '';
   #reasoning = '';
-  readonly #text_tokens = new TokenCount();
-  readonly #reasoning_tokens = new TokenCount();
-  #prompt_tokens: number | undefined = undefined;
+  readonly #textTokens = new TokenCount();
+  readonly #reasoningTokens = new TokenCount();
+  #promptTokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
   /** The answer went on after the last report. */
-  #is_outrun = false;
+  #isOutrun = false;
   /** Arguments of tools, by the choice and the index of the call. */
   #arguments: Map<string | number, string> | undefined = undefined;
 
@@ -219,13 +219,13 @@ class AnswerMeter implements Meter {
   #report(usage: TokenClasses): void {
     const former = this.#reported;
     this.#reported = believable({ ...former, ...usage });
-    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#is_outrun = false;
-    else if (outputTokens(this.#reported) > outputTokens(former)) this.#is_outrun = false;
+    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#isOutrun = false;
+    else if (outputTokens(this.#reported) > outputTokens(former)) this.#isOutrun = false;
   }
 
   #delta(part: Delta, choice = 0): void {
     if (!this.produced && isMeaningful(part)) this.produced = true;
-    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#is_outrun = true;
+    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#isOutrun = true;
     if (part.content) this.#text += part.content;
     if (part.refusal) this.#text += part.refusal;
     if (part.reasoning) this.#reasoning += part.reasoning;
@@ -242,8 +242,8 @@ class AnswerMeter implements Meter {
 
   /** Counts what has come since it was counted last. */
   #count(): void {
-    if (this.#text !== '') this.#text_tokens.add(this.#text);
-    if (this.#reasoning !== '') this.#reasoning_tokens.add(this.#reasoning);
+    if (this.#text !== '') this.#textTokens.add(this.#text);
+    if (this.#reasoning !== '') this.#reasoningTokens.add(this.#reasoning);
     this.#text = '';
     this.#reasoning = '';
   }
@@ -251,8 +251,8 @@ class AnswerMeter implements Meter {
   #inputs(request: ChatRequest): TokenClasses {
     const reported = this.#reported;
     if (reported?.in_uncached !== undefined) return inputsOf(reported);
-    this.#prompt_tokens ??= estimatePrompt(request);
-    return { in_uncached: this.#prompt_tokens };
+    this.#promptTokens ??= estimatePrompt(request);
+    return { in_uncached: this.#promptTokens };
   }
 
   outputTokens(): number {
@@ -268,17 +268,17 @@ class AnswerMeter implements Meter {
   /** The larger of the reported usage and our own count. */
   #most(reported: TokenClasses): TokenClasses {
     this.#count();
-    const text = this.#text_tokens.total;
-    const reasoning = this.#reasoning_tokens.total;
+    const text = this.#textTokens.total;
+    const reasoning = this.#reasoningTokens.total;
     const { out_text = 0, out_reasoning = 0 } = reported;
     // Reasoning that is reported apart may never be shown; other reasoning is counted with the text, or not at all.
-    const is_apart = out_reasoning > 0;
-    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return reported;
-    const most_reasoning = Math.max(reasoning, out_reasoning);
+    const isApart = out_reasoning > 0;
+    if (isApart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return reported;
+    const mostReasoning = Math.max(reasoning, out_reasoning);
     return {
       ...reported,
-      out_text: is_apart ? Math.max(text, out_text) : text,
-      ...(most_reasoning === 0 ? {} : { out_reasoning: most_reasoning }),
+      out_text: isApart ? Math.max(text, out_text) : text,
+      ...(mostReasoning === 0 ? {} : { out_reasoning: mostReasoning }),
       estimated: true,
     };
   }
@@ -301,7 +301,7 @@ class AnswerMeter implements Meter {
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
     if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
-    if (reported && isComplete(reported, this.produced)) return this.#is_outrun ? this.#most(reported) : reported;
+    if (reported && isComplete(reported, this.produced)) return this.#isOutrun ? this.#most(reported) : reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
   }

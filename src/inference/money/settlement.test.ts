@@ -128,7 +128,7 @@ describeStores('the settlement of a call', ({ open }) => {
       total_tokens: 0,
       cost: 0,
     });
-    const with_fee = await told({ prompt: 1_000, completion: 1_000 }, { usage: null, fees: [fee] });
-    expect(with_fee).toMatchObject({ total_tokens: 0, cost: 5e-6, server_tool_use: { web_search_requests: 2 } });
+    const withFee = await told({ prompt: 1_000, completion: 1_000 }, { usage: null, fees: [fee] });
+    expect(withFee).toMatchObject({ total_tokens: 0, cost: 5e-6, server_tool_use: { web_search_requests: 2 } });
   });
 });

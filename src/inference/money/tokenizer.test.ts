@@ -11,8 +11,8 @@ beforeAll(() => {
 });
 afterAll(() => tokenizer.stop());
 
-const candidate = (upstream_model: string, family = 'GPT') =>
-  ({ model: { tokenizer: family }, endpoint: { upstream_model } }) as unknown as Candidate;
+const candidate = (upstreamModel: string, family = 'GPT') =>
+  ({ model: { tokenizer: family }, endpoint: { upstream_model: upstreamModel } }) as unknown as Candidate;
 const TEXTS = [
   'Plain prose, with a comma. And another sentence.',
   'const sum = (a, b) => a + b; // 12345',

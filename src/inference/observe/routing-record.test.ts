@@ -22,10 +22,10 @@ const candidate = (of: typeof MANY, at: number, over: Partial<Candidate> = {}): 
   excluded: undefined,
   ...over,
 });
-const planOf = (attempts: Candidate[], left_out: Candidate[] = []): Plan => ({
+const planOf = (attempts: Candidate[], leftOut: Candidate[] = []): Plan => ({
   requested: 'a/many',
   strategy: 'direct',
-  candidates: [...attempts, ...left_out],
+  candidates: [...attempts, ...leftOut],
   attempts,
   funnel: [],
 });
@@ -51,9 +51,9 @@ test('endpoints are in order with weight and expected cost, named by their tags 
 test('excluded endpoints are grouped by step, also those excluded at their attempt', () => {
   const excluded = { step: 'Encode', reason: 'r' };
   const attempts = [candidate(MANY, 0, { excluded }), candidate(MANY, 1)];
-  const left_out = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
+  const leftOut = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
   const { plan, excluded: told } = routingRecord(
-    { call, plan: planOf(attempts, left_out), hold: nothing },
+    { call, plan: planOf(attempts, leftOut), hold: nothing },
     'a/many',
     null,
   );
@@ -65,8 +65,8 @@ test('the lists are bounded, and so is the record', () => {
   const place = { weight: 1 / 3, because: ['order', 'recent_outage'] as const };
   const attempts = MANY.endpoints.slice(0, 16).map((_one, at) => candidate(MANY, at, place));
   const excluded = { step: 'Filter by Allowed Providers', reason: 'r' };
-  const left_out = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
-  const told = routingRecord({ call, plan: planOf(attempts, left_out), hold: nothing }, 'a/many', USAGE);
+  const leftOut = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
+  const told = routingRecord({ call, plan: planOf(attempts, leftOut), hold: nothing }, 'a/many', USAGE);
   expect(told.total).toBe(30);
   expect(told.plan).toHaveLength(ROUTING_RECORDED_MAX);
   expect(Object.values(told.excluded ?? {}).flat()).toHaveLength(ROUTING_RECORDED_MAX);

@@ -43,7 +43,7 @@ export interface TaskUpstream {
    * Charges the usage of one answer. Called for each answer at once, so that it is charged even if a later one fails. Returns false for
    * counts that no answer can have: then the caller estimates them.
    */
-  bill(usage: TokenClasses, upstream_id?: string): boolean;
+  bill(usage: TokenClasses, upstreamId?: string): boolean;
   /** True if the client has left: no further request should be sent. */
   isCancelled(): boolean;
 }
@@ -95,9 +95,9 @@ class Tally implements Account {
   upstream_id: string | null = null;
   #sum: TokenClasses | null = null;
 
-  add(usage: TokenClasses, upstream_id: string | undefined): boolean {
+  add(usage: TokenClasses, upstreamId: string | undefined): boolean {
     if (believable(usage) === undefined) return false;
-    this.upstream_id ??= upstream_id ?? null;
+    this.upstream_id ??= upstreamId ?? null;
     const { counts: _counts, extra: _extra, estimated, ...classes } = usage;
     const sum: TokenClasses = { ...this.#sum };
     for (const [name, count] of Object.entries(classes) as [keyof typeof classes, number][]) {
@@ -185,8 +185,8 @@ function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Task
         exchange.release();
       }
     },
-    bill(usage, upstream_id) {
-      const isAccepted = meter.add(usage, upstream_id);
+    bill(usage, upstreamId) {
+      const isAccepted = meter.add(usage, upstreamId);
       attempt.used = meter.usage();
       return isAccepted;
     },

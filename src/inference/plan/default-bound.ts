@@ -13,11 +13,11 @@ export interface DefaultBound {
 }
 
 /** Context tokens left beside the prompt: each character counts as a token; tools, schemas and media are not counted. */
-function spareContext(request: ChatRequest, context_length: number): number {
+function spareContext(request: ChatRequest, contextLength: number): number {
   const { chars, has_more } = contentsOf(request);
-  const spare = context_length - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
-  const is_counted = !has_more && !request.tools?.length && request.response_format == null;
-  return is_counted ? spare : Math.min(spare, Math.floor(context_length / 2));
+  const spare = contextLength - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
+  const isCounted = !has_more && !request.tools?.length && request.response_format == null;
+  return isCounted ? spare : Math.min(spare, Math.floor(contextLength / 2));
 }
 
 /**

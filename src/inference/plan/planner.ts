@@ -32,7 +32,7 @@ export interface StepsOptions {
   /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
   ownCredentials(
     caller: Call['principal'],
-    store_wait?: Call['store_wait'],
+    storeWait?: Call['store_wait'],
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   recorder: Recorder;
   health: Health;
@@ -295,15 +295,15 @@ export function createSteps(
     // Those alone that routing led to: not what stands against every call, nor a fault.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
     const refusal = withEarlier(inClientsWords(error, state.call), state.failed);
-    const gateway_metadata = metadataOf(state, undefined);
-    return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
+    const gatewayMetadata = metadataOf(state, undefined);
+    return gatewayMetadata === undefined ? refusal : refusal.with({ gateway_metadata: gatewayMetadata });
   }
 
   async function fail(state: CallState): Promise<GatewayError> {
     await settle(state, 'failed', undefined);
     const error = clientError(state.failed);
-    const gateway_metadata = metadataOf(state, undefined);
-    return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
+    const gatewayMetadata = metadataOf(state, undefined);
+    return gatewayMetadata === undefined ? error : error.with({ gateway_metadata: gatewayMetadata });
   }
 
   function lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError {

@@ -8,9 +8,9 @@ import type { RateAmounts, RateAnswer, RateAsk, RateRules } from '../../schemas/
 import type { Call } from '../call.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
-const amounts = (requests_per_minute?: number, tokens_per_minute?: number): RateAmounts => ({
-  requests_per_minute,
-  tokens_per_minute,
+const amounts = (requestsPerMinute?: number, tokensPerMinute?: number): RateAmounts => ({
+  requests_per_minute: requestsPerMinute,
+  tokens_per_minute: tokensPerMinute,
 });
 const running: RateLimits[] = [];
 afterEach(async () => {
@@ -22,7 +22,7 @@ function setUp(rules: Partial<RateRules>) {
   const model = createRateModel();
   const asked: RateAsk[] = [];
   let way = async () => {};
-  const now_ms = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
+  const nowMs = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
   const begun = performance.now();
   const warnings: string[] = [];
   let all: RateRules = {
@@ -40,7 +40,7 @@ function setUp(rules: Partial<RateRules>) {
       },
       sweep: async () => {},
     },
-    clock: { now_ms: () => now_ms + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
+    clock: { now_ms: () => nowMs + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
     log: { warn: (_facts, message) => void warnings.push(message) },
     metrics: { rateLimited: () => {} },
   });
@@ -183,7 +183,7 @@ test('with more counters than the bound, none in use is deleted, and each has on
   timeout: 30_000,
 }, async () => {
   const { outcome, hold } = setUp({ per_key: amounts(2) });
-  const keyed = (key_hash: string) => outcome({ key_hash });
+  const keyed = (keyHash: string) => outcome({ key_hash: keyHash });
   expect(typeof (await keyed('first'))).toBe('object');
   for (let n = 1; n < limits.rate_counters_max - 1; n += 1) await keyed(`other ${n}`);
   const held = Promise.withResolvers<void>();

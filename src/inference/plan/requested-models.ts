@@ -17,7 +17,7 @@ import { type KnownModels, unknownModel } from './unknown-model.ts';
 /** The part of the catalog that inference reads. */
 export interface ModelSource extends KnownModels {
   find(id: string): Model | undefined;
-  provider(slug_or_name: string): Provider | undefined;
+  provider(slugOrName: string): Provider | undefined;
 }
 
 /** A name of a request, and its models. */
@@ -92,8 +92,8 @@ function autoChoice(named: Named, request: ChatRequest, lookup: Lookup): readonl
     routers.sandbox_models === undefined
       ? builtInModels(catalog.models(), (slug) => catalog.provider(slug))
       : modelsOf(routers.sandbox_models, catalog);
-  const default_model = lookup.defaultModel();
-  const first = default_model === undefined ? undefined : catalog.find(default_model);
+  const defaultModel = lookup.defaultModel();
+  const first = defaultModel === undefined ? undefined : catalog.find(defaultModel);
   const choice = first === undefined ? on : [first, ...on.filter(({ id }) => id !== first.id)];
   if (choice.length > 0) return choice;
   if (request.model == null && !request.models?.length) {
@@ -135,12 +135,16 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
     });
   }
   const wish = wishOf(suffixes);
-  const is_online = suffixes.includes('online');
+  const isOnline = suffixes.includes('online');
   if (typeof model === 'string') {
     const router = routed(model, named, request, lookup);
-    return { ...router, wish: router.wish && wish ? { ...wish, ...router.wish } : (router.wish ?? wish), is_online };
+    return {
+      ...router,
+      wish: router.wish && wish ? { ...wish, ...router.wish } : (router.wish ?? wish),
+      is_online: isOnline,
+    };
   }
-  return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online };
+  return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online: isOnline };
 }
 
 /** The plugin that `:online` adds to a request: this very object, so that errors can name the suffix. */
@@ -159,8 +163,8 @@ function withoutFree(model: Model): Model | undefined {
 
 /** The variant; a suffix enables reasoning only if the request itself does not mention it. */
 function fitting(wish: ModelVariant, request: ChatRequest): ModelVariant {
-  const is_stated = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
-  if (wish.sends?.reasoning === undefined || !is_stated) return wish;
+  const isStated = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
+  if (wish.sends?.reasoning === undefined || !isStated) return wish;
   const { sends: _, ...rest } = wish;
   return rest;
 }

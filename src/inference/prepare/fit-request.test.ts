@@ -44,9 +44,9 @@ test('server tools are dropped, and a choice of them too', () => {
 });
 
 test('a choice among the remaining tools stays', () => {
-  const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
-  expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice }).request.tool_choice).toBe(
-    tool_choice,
+  const toolChoice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
+  expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: toolChoice }).request.tool_choice).toBe(
+    toolChoice,
   );
 });
 
@@ -58,8 +58,8 @@ test('native tools are left to the dialect', () => {
 test('a service tier is sent if its price is known or not above the default price', () => {
   const pricing = { prompt: 1, completion: 1 };
   const priced = { ...endpoint, supported_parameters: undefined, pricing, service_tiers: { fast: { pricing } } };
-  const tierOf = (service_tier: string) => {
-    const { request, report } = fitRequest({ messages: [], service_tier }, priced);
+  const tierOf = (serviceTier: string) => {
+    const { request, report } = fitRequest({ messages: [], service_tier: serviceTier }, priced);
     return [request.service_tier, ...report.map(({ kind, field }) => `${kind} ${field}`)];
   };
   expect(tierOf('fast')).toEqual(['fast']);
@@ -70,7 +70,10 @@ test('a service tier is sent if its price is known or not above the default pric
 describe('under a spend limit', () => {
   const messages = [{ role: 'user' as const, content: 'Hi' }];
   const spend = { default_tokens: 500 };
-  const bounded = (max_completion_tokens: number | undefined) => ({ ...endpoint, max_completion_tokens });
+  const bounded = (maxCompletionTokens: number | undefined) => ({
+    ...endpoint,
+    max_completion_tokens: maxCompletionTokens,
+  });
 
   test('a request without an output bound gets the default, within the endpoint’s own', () => {
     const fitted = fitRequest({ messages }, bounded(undefined), spend);

@@ -75,9 +75,12 @@ function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[]
   return found;
 }
 
-function citationOf({ url, title, content }: Source, start_index: number, end_index: number): UrlCitation {
+function citationOf({ url, title, content }: Source, startIndex: number, endIndex: number): UrlCitation {
   const told = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
-  return { type: 'url_citation', url_citation: { url, title, content: told, start_index, end_index } };
+  return {
+    type: 'url_citation',
+    url_citation: { url, title, content: told, start_index: startIndex, end_index: endIndex },
+  };
 }
 
 /** Follows one answer's text, and cites in it what its sources are: each block of text once it is whole. */
@@ -94,7 +97,7 @@ export interface CitationExtractor {
 export function createCiter(sources: readonly Source[], choices = 1): CitationExtractor {
   if (choices === 1) return createChoiceCiter(sources);
   const citers = new ByChoice(() => createChoiceCiter(sources));
-  return { add: (chunks) => followed(chunks, (choice) => (of_choice) => citers.of(choice).add(of_choice)) };
+  return { add: (chunks) => followed(chunks, (choice) => (ofChoice) => citers.of(choice).add(ofChoice)) };
 }
 
 function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
@@ -102,16 +105,16 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
   /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
   let before = 0;
   let block = '';
-  let block_n: number | undefined;
+  let blockN: number | undefined;
   let cited = 0;
-  let has_cited = false;
+  let hasCited = false;
 
   function endBlock(): UrlCitation[] {
     const text = block;
     const start = before;
     before += countCodePoints(text);
     block = '';
-    block_n = undefined;
+    blockN = undefined;
     if (text === '' || sources.length === 0 || cited >= CITATIONS_MAX) return [];
     for (const source of sources.slice(known.size))
       if (!known.has(keyOf(source.url))) known.set(keyOf(source.url), source);
@@ -119,18 +122,18 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
     let [at, counted] = [0, start];
     const made = found.map((one) => {
       counted += countCodePoints(text.slice(at, one.start));
-      const start_index = counted;
+      const startIndex = counted;
       counted += countCodePoints(text.slice(one.start, one.end));
       at = one.end;
-      return citationOf(one.source, start_index, counted);
+      return citationOf(one.source, startIndex, counted);
     });
     cited += made.length;
-    has_cited ||= made.length > 0;
+    hasCited ||= made.length > 0;
     return made;
   }
 
   function flush(out: ChatChunk[]): void {
-    const n = block_n;
+    const n = blockN;
     const annotations = endBlock();
     if (annotations.length > 0)
       out.push({ delta: { annotations }, ...(n === undefined ? {} : { ext: { slot: { n } } }) });
@@ -139,13 +142,13 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
   function addOne(chunk: ChatChunk, out: ChatChunk[]): void {
     const { delta, ext } = chunk;
     const slot = ext?.slot;
-    if (delta.annotations?.some(({ type }) => type === 'url_citation')) has_cited = true;
+    if (delta.annotations?.some(({ type }) => type === 'url_citation')) hasCited = true;
     if (delta.content) {
-      if (block !== '' && slot?.n !== block_n) flush(out);
-      block_n = slot?.n;
+      if (block !== '' && slot?.n !== blockN) flush(out);
+      blockN = slot?.n;
       block += delta.content;
     }
-    const closes = slot?.close !== undefined && slot.n === block_n && block !== '';
+    const closes = slot?.close !== undefined && slot.n === blockN && block !== '';
     if (closes && delta.content) {
       const { close: _, ...open } = slot;
       out.push({ ...chunk, ext: { ...ext, slot: open } });
@@ -156,11 +159,11 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
     if (closes) flush(out);
     if (chunk.finish_reason != null) {
       flush(out);
-      if (!has_cited && sources.length > 0 && chunk.finish_reason !== 'error') {
+      if (!hasCited && sources.length > 0 && chunk.finish_reason !== 'error') {
         const all = [...new Map(sources.map((source) => [keyOf(source.url), source])).values()];
         const annotations = all.slice(0, CITATIONS_MAX).map((source) => citationOf(source, 0, 0));
         out.push({ delta: { annotations } });
-        has_cited = true;
+        hasCited = true;
       }
     }
     out.push(chunk);

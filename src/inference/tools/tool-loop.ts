@@ -83,8 +83,11 @@ export class ToolView implements View {
   whole(completion: ChatCompletion): ChatCompletion {
     if (this.seal === undefined) return completion;
     const [choice] = completion.choices;
-    const reasoning_details = [...(choice.message.reasoning_details ?? []), this.seal];
-    return { ...completion, choices: [{ ...choice, message: { ...choice.message, reasoning_details } }] };
+    const reasoningDetails = [...(choice.message.reasoning_details ?? []), this.seal];
+    return {
+      ...completion,
+      choices: [{ ...choice, message: { ...choice.message, reasoning_details: reasoningDetails } }],
+    };
   }
 }
 
@@ -128,8 +131,8 @@ function nextChoice(choice: ToolChoice | null | undefined, tools: DeclaredTools)
   if (typeof choice === 'string') return choice;
   if (choice.type === 'allowed_tools') return unforced(choice);
   const named = (choice as { function?: { name?: string } }).function?.name;
-  const is_clients = choice.type === 'function' && named !== undefined && !tools.byName.has(named);
-  return is_clients ? choice : null;
+  const isClients = choice.type === 'function' && named !== undefined && !tools.byName.has(named);
+  return isClients ? choice : null;
 }
 
 /** What clients call the tools that a turn called: the gateway's by their types. */
@@ -216,25 +219,24 @@ export function createToolLoop({
       stage.data = { ...stage.data, steps: step, tool_calls_requested: requested, tool_calls_executed: executed };
       const called = calledIn(end, tools);
       const progress = { steps: step, called, finish_reason: end.finish_reason, calls: requested, ...usedSoFar(state) };
-      const is_over =
-        uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
-      turn.endIsNext(is_over);
+      const isOver = uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
+      turn.endIsNext(isOver);
       state.step += 1;
-      answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over }) };
+      answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over: isOver }) };
       const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
       return ended.length === 0 ? ended : answer.view.showOwn(ended);
     },
 
     end({ turn, view, call }, { candidate }) {
       const { request } = call;
-      const is_streamed = request.stream === true;
+      const isStreamed = request.stream === true;
       // A stream that has one block open at a time cannot show a signature after its block.
-      const held = turn.finish(!is_streamed || request.ext?.client.isSequential !== true);
+      const held = turn.finish(!isStreamed || request.ext?.client.isSequential !== true);
       if (held.length === 0) return [];
       const end = view.showOwn(held);
       if (held.find(({ finish_reason }) => finish_reason != null)?.finish_reason === 'error') return end;
       view.seal = sealOf(states.keeper(call, candidate, wireOf(candidate)), turn, view.completion(0));
-      if (view.seal === undefined || !is_streamed) return end;
+      if (view.seal === undefined || !isStreamed) return end;
       const place = end.findIndex(({ finish_reason }) => finish_reason != null);
       return end.toSpliced(place, 0, { delta: { reasoning_details: [view.seal] } });
     },

@@ -58,6 +58,6 @@ export function loopRules(request: ChatRequest): LoopRules {
     };
   }
   const told = request['max_tool_calls'];
-  const calls_max = typeof told === 'number' ? Math.min(told, most) : most;
-  return { calls_max, isOver: ({ calls }) => calls >= calls_max };
+  const callsMax = typeof told === 'number' ? Math.min(told, most) : most;
+  return { calls_max: callsMax, isOver: ({ calls }) => calls >= callsMax };
 }

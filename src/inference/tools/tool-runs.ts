@@ -33,8 +33,8 @@ export interface Uses {
 }
 
 /** A tool that was not run, or failed, in words for the model. */
-function failed(content: string, cost_nano = 0): ToolOutcome {
-  return { content, sources: [], cost_nano, counts: {}, has_failed: true };
+function failed(content: string, costNano = 0): ToolOutcome {
+  return { content, sources: [], cost_nano: costNano, counts: {}, has_failed: true };
 }
 
 /** The arguments of a call; undefined if they are no JSON object. */
@@ -90,10 +90,10 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
 
   /** What comes from outside is held against the caller's filters like everything that the client sends. */
   async function screened(call: Call, tool: ServerTool, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
-    const now_ms = clock.now_ms();
+    const nowMs = clock.now_ms();
     let outcome: ToolOutcome;
     try {
-      outcome = await tool.run(args, { call, signal, now_ms });
+      outcome = await tool.run(args, { call, signal, now_ms: nowMs });
     } catch (error) {
       return failed(error instanceof GatewayError ? error.message : 'The tool failed.');
     }

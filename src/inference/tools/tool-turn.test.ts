@@ -21,9 +21,16 @@ function newTurn(): ToolTurn {
   return new ToolTurn(tools);
 }
 
-function step(message: Omit<Message, 'role'>, finish_reason: 'stop' | 'tool_calls' | 'length'): ChatCompletion {
+function step(message: Omit<Message, 'role'>, finishReason: 'stop' | 'tool_calls' | 'length'): ChatCompletion {
   return {
-    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason, native_finish_reason: 'end' }],
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', ...message },
+        finish_reason: finishReason,
+        native_finish_reason: 'end',
+      },
+    ],
     created: 1,
     ext: { wire: 'anthropic-messages', rest: {} },
   };

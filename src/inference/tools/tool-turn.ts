@@ -54,12 +54,12 @@ function opaque(detail: ReasoningDetail): ReasoningDetail | undefined {
 /** The remainder of a block of reasoning or text names what upstreams keep, or refuse without what stood beside it. */
 function bare(slot: SlotEvent, n: number, kind: string | undefined): SlotEvent {
   const { open, close, raw } = slot;
-  const is_kept = kind === 'call' || kind === 'native' || kind === 'image';
+  const isKept = kind === 'call' || kind === 'native' || kind === 'image';
   return {
     n,
-    ...(open === undefined ? {} : { open: is_kept ? open : { kind: open.kind } }),
+    ...(open === undefined ? {} : { open: isKept ? open : { kind: open.kind } }),
     ...(raw === undefined ? {} : { raw }),
-    ...(close === undefined ? {} : { close: is_kept ? close : {} }),
+    ...(close === undefined ? {} : { close: isKept ? close : {} }),
   };
 }
 
@@ -94,13 +94,13 @@ export class ToolTurn {
   #slots = 0;
   #calls = 0;
   #details = 0;
-  #is_first = true;
+  #isFirst = true;
   /** The end of what was shown as text, and whether reasoning was shown. */
   #tail = '';
-  #has_reasoned = false;
-  #has_told = false;
+  #hasReasoned = false;
+  #hasTold = false;
   /** The model was asked for an end without tools. */
-  #is_last = false;
+  #isLast = false;
   /** Code points of text that were shown, and how many before the text of the step under way. */
   #points = 0;
   #before = 0;
@@ -111,7 +111,7 @@ export class ToolTurn {
 
   /** Whether the client has been shown text. */
   get has_text(): boolean {
-    return this.#has_told;
+    return this.#hasTold;
   }
 
   /** What the client is shown of these chunks. */
@@ -154,7 +154,7 @@ export class ToolTurn {
       if (!step.has_text) this.#before = this.#points + shown.content.length - content.length;
       this.#points += countCodePoints(shown.content);
       step.has_text = true;
-      this.#has_told = true;
+      this.#hasTold = true;
       this.#tail = content.slice(-1);
     } else if (content !== undefined) shown.content = content;
     if (annotations !== undefined) shown.annotations = annotations.map((one) => this.#placed(one));
@@ -179,8 +179,8 @@ export class ToolTurn {
   }
 
   #apart(content: string): string {
-    const is_first = !this.#step.has_text;
-    return is_first && this.#has_told && this.#tail !== '\n' ? APART + content : content;
+    const isFirst = !this.#step.has_text;
+    return isFirst && this.#hasTold && this.#tail !== '\n' ? APART + content : content;
   }
 
   /** A citation of the provider's own, in its place in the joined text. */
@@ -204,10 +204,10 @@ export class ToolTurn {
       if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
     }
     if (text == null) return;
-    const is_apart = text !== '' && !step.has_reasoning && this.#has_reasoned;
-    shown.reasoning = is_apart ? APART + text : text;
+    const isApart = text !== '' && !step.has_reasoning && this.#hasReasoned;
+    shown.reasoning = isApart ? APART + text : text;
     step.has_reasoning ||= text !== '';
-    this.#has_reasoned ||= text !== '';
+    this.#hasReasoned ||= text !== '';
   }
 
   /** Shown without gaps, whatever was left out. */
@@ -238,9 +238,9 @@ export class ToolTurn {
   stepEnd(): StepEnd {
     const step = this.#step;
     const { message } = this.completion().choices[0];
-    const is_over = this.#is_last || step.client.size > 0 || step.server.size === 0;
-    const is_whole = step.finish_reason === 'tool_calls' || step.finish_reason === 'stop';
-    const calls = is_over || !is_whole ? [] : this.#serverCalls(message);
+    const isOver = this.#isLast || step.client.size > 0 || step.server.size === 0;
+    const isWhole = step.finish_reason === 'tool_calls' || step.finish_reason === 'stop';
+    const calls = isOver || !isWhole ? [] : this.#serverCalls(message);
     return { message, finish_reason: step.finish_reason, calls };
   }
 
@@ -261,13 +261,13 @@ export class ToolTurn {
     const step = this.#step;
     this.#slots += step.slots;
     this.#calls += step.client.size;
-    this.#is_first = false;
+    this.#isFirst = false;
     this.#step = new Step();
   }
 
   /** Whether the next turn is to be the answer's end, without tools. */
-  endIsNext(is_next: boolean): void {
-    this.#is_last = is_next;
+  endIsNext(isNext: boolean): void {
+    this.#isLast = isNext;
   }
 
   /** It is a turn like any other then. */
@@ -311,14 +311,14 @@ export class ToolTurn {
   }
 
   /**
-   * What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. With `takes_late`,
+   * What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. With `takesLate`,
    * what is opaque of an answer in which no tool was called comes before it, behind all blocks.
    */
-  finish(takes_late: boolean): ChatChunk[] {
+  finish(takesLate: boolean): ChatChunk[] {
     const step = this.#step;
     const { held } = step;
     step.held = [];
-    if (step.server.size === 0) return this.#is_first && takes_late ? [...this.#opaque(), ...held] : held;
+    if (step.server.size === 0) return this.#isFirst && takesLate ? [...this.#opaque(), ...held] : held;
     if (step.client.size > 0) return held;
     return held.map((chunk) => (chunk.finish_reason === 'tool_calls' ? { ...chunk, finish_reason: 'stop' } : chunk));
   }
