@@ -16,7 +16,13 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
 import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
-import { abortStopsBilling, CallCancelled, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
+import {
+  abortStopsBilling,
+  CallCancelled,
+  cancellationFailure,
+  outcomeOf,
+  outcomeOfWhole,
+} from './attempt/exchange.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
 import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
@@ -26,7 +32,7 @@ import type { Settlement } from './money/settlement.ts';
 import { type Planner, wireOf } from './plan/planner.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import { type AnswerWatch, type CallState, isWithheld, servedBy } from './state.ts';
-import { createCiter } from './tools/citation-extractor.ts';
+import { createCitationExtractor } from './tools/citation-extractor.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What the engine is made of. */
@@ -102,11 +108,11 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   function plainView({ sources }: CallState, { call, candidate }: ChatAttempt, text: ShownText | undefined): View {
-    const reasoning = states.keeper(call, candidate, wireOf(candidate));
+    const reasoning = states.recorder(call, candidate, wireOf(candidate));
     return new PlainView(
       text,
       reasoning,
-      sources.length === 0 ? undefined : createCiter(sources, choicesOf(call.request)),
+      sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(call.request)),
     );
   }
 
@@ -235,7 +241,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     }
     if (isCharged) return;
     const { call } = attempt;
-    if (failure !== undefined && call.cancellation.stopped) record.failure = goneAs(call);
+    if (failure !== undefined && call.cancellation.stopped) record.failure = cancellationFailure(call);
     // The endpoint of a whole answer has its success since it answered.
     if (call.request.stream === true) reportSuccess(attempt);
   }

@@ -117,7 +117,7 @@ export interface CallPlan {
   /** The models that each name of the request stands for. */
   names: Requested['names'];
   /** Changes that were made to the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   /** Keeps the conversation at the endpoint that answered. */
   home: SessionAffinity | undefined;
 }
@@ -129,7 +129,7 @@ export class CallState implements CallPlan {
   readonly plan: Plan;
   readonly requested: string;
   readonly names: Requested['names'];
-  readonly told: readonly Report[];
+  readonly report: readonly Report[];
   readonly home: SessionAffinity | undefined;
   /** The call's count against rate limits. */
   readonly reservation: RateLimitReservation;
@@ -165,13 +165,13 @@ export class CallState implements CallPlan {
   routing: RoutingRecord | undefined = undefined;
   usage: TokenClasses | null = null;
 
-  constructor({ call, catalog, plan, requested, names, told, home }: CallPlan, reservation: RateLimitReservation) {
+  constructor({ call, catalog, plan, requested, names, report, home }: CallPlan, reservation: RateLimitReservation) {
     this.call = call;
     this.catalog = catalog;
     this.plan = plan;
     this.requested = requested;
     this.names = names;
-    this.told = told;
+    this.report = report;
     this.home = home;
     this.reservation = reservation;
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };

@@ -216,7 +216,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
       const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
-      const keeper = states.keeper(callOf(asked), candidate(wire), wire)!;
+      const keeper = states.recorder(callOf(asked), candidate(wire), wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -237,7 +237,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
       const is_whole = options.keeps || is_own || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
-      const { call } = await states.recall(callOf(client.next(sent)), () => true);
+      const { call } = await states.restore(callOf(client.next(sent)), () => true);
       const there = turnsOf(dialect, upstream_model, call.request);
       const wanted = turnsOf(dialect, upstream_model, conversationWith(message));
       const isEqual = is_whole
@@ -281,14 +281,14 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         const states = statesOf({ keeps: false });
         const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
         const told = {
-          completion: states.keeper(callOf(asked), candidate(wire), wire)!.whole(completion),
+          completion: states.recorder(callOf(asked), candidate(wire), wire)!.whole(completion),
           served,
           classes: null,
           usage: NO_USAGE,
           metadata: undefined,
         } as unknown as WholeAnswer;
         const content = asBlocks(responsesClient.whole(told));
-        const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
+        const { call } = await states.restore(callOf(messagesClient.next({ content })), () => true);
         const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
         expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
         compared += 1;

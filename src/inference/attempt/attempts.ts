@@ -10,7 +10,7 @@ import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { TryOrder } from '../plan/try-order.ts';
 import { type Account, Attempt, type CallState, nextNumber, recordedWork, setLastSent } from '../state.ts';
-import { abortStopsBilling, CallCancelled, goneAs } from './exchange.ts';
+import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedge.ts';
@@ -227,8 +227,13 @@ export function createAttempts(
   function failed(state: CallState, attempt: Attempt, error: unknown): Ended | undefined {
     const { used } = attempt;
     if (error instanceof CallCancelled) {
-      note(state, attempt, { status: null, failure: goneAs(state.call), is_unknown: error.may_be_billed, used });
-      return { ended: 'gone', error };
+      note(state, attempt, {
+        status: null,
+        failure: cancellationFailure(state.call),
+        is_unknown: error.may_be_billed,
+        used,
+      });
+      return { ended: 'cancelled', error };
     }
     if (!(error instanceof UpstreamError)) {
       note(state, attempt, { status: null, failure: 'internal', is_unknown: true });

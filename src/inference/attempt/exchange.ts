@@ -78,7 +78,7 @@ export function outcomeOfWhole({ cancellation }: Pick<Call, 'cancellation'>): 'c
 }
 
 /** The failure of an attempt whose call was cancelled. */
-export function goneAs({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
+export function cancellationFailure({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
   return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 

@@ -40,9 +40,9 @@ test.each<[FailureClass, boolean, number]>([
 test('a provider that could not be reached has returned nothing, and is not said to have', () => {
   const message = (details: ConstructorParameters<typeof UpstreamError>[2]) =>
     clientError([failed('unavailable', 'The provider could not be reached', details)]).message;
-  const said = 'Acme did not answer: The provider could not be reached';
-  expect(message({ transport_code: 'ECONNREFUSED', never_sent: true })).toBe(said);
-  expect(message({ never_sent: true })).toBe(said);
+  const unreached = 'Acme did not answer: The provider could not be reached';
+  expect(message({ transport_code: 'ECONNREFUSED', never_sent: true })).toBe(unreached);
+  expect(message({ never_sent: true })).toBe(unreached);
   expect(message({ status: 500 })).toMatch(/^Acme returned an error: /);
 });
 

@@ -52,9 +52,9 @@ test('what does not heed being given up is not waited for long', async () => {
 
 test('a client that leaves ends both', async () => {
   const call = createCancellation();
-  const sendUntilGone = (own: ReturnType<typeof createCancellation>) =>
+  const sendUntilCancelled = (own: ReturnType<typeof createCancellation>) =>
     new Promise<string>((_, reject) => own.onCancel(() => reject(new Error('gone'))));
-  const [one, two] = [run(call, sendUntilGone), run(call, sendUntilGone)];
+  const [one, two] = [run(call, sendUntilCancelled), run(call, sendUntilCancelled)];
   call.cancel();
   expect(await first(one, two)).toBe(one);
   await two.done;

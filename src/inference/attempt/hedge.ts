@@ -11,7 +11,7 @@ import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { TryOrder } from '../plan/try-order.ts';
 import { type Account, Attempt, type CallState, setLastSent } from '../state.ts';
-import { abortStopsBilling, goneAs } from './exchange.ts';
+import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
 /** Hedged calls in a row. */
@@ -286,7 +286,7 @@ export function createHedges(
     const ended = failed(state, early.attempt, sent.error);
     setLastSent(state, late.attempt);
     if (ended !== undefined) {
-      await abandon(state, late, work, ended.ended === 'gone' ? goneAs(state.call) : undefined);
+      await abandon(state, late, work, ended.ended === 'cancelled' ? cancellationFailure(state.call) : undefined);
       throw new Final(ended);
     }
     order.waitFor(late.attempt);

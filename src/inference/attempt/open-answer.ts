@@ -132,18 +132,18 @@ export async function openAnswer(
   const { method, path, headers } = encoded;
   const isStreamed = context.call.request.stream === true;
   const accept = isStreamed ? 'text/event-stream' : 'application/json';
-  const held = start({ candidate, dialect, method, path, headers, payload, accept }, context);
+  const upstreamCall = start({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
-    const response = await headersOf(dialect, held);
+    const response = await headersOf(dialect, upstreamCall);
     if (isStreamed) await refuseHtml(response, dialect);
     const isJson = !isStreamed || /^application\/json\b/i.test(contentType(response));
     const answer = isJson
-      ? await readBody(prepared, response, context, meter, held)
-      : await readBeginning(prepared, response, context, meter, held);
+      ? await readBody(prepared, response, context, meter, upstreamCall)
+      : await readBeginning(prepared, response, context, meter, upstreamCall);
     requireAnswer(prepared, answer.first, meter);
     return answer;
   } catch (error) {
-    held.release();
+    upstreamCall.release();
     throw error;
   }
 }
@@ -154,7 +154,7 @@ async function readBody(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: UpstreamCall,
+  upstreamCall: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const { request, accepted_ms } = context.call;
@@ -174,11 +174,11 @@ async function readBody(
   for (const chunk of first) meter.chunk(chunk);
   if (failure !== undefined) throw failure;
   if (isStreamed) {
-    held.started();
+    upstreamCall.started();
     const later = new Slices(chunks, first.length);
-    return { first, later, isWhole: true, completion: undefined, close: () => held.release() };
+    return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
   }
-  held.release();
+  upstreamCall.release();
   return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
 }
 
@@ -188,7 +188,7 @@ async function readBeginning(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: UpstreamCall,
+  upstreamCall: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
@@ -209,11 +209,11 @@ async function readBeginning(
     if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
     if (!waitsForCall || chunks.some(hasCall)) break;
     // The answer has begun: while its call is waited for, only the total time is limited.
-    if (!hasBegun) held.started();
+    if (!hasBegun) upstreamCall.started();
     hasBegun = true;
     if (first.length > CHUNKS_BEFORE_CALL_MAX) throw missingCall({ has_ended: false });
   }
   reader.begun();
-  held.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: () => held.release() };
+  upstreamCall.started();
+  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
 }

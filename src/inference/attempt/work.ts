@@ -36,9 +36,9 @@ export interface Reached<P extends Prepared, T, M extends Account = Account> {
 
 /**
  * Why no endpoint answered. `unsent`: the next attempt was refused before its send; `failed`: every attempt failed;
- * `gone`: the call was cancelled; `internal`: a fault of the gateway.
+ * `cancelled`: the call was cancelled; `internal`: a fault of the gateway.
  */
 export interface Ended {
-  ended: 'unsent' | 'failed' | 'gone' | 'internal';
+  ended: 'unsent' | 'failed' | 'cancelled' | 'internal';
   error: unknown;
 }

@@ -12,7 +12,7 @@ const guardrails = [
 /** A call past its screening, and what its metrics were told. */
 async function passed() {
   const counted: string[] = [];
-  const given = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
+  const original = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
   const { promise, resolve } = Promise.withResolvers<Call>();
   const inner = {
     countTokens: async (call: Call) => resolve(call),
@@ -24,7 +24,7 @@ async function passed() {
     metrics: { contentFiltered: (filter, action) => counted.push(`${filter} ${action}`) },
     log: { warn: () => {} },
   });
-  await createPipeline(inner, [guardrailsOf]).countTokens(given);
+  await createPipeline(inner, [guardrailsOf]).countTokens(original);
   return { call: await promise, counted };
 }
 

@@ -51,8 +51,8 @@ test('bodies of continuations and errors of broken answers are filtered like the
   const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
   for await (const event of filtered.stream(call)) events.push(event);
-  const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
-  expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
+  const chunks = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
+  expect(chunks.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
   expect(JSON.stringify(events)).not.toContain('bob@');
   const end = events.at(-1);
   expect(end?.type === 'end' && end.error).toMatchObject({

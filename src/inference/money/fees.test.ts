@@ -94,8 +94,8 @@ test('is charged nothing where its work fails, all where its client left it, and
   const { state, pay, run } = opened();
   await expect(pay(state, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
   expect(state.fees).toEqual([]);
-  const gone = new CallCancelled({ may_be_billed: false });
-  await expect(pay(state, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
+  const cancelled = new CallCancelled({ may_be_billed: false });
+  await expect(pay(state, [fee(7)], () => Promise.reject(cancelled))).rejects.toBe(cancelled);
   expect(state.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
   await pay(state, [fee(10)], run(11));
   expect(state.fees).toMatchObject([{ cost_nano: 10 }]);

@@ -139,7 +139,7 @@ test('a file with an id and null for its data is a file whose content is unknown
 
 describe('fetched media', () => {
   const url = 'https://files.example/a.png';
-  const asked = {
+  const request = {
     messages: [{ role: 'user', content: [text, { type: 'image_url', image_url: { url } }] }],
   } as ChatRequest;
   const media = new Map([[url, { mime_type: 'image/png', base64 }]]);
@@ -147,7 +147,7 @@ describe('fetched media', () => {
   test('is an image if its bytes are sent, and not their base64 text', () => {
     const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
     const attempt = prepareAttempt(
-      asked,
+      request,
       candidate,
       dialects.get('openai-chat')!,
       false,
@@ -163,7 +163,7 @@ describe('fetched media', () => {
   test('is counted by its address if the address is sent', () => {
     const candidate = candidateOf('openai-chat', {});
     const dialect = dialects.get('openai-chat')!;
-    const attempt = prepareAttempt(asked, candidate, dialect, false, undefined, media) as PreparedAttempt;
+    const attempt = prepareAttempt(request, candidate, dialect, false, undefined, media) as PreparedAttempt;
     expect(attempt.payload).toContain(url);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
   });
@@ -285,8 +285,8 @@ describe('the prompt', () => {
 
   test('sound at an address may fill the context, as sound', () => {
     const url = 'https://a.example/b.mp3';
-    const told = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
-    expect(promptOf(prepared(told, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
+    const fetched = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
+    expect(promptOf(prepared(fetched, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
     const fileData = 'https://generativelanguage.googleapis.com/v1beta/files/a';
     const uploaded = parts(text, { type: 'file', file: { file_data: fileData } });
     const prompt = promptOf(prepared(uploaded, { context_length: 9_000 }, 'gemini-generate-content'));
@@ -463,13 +463,17 @@ describe('the price', () => {
 
   test('the output bound of every model of Bedrock is sent, and read back', () => {
     for (const upstreamModel of ['anthropic.claude-sonnet-4-5', 'amazon.nova-2-lite-v1:0', 'qwen.qwen3-32b-v1:0']) {
-      const wishes: Partial<ChatRequest>[] = [
+      const requests: Partial<ChatRequest>[] = [
         {},
         { reasoning: { effort: 'high' } },
         { reasoning: { max_tokens: 2_000 } },
       ];
-      for (const wish of wishes) {
-        const attempt = prepared({ max_tokens: 3_000, ...wish }, { upstream_model: upstreamModel }, 'bedrock-converse');
+      for (const request of requests) {
+        const attempt = prepared(
+          { max_tokens: 3_000, ...request },
+          { upstream_model: upstreamModel },
+          'bedrock-converse',
+        );
         expect(attempt.output_tokens, upstreamModel).toBe(3_000);
       }
     }
@@ -646,11 +650,11 @@ describe('the price', () => {
     const dear = { pricing: { prompt: 4_000, completion: 5_000 } };
     const serviceTiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
     const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers: serviceTiers };
-    const asked = (serviceTier: string) => prepared({ service_tier: serviceTier }, facts);
+    const inTier = (serviceTier: string) => prepared({ service_tier: serviceTier }, facts);
     for (const tier of ['priority', 'auto']) {
-      expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text * 4 + 50);
+      expect(worst(inTier(tier), 10)).toBe(promptOf(inTier(tier)).text * 4 + 50);
     }
-    for (const tier of ['flex', 'default']) expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text + 10);
+    for (const tier of ['flex', 'default']) expect(worst(inTier(tier), 10)).toBe(promptOf(inTier(tier)).text + 10);
     const options = prepared({ provider: { options: { a: { service_tier: 'priority' } } } }, facts);
     expect(worst(options, 10)).toBe(promptOf(options).text * 4 + 50);
   });
@@ -717,8 +721,8 @@ test('no usage within the bounds is charged more than the worst case', () => {
       prices,
       fc.tuple(share, share, share),
       fc.integer({ min: 0, max: 5_000 }),
-      (told, [read, write, thought], bound) => {
-        const pricing = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined)) as Prices;
+      (drawn, [read, write, thought], bound) => {
+        const pricing = Object.fromEntries(Object.entries(drawn).filter(([, value]) => value !== undefined)) as Prices;
         const attempt = prepared(parts(text, image, audio), { pricing });
         const prompt = promptOf(attempt);
         const inCacheRead = Math.floor(prompt.text * read);

@@ -71,7 +71,7 @@ export function createProber(options: ProberOptions): Prober {
   const { clock, health, inference, log, statistics } = options;
   const everyMs = options.every_minutes * 60_000;
   /** The time before which an endpoint is not due. */
-  const notBefore_ms = new Map<string, number>();
+  const notBeforeMs = new Map<string, number>();
   const stopping = createCancellation();
   /** Running probes by endpoint: whether the budget paid for it. */
   const inFlight = new Map<string, Promise<boolean>>();
@@ -80,7 +80,7 @@ export function createProber(options: ProberOptions): Prober {
   let pausedUntilMs = 0;
 
   function isDue(endpointId: string, nowMs: number): boolean {
-    const waitMs = (notBefore_ms.get(endpointId) ?? 0) - nowMs;
+    const waitMs = (notBeforeMs.get(endpointId) ?? 0) - nowMs;
     // A longer wait means that the clock was set back.
     if ((waitMs > 0 && waitMs <= everyMs) || inFlight.has(endpointId)) return false;
     return statistics.isQuiet(endpointId, options.every_minutes, nowMs) && health.coolingUntil(endpointId, nowMs) === 0;
@@ -151,7 +151,7 @@ export function createProber(options: ProberOptions): Prober {
   async function round(): Promise<void> {
     const startedMs = clock.now_ms();
     if (startedMs < pausedUntilMs && pausedUntilMs - startedMs <= DAY_MS) return;
-    if (notBefore_ms.size > limits.health_endpoints_max) notBefore_ms.clear();
+    if (notBeforeMs.size > limits.health_endpoints_max) notBeforeMs.clear();
     let principal: Principal | null | undefined;
     let count = 0;
     for (const target of targetsIn(options.catalog(), options.models)) {
@@ -160,7 +160,7 @@ export function createProber(options: ProberOptions): Prober {
       if (!isDue(target.endpoint_id, startedMs)) continue;
       principal ??= await options.principal();
       if (principal === null) return;
-      notBefore_ms.set(target.endpoint_id, startedMs + everyMs);
+      notBeforeMs.set(target.endpoint_id, startedMs + everyMs);
       if (!(await options.claim(target.endpoint_id, everyMs))) continue;
       count += 1;
       if (await begin(target, principal)) continue;

@@ -62,7 +62,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
     let isDown = true;
     const flaky: StatisticsStore = {
       ...store,
-      save: (...given) => (isDown ? Promise.reject(new Error('down')) : store.save(...given)),
+      save: (...args) => (isDown ? Promise.reject(new Error('down')) : store.save(...args)),
     };
     const one = processOn(flaky, 'one');
     one.answer(10);

@@ -35,12 +35,12 @@ function candidateOf(wire: EmbeddingWire, upstreamModel: string): Candidate {
 const noTokenizer = { count: async () => undefined, stop: async () => undefined };
 
 function attemptOf(inputs: EmbeddingInput[], wire: EmbeddingWire, model: string, media = new Map()) {
-  const asked = { model: 'a/b', messages: messagesOf(inputs) };
+  const request = { model: 'a/b', messages: messagesOf(inputs) };
   const candidate = candidateOf(wire, model);
-  const task = embeddingsTask({ inputs, encoding_format: 'float' }, asked, noTokenizer);
+  const task = embeddingsTask({ inputs, encoding_format: 'float' }, request, noTokenizer);
   const prepared = task.prepare(candidate, media) as PreparedEmbeddings;
   const costIn = (mode: 'strict' | 'soft') => costOf((task.measure(prepared, 0, mode) as Measured).exposure, 0);
-  const price = (usage: TokenClasses) => priceAttempt(usage, asked, candidate, () => undefined).cost_nano;
+  const price = (usage: TokenClasses) => priceAttempt(usage, request, candidate, () => undefined).cost_nano;
   return { prepared, costIn, price };
 }
 

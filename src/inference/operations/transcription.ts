@@ -173,7 +173,7 @@ function isReportedFailure(error: unknown): boolean {
 async function send(prepared: PreparedTranscription, request: TranscriptionRequest, upstream: TaskUpstream) {
   const { dialect, facts, fields } = prepared;
   const deadlineMs = performance.now() + limits.upstream_total_ms_max;
-  const manners = dialect.manners === undefined ? {} : { manners: dialect.manners };
+  const overrides = dialect.manners === undefined ? {} : { authAndErrors: dialect.manners };
   let ask: TranscriptionAsk = dialect.begin(request, facts, fields);
   let isStarted = false;
   for (let failures = 0; ; ) {
@@ -187,7 +187,7 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
         payload,
         values_max: valuesMax,
         ...(method === undefined ? {} : { method }),
-        ...manners,
+        ...overrides,
       });
       const { read } = ask;
       const next = readable(() => read(reply.body, reply.headers));

@@ -13,11 +13,11 @@ export interface DefaultBound {
 }
 
 /** Context tokens left beside the prompt: each character counts as a token; tools, schemas and media are not counted. */
-function spareContext(request: ChatRequest, contextLength: number): number {
+function remainingContext(request: ChatRequest, contextLength: number): number {
   const { chars, has_more } = contentsOf(request);
-  const spare = contextLength - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
+  const remaining = contextLength - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
   const isCounted = !has_more && !request.tools?.length && request.response_format == null;
-  return isCounted ? spare : Math.min(spare, Math.floor(contextLength / 2));
+  return isCounted ? remaining : Math.min(remaining, Math.floor(contextLength / 2));
 }
 
 /**
@@ -35,6 +35,6 @@ export function defaultBound(
       : { tokens: max_completion_tokens, source: "the model's maximum" };
   if (context_length === undefined) return most;
   const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
-  const room = Math.max(spareContext(request, context_length), least);
+  const room = Math.max(remainingContext(request, context_length), least);
   return most.tokens <= room ? most : { tokens: room, source: "the rest of the model's context" };
 }

@@ -56,7 +56,7 @@ export interface Explanation {
   names: Planned['names'];
   plan: Plan;
   /** Changes of the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   expected: ExpectedTokens | undefined;
   /** The endpoints of the plan, in the order of attempts. */
   attempts: ExplainedAttempt[];
@@ -217,14 +217,14 @@ export function createExplain(
     const { request } = call;
     try {
       const routed = await planned(call, chat.wanted(call));
-      const { plan, requested, names, told } = routed;
+      const { plan, requested, names, report } = routed;
       const expected = expectedTokens(routed.call);
-      return { requested, names, plan, told, expected, ...(await runTrials(routed, expected)) };
+      return { requested, names, plan, report, expected, ...(await runTrials(routed, expected)) };
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
       const { plan } = error;
       const requested = request.model ?? request.models?.[0] ?? plan.requested;
-      return { requested, names: undefined, plan, told: [], expected: expectedTokens(call), attempts: [], error };
+      return { requested, names: undefined, plan, report: [], expected: expectedTokens(call), attempts: [], error };
     }
   };
 }

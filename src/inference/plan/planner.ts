@@ -24,7 +24,7 @@ import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
 import type { SessionAffinity } from './session-affinity.ts';
 
-export interface StepsOptions {
+export interface PlannerOptions {
   /** Asked once a request, so that a reload takes effect at once. */
   catalog(): ModelSource;
   /** The same with the providers that are on for those alone who bring a credential. */
@@ -64,21 +64,24 @@ export interface Wanted {
   /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Prepares the call for its plan when its models are known. Not set if the call is planned as it is. */
-  recall?(call: Call, known: { models: readonly Model[]; catalog: ModelSource }): Suited | Promise<Suited>;
+  prepareCall?(
+    call: Call,
+    known: { models: readonly Model[]; catalog: ModelSource },
+  ): PreparedCall | Promise<PreparedCall>;
 }
 
 /** A call that is ready to be planned, and the candidates that it prefers. */
-export interface Suited {
+export interface PreparedCall {
   call: Call;
   /** Changes that were made to the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 /** A planned call that is not counted against rate limits yet. */
 export interface Planned extends CallPlan {
   /** What the names of its models ask for beside the models. */
-  wishes: Requested['wishes'];
+  variants: Requested['variants'];
 }
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
@@ -138,8 +141,8 @@ function shownAttempt({ candidate: { provider, model, own }, record }: Attempt):
   return { provider: provider.name, model: model.id, status: status ?? 0, ...shownOwn(own), ...attemptFacts(record!) };
 }
 
-export function createSteps(
-  options: StepsOptions,
+export function createPlanner(
+  options: PlannerOptions,
   { settle }: Pick<Settlement, 'settle'>,
   { reportFailure }: Pick<Attempts, 'reportFailure'>,
 ): Planner {
@@ -162,10 +165,10 @@ export function createSteps(
     const named = pickWith(received, wanted, catalog);
     const call = named.request === undefined ? received : { ...received, request: named.request };
     const choice = { catalog, named, own };
-    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NO_CHANGES };
-    return suited instanceof Promise
-      ? suited.then((one) => planFor(one, wanted, choice))
-      : planFor(suited, wanted, choice);
+    const prepared = wanted.prepareCall?.(call, { models: named.models, catalog }) ?? { call, report: NO_CHANGES };
+    return prepared instanceof Promise
+      ? prepared.then((one) => planFor(one, wanted, choice))
+      : planFor(prepared, wanted, choice);
   }
 
   function open(call: Call, wanted: Wanted): CallState | Promise<CallState> {
@@ -175,7 +178,7 @@ export function createSteps(
 
   /** Last: what is refused for what it is does not count against a rate limit. */
   function admit(routed: Planned): CallState | Promise<CallState> {
-    const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
+    const passing = rates.open(routed.call, (model) => routed.variants?.get(model)?.free === true);
     return passing instanceof Promise
       ? passing.then((reservation) => new CallState(routed, reservation))
       : new CallState(routed, passing);
@@ -188,15 +191,15 @@ export function createSteps(
   }
 
   function planFor(
-    { call, told, prefers }: Suited,
+    { call, report, prefers }: PreparedCall,
     { refuses, home }: Wanted,
     { catalog, named, own }: { catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
   ): Planned {
-    const { models, names, wishes, strategy, requested } = named;
+    const { models, names, variants, strategy, requested } = named;
     try {
       const planOfCall = plan(call.request, {
         models,
-        wishes,
+        wishes: variants,
         strategy,
         default_sort: defaultSort(call.principal, options.routing()),
         provider: (slug) => catalog.provider(slug),
@@ -212,8 +215,8 @@ export function createSteps(
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),
       });
-      const changes = call.changes === undefined ? told : [...call.changes, ...told];
-      return { call, catalog, plan: planOfCall, requested, names, wishes, told: changes, home };
+      const changes = call.changes === undefined ? report : [...call.changes, ...report];
+      return { call, catalog, plan: planOfCall, requested, names, variants, report: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }
@@ -244,10 +247,10 @@ export function createSteps(
   }
 
   function metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
-    const { plan, requested, attempts, told, lastSent, routing, usage } = state;
+    const { plan, requested, attempts, report: planReport, lastSent, routing, usage } = state;
     const call = lastSent?.call ?? state.call;
     if (!call.wants_metadata) return undefined;
-    const report = [...told, ...(lastSent?.report ?? [])];
+    const report = [...planReport, ...(lastSent?.report ?? [])];
     const facts = { call, plan, requested, routing, usage, selected, report };
     return routingMetadata({ ...facts, attempts: attempts.map(shownAttempt) });
   }
@@ -276,7 +279,7 @@ export function createSteps(
         return withdrawn(state, error);
       case 'failed':
         return fail(state);
-      case 'gone':
+      case 'cancelled':
         await settle(state, outcomeOf(error, state.call), undefined);
         return error;
       case 'internal':

@@ -44,7 +44,7 @@ export interface TurnVault {
   /** Keeps a turn in memory, and writes it to the store soon. `text` undefined: the turn is known to have no state. */
   keep(place: string, text: string | undefined): void;
   /** The kept turns. Synchronous if this process knows all places. */
-  recall(
+  load(
     places: readonly string[],
     storeWait?: StoreWait | undefined,
   ): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
@@ -298,7 +298,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       writeSoon();
     },
 
-    recall(places, storeWait) {
+    load(places, storeWait) {
       const turns = new Map<string, string>();
       const missing: string[] = [];
       for (const place of places) {

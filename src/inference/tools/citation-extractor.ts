@@ -25,18 +25,18 @@ function keyOf(url: string): string {
 const ADDRESS = /https?:\/\/[^\s<>"'`\\|^{}]+/gi;
 
 /** An address without what is the sentence's: marks at its end, and a bracket that it did not open. */
-function trimmed(found: string): string {
-  let end = found.length;
+function trimmed(match: string): string {
+  let end = match.length;
   let open = 0;
   for (let at = 0; at < end; at += 1) {
-    const char = found[at];
+    const char = match[at];
     if (char === '(') open += 1;
     else if (char === ')' && open === 0) end = at;
     else if (char === ')') open -= 1;
     else if (char === '[' || char === ']') end = at;
   }
-  while (end > 0 && /[.,;:!?*_~]/.test(found[end - 1]!)) end -= 1;
-  return found.slice(0, end);
+  while (end > 0 && /[.,;:!?*_~]/.test(match[end - 1]!)) end -= 1;
+  return match.slice(0, end);
 }
 
 /** Where a markdown link begins whose address stands at `at`; undefined: it is none. */
@@ -57,29 +57,29 @@ const LINK_END = /^>?(?:\s+"[^"\n]{0,200}")?\)/;
 
 /** Every mention of a known source: a markdown link whole, or an address alone. */
 function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[] {
-  const found: Mention[] = [];
-  for (const { 0: told, index } of text.matchAll(ADDRESS)) {
-    const address = trimmed(told);
+  const mentions: Mention[] = [];
+  for (const { 0: match, index } of text.matchAll(ADDRESS)) {
+    const address = trimmed(match);
     const source = known.get(keyOf(address));
     if (source === undefined) continue;
     const after = index + address.length;
     const link = linkStart(text, index);
     const tail = link === undefined ? undefined : LINK_END.exec(text.slice(after, after + 220));
-    found.push(
+    mentions.push(
       link === undefined || tail == null
         ? { source, start: index, end: after }
         : { source, start: link, end: after + tail[0].length },
     );
-    if (found.length >= CITATIONS_MAX) break;
+    if (mentions.length >= CITATIONS_MAX) break;
   }
-  return found;
+  return mentions;
 }
 
 function citationOf({ url, title, content }: Source, startIndex: number, endIndex: number): UrlCitation {
-  const told = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
+  const excerpt = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
   return {
     type: 'url_citation',
-    url_citation: { url, title, content: told, start_index: startIndex, end_index: endIndex },
+    url_citation: { url, title, content: excerpt, start_index: startIndex, end_index: endIndex },
   };
 }
 
@@ -94,13 +94,13 @@ export interface CitationExtractor {
  * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
  * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
  */
-export function createCiter(sources: readonly Source[], choices = 1): CitationExtractor {
-  if (choices === 1) return createChoiceCiter(sources);
-  const citers = new ByChoice(() => createChoiceCiter(sources));
-  return { add: (chunks) => followed(chunks, (choice) => (ofChoice) => citers.of(choice).add(ofChoice)) };
+export function createCitationExtractor(sources: readonly Source[], choices = 1): CitationExtractor {
+  if (choices === 1) return createChoiceExtractor(sources);
+  const extractors = new ByChoice(() => createChoiceExtractor(sources));
+  return { add: (chunks) => followed(chunks, (choice) => (ofChoice) => extractors.of(choice).add(ofChoice)) };
 }
 
-function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
+function createChoiceExtractor(sources: readonly Source[]): CitationExtractor {
   const known = new Map<string, Source>();
   /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
   let before = 0;
@@ -118,9 +118,9 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
     if (text === '' || sources.length === 0 || cited >= CITATIONS_MAX) return [];
     for (const source of sources.slice(known.size))
       if (!known.has(keyOf(source.url))) known.set(keyOf(source.url), source);
-    const found = mentionsIn(text, known);
+    const mentions = mentionsIn(text, known);
     let [at, counted] = [0, start];
-    const made = found.map((one) => {
+    const made = mentions.map((one) => {
       counted += countCodePoints(text.slice(at, one.start));
       const startIndex = counted;
       counted += countCodePoints(text.slice(one.start, one.end));

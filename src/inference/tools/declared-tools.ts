@@ -32,9 +32,9 @@ function isObject(value: JsonValue): value is JsonObject {
 
 /** What `allowed_tools` says: both the flat and the nested form are in use. */
 function allowedList(choice: Choice): JsonObject {
-  const told = choice as JsonObject;
-  const nested = told['allowed_tools'];
-  return nested !== undefined && isObject(nested) ? nested : told;
+  const object = choice as JsonObject;
+  const nested = object['allowed_tools'];
+  return nested !== undefined && isObject(nested) ? nested : object;
 }
 
 function withList(choice: Choice, list: JsonObject): ToolChoice {

@@ -22,7 +22,7 @@ import type { Settlement } from '../money/settlement.ts';
 import { wireOf } from '../plan/planner.ts';
 import { issuerOf, type ReasoningStateRecorder, type TurnStates } from '../reasoning/states.ts';
 import type { Attempt, CallState } from '../state.ts';
-import { type CitationExtractor, createCiter } from './citation-extractor.ts';
+import { type CitationExtractor, createCitationExtractor } from './citation-extractor.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { ServerTool, Source } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
@@ -58,7 +58,7 @@ export class ToolView implements View {
 
   constructor(turn: ToolTurn, sources: readonly Source[]) {
     this.#turn = turn;
-    this.#citations = createCiter(sources);
+    this.#citations = createCitationExtractor(sources);
   }
 
   show(chunks: ChatChunk[]): ChatChunk[] {
@@ -150,14 +150,14 @@ function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost
 
 /** Keeps the state of an answer that is at its end; what comes back is its seal, where its client takes one. */
 function sealOf(
-  keeper: ReasoningStateRecorder | undefined,
+  recorder: ReasoningStateRecorder | undefined,
   turn: ToolTurn,
   shown: ChatCompletion,
 ): ReasoningDetail | undefined {
-  if (keeper === undefined) return undefined;
+  if (recorder === undefined) return undefined;
   const stated = turn.withState(shown);
   const details = stated.choices[0].message.reasoning_details?.length ?? 0;
-  return keeper.whole(stated).choices[0].message.reasoning_details?.[details];
+  return recorder.whole(stated).choices[0].message.reasoning_details?.[details];
 }
 
 export function createToolLoop({
@@ -171,7 +171,7 @@ export function createToolLoop({
   runTools: RunTools;
   clock: Clock;
   total_ms_max: number;
-  states: Pick<TurnStates, 'keeper'>;
+  states: Pick<TurnStates, 'recorder'>;
   settlement: Pick<Settlement, 'endStep'>;
   attempts: Pick<Attempts, 'reportSuccess'>;
 }): ToolLoop {
@@ -235,7 +235,7 @@ export function createToolLoop({
       if (held.length === 0) return [];
       const end = view.showOwn(held);
       if (held.find(({ finish_reason }) => finish_reason != null)?.finish_reason === 'error') return end;
-      view.seal = sealOf(states.keeper(call, candidate, wireOf(candidate)), turn, view.completion(0));
+      view.seal = sealOf(states.recorder(call, candidate, wireOf(candidate)), turn, view.completion(0));
       if (view.seal === undefined || !isStreamed) return end;
       const place = end.findIndex(({ finish_reason }) => finish_reason != null);
       return end.toSpliced(place, 0, { delta: { reasoning_details: [view.seal] } });

@@ -57,7 +57,7 @@ export function loopRules(request: ChatRequest): LoopRules {
       isOver: (state) => state.calls >= most || conditions.some((condition) => fires(condition, state)),
     };
   }
-  const told = request['max_tool_calls'];
-  const callsMax = typeof told === 'number' ? Math.min(told, most) : most;
+  const requested = request['max_tool_calls'];
+  const callsMax = typeof requested === 'number' ? Math.min(requested, most) : most;
   return { calls_max: callsMax, isOver: ({ calls }) => calls >= callsMax };
 }

@@ -83,8 +83,8 @@ test('the reasoning that is streamed adds up to the whole', () => {
 
 test('what is worth keeping has the state of its last step alone', () => {
   const turn = newTurn();
-  const told = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
-  expect(turn.withState(told).choices[0].message.reasoning_details).toEqual([
+  const completion = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
+  expect(turn.withState(completion).choices[0].message.reasoning_details).toEqual([
     { type: 'reasoning.text', text: 'Hm', index: 0 },
     { type: 'reasoning.text', text: 'So', signature: 'of So', index: 1 },
   ]);

@@ -39,8 +39,8 @@ const APART = '\n\n';
 function readable(detail: ReasoningDetail): ReasoningDetail | undefined {
   if (detail.type === 'reasoning.encrypted') return undefined;
   if (detail.type === 'reasoning.summary') return detail;
-  const { signature: _, ...told } = detail;
-  return told.text ? told : undefined;
+  const { signature: _, ...unsigned } = detail;
+  return unsigned.text ? unsigned : undefined;
 }
 
 /** What its maker alone can read of a detail; undefined: nothing. */
@@ -98,7 +98,7 @@ export class ToolTurn {
   /** The end of what was shown as text, and whether reasoning was shown. */
   #tail = '';
   #hasReasoned = false;
-  #hasTold = false;
+  #hasText = false;
   /** The model was asked for an end without tools. */
   #isLast = false;
   /** Code points of text that were shown, and how many before the text of the step under way. */
@@ -111,7 +111,7 @@ export class ToolTurn {
 
   /** Whether the client has been shown text. */
   get has_text(): boolean {
-    return this.#hasTold;
+    return this.#hasText;
   }
 
   /** What the client is shown of these chunks. */
@@ -154,7 +154,7 @@ export class ToolTurn {
       if (!step.has_text) this.#before = this.#points + shown.content.length - content.length;
       this.#points += countCodePoints(shown.content);
       step.has_text = true;
-      this.#hasTold = true;
+      this.#hasText = true;
       this.#tail = content.slice(-1);
     } else if (content !== undefined) shown.content = content;
     if (annotations !== undefined) shown.annotations = annotations.map((one) => this.#placed(one));
@@ -180,7 +180,7 @@ export class ToolTurn {
 
   #apart(content: string): string {
     const isFirst = !this.#step.has_text;
-    return isFirst && this.#hasTold && this.#tail !== '\n' ? APART + content : content;
+    return isFirst && this.#hasText && this.#tail !== '\n' ? APART + content : content;
   }
 
   /** A citation of the provider's own, in its place in the joined text. */
@@ -196,12 +196,13 @@ export class ToolTurn {
   #reason(text: Delta['reasoning'], details: Delta['reasoning_details'], shown: Delta): void {
     const step = this.#step;
     if (details !== undefined) {
-      const told = details.flatMap((detail) => readable(detail) ?? []);
+      const readableDetails = details.flatMap((detail) => readable(detail) ?? []);
       append(
         step.opaque,
         details.flatMap((detail) => opaque(detail) ?? []),
       );
-      if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+      if (readableDetails.length > 0)
+        shown.reasoning_details = readableDetails.map((detail) => ({ ...detail, index: this.#detail(detail) }));
     }
     if (text == null) return;
     const isApart = text !== '' && !step.has_reasoning && this.#hasReasoned;
