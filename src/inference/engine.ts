@@ -66,7 +66,7 @@ interface Answer {
   readonly text: ShownText | undefined;
   /** The attempt is charged: another one was to make the rest. */
   isCharged: boolean;
-  /** An end that no attempt made: the money for the next step is short, or a filter withholds the rest. */
+  /** The finish reason, if the gateway ends the answer: there is no money for the next step, or a filter withholds the rest. */
   finishReason: FinishReason | undefined;
 }
 
@@ -137,7 +137,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       try {
         const first = body.completion === undefined ? body.first : chunksOf(body.completion);
         const slice = limits.stream_slice_chunks;
-        // Many chunks may come before a tool call that is waited for: others are served in between.
+        // Many chunks may arrive before a forced tool call: other requests are served in between.
         for (let from = 0; from < first.length; from += slice) {
           if (from > 0) await nextTurn();
           yield { type: 'chunks', chunks: view.show(first.length > slice ? first.slice(from, from + slice) : first) };
@@ -264,7 +264,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     return { type: 'end', usage, classes: state.usage, metadata, error };
   }
 
-  /** Settles an answer after a fault of the gateway's, or of a client that cannot be written to: it is told what the answer cost. */
+  /** Settles an answer after a fault of the gateway, or if its client cannot be written to. The end of the stream has its cost. */
   async function fail(answer: Answer, fault: unknown): Promise<StreamEnd> {
     const { state, attempt, isCharged } = answer;
     hangUp(answer);

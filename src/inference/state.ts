@@ -68,7 +68,7 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   prepared!: P;
   /** Its terms; undefined if no budget counts it. */
   grant: Grant | undefined = undefined;
-  /** Nano-USD that were held for it, if another attempt was admitted after it; undefined: the hold has its amount. */
+  /** Nano-USD that were held for it, if another attempt was admitted after it. Undefined if the hold has its amount. */
   grantedNano: number | undefined = undefined;
   /** Output tokens that it is charged for if its end stays unknown and nothing was held for it. */
   presumedOutput = 0;
@@ -85,7 +85,7 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   firstTokenMs: number | undefined = undefined;
   /** Follows its answer. Set at the send. */
   meter!: M;
-  /** Tokens that a failed attempt is billed for; null: none. */
+  /** Tokens that a failed attempt is billed for. Null if there are none. */
   used: TokenClasses | null = null;
   /** Changes that were made to the request for this endpoint. */
   report: Report[] = [];
@@ -153,7 +153,7 @@ export class CallState implements CallPlan {
   readonly fees: FeeRecord[] = [];
   /** Pages that the answer may cite. */
   readonly sources: Source[] = [];
-  /** Failures that the client is told of. */
+  /** Failures that the client's error reports. */
   readonly failed: FailedAttempt[] = [];
   /** The turn of the model that is under way, from 1: an answer with tools of the gateway may take several. */
   step = 1;

@@ -16,7 +16,7 @@ import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedge.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
-/** A stream that has not begun after so many times its endpoint's 99th percentile, and after so long, speaks against the endpoint. */
+/** A stream without a first token counts against its endpoint after this multiple of its 99th percentile, and at least this time. */
 const SILENCE_FACTOR = 4;
 const SILENCE_MS_MIN = 10_000;
 
@@ -28,33 +28,33 @@ export interface Attempts {
     candidates: readonly Candidate[],
     work: Work<P, T, M>,
   ): Promise<Reached<P, T, M> | Ended>;
-  /** The endpoint answered to the end, or as long as anyone listened: called by the reader of what `Work.mayBreakOff`. */
+  /** The endpoint answered to the end, or until the client left. Called by the reader of an answer if `Work.mayBreakOff`. */
   reportSuccess(attempt: Attempt): void;
   /** Counts a failure against the endpoint if it is the endpoint's fault. */
   reportFailure(attempt: Attempt, error: UpstreamError): void;
 }
 
 /**
- * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
- * refused connection, every status, also one inside a stream, and an answer that was ended with nothing in it cost nothing.
+ * Whether the provider may have answered and billed a failed attempt: it broke off or timed out without a status. A refused
+ * connection, any status, also one inside a stream, and an answer that ended empty cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || error.never_sent || error.has_ended) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout' || error.failure === 'no_tool_call';
 }
 
-/** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
+/** Whether the provider may continue a stream after this error and bill all of it, because closing the connection does not stop it. */
 export function mayGoOn(error: UpstreamError | CallCancelled, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
   if (error instanceof CallCancelled) return error.may_be_billed;
-  // What the provider itself ended, or says has failed, does not go on; what we cannot read may.
+  // A stream that the provider ended or reported as failed does not continue. An unreadable one may.
   return !error.has_ended && (error.status === null || error.status < 400);
 }
 
 /**
- * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
- * money is short a credential of the organization's own may serve, or an endpoint that asks for less; a rate limit is one
- * model's.
+ * The pipeline step that excludes an endpoint after a refusal before the send, if other endpoints may serve the call: another wire may
+ * carry the request, an own credential or a cheaper endpoint may be affordable, another model may have a different rate limit.
+ * Undefined if the refusal ends the call.
  */
 export function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
   if (!(error instanceof GatewayError)) return undefined;
@@ -123,7 +123,7 @@ export function createAttempts(
     while (order.next()) {
       const { candidate } = order;
       const turn = health.begin(healthId(candidate), clock.now_ms());
-      // Another call is just trying whether the endpoint is well again: until that is known, the others are tried before it.
+      // Another call is testing whether the endpoint has recovered. Until its result, the other endpoints are tried first.
       if (turn === 'busy' && order.putOff()) continue;
       // Twice at most: the second time without the reasoning state that the endpoint rejected.
       for (let stripState = false; ; stripState = true) {
@@ -247,8 +247,8 @@ export function createAttempts(
   }
 
   /**
-   * An endpoint that is silent for much longer than it ever was gets no further calls for a while, unless it answers others. The
-   * call itself goes on waiting. The caller clears the timer at the answer.
+   * An endpoint that is silent for much longer than its usual latency gets no further calls for a while, unless it answers others. The
+   * call itself continues to wait. The caller clears the timer at the answer.
    */
   function watchSilence(attempt: Attempt): NodeJS.Timeout | undefined {
     const { candidate } = attempt;

@@ -20,7 +20,7 @@ import type { Call } from '../call.ts';
 import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
-/** What an attempt needs of its surroundings. */
+/** The context of one attempt. */
 export interface AttemptContext {
   upstream: Upstream;
   call: Call;
@@ -42,15 +42,15 @@ export interface Outgoing {
   method: 'GET' | 'POST';
   /** Appended to the provider's base URL; starts with `/`. */
   path: string;
-  /** The wire's own, over those that every request has. */
+  /** Headers of the wire. They override the headers that every request has. */
   headers: Record<string, string>;
   payload: string | Buffer;
-  /** Its SHA-256 in hexadecimal digits, if it is known already. */
+  /** Its SHA-256 in hexadecimal digits. Not set if it has not been computed. */
   payload_sha256?: string;
   accept: string;
 }
 
-/** The name of an attempt at the provider, for questions about it afterwards. */
+/** The id of an attempt at the provider, for later lookups. */
 export function clientRequestId(generationId: string, attempt: number): string {
   return `${generationId}.${attempt}`;
 }
@@ -58,7 +58,7 @@ export function clientRequestId(generationId: string, attempt: number): string {
 /** Thrown if a call is cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
 export class CallCancelled extends Error {
   override readonly name = 'ClientGone';
-  /** The upstream goes on without us, and its bill with it. */
+  /** The upstream may continue without the gateway, and bill it. */
   readonly may_be_billed: boolean;
 
   constructor({ may_be_billed }: { may_be_billed: boolean }) {
@@ -82,24 +82,24 @@ export function cancellationFailure({ cancellation }: Pick<Call, 'cancellation'>
   return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 
-/** One request under way at a provider, which ends by its time limits or on request. */
+/** One running request to a provider, with its time limits. */
 export interface UpstreamCall {
   exchange: Exchange;
-  /** The first meaningful chunk is here: only the total time counts from now on. */
+  /** The first meaningful chunk has arrived: from now on only the total time is limited. */
   started(): void;
-  /** Lets go; what is still under way is ended. */
+  /** Ends the call: clears its timers, and aborts its exchange if it is still running. */
   release(): void;
 }
 
 /**
- * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed whole wherever
- * the connection is closed (the public service's documentation, "Stream cancellation").
+ * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed in full even if the
+ * connection is closed (the public service's documentation, "Stream cancellation").
  */
 export function abortStopsBilling({ provider }: Candidate, { request }: Call): boolean {
   return provider.abort_stops_billing && request.stream === true;
 }
 
-/** What is shown of a credential: for an account of Google a token, which may have to be got first. */
+/** The credential to send. For a Google account, this is a token, which may have to be fetched first. */
 function shownFor(
   { candidate: { endpoint } }: Outgoing,
   credential: string | undefined,
@@ -111,8 +111,8 @@ function shownFor(
 }
 
 /**
- * Sends the request. If the client leaves, the request ends at once if that stops the provider's bill; if not, the answer is read
- * for a bounded time, to learn the billed usage.
+ * Sends the request. If the client leaves, the request is aborted at once if that stops the provider's bill. Otherwise, the answer is
+ * read for a bounded time to learn the billed usage.
  */
 export function start(outgoing: Outgoing, context: AttemptContext): UpstreamCall {
   const { own, provider } = outgoing.candidate;
@@ -147,7 +147,7 @@ function send(outgoing: Outgoing, url: string, credential: string | undefined, c
   const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
   if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
     const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
-    // Whoever waits for the answer hears of a failure.
+    // A failure is handled by the reader of the answer.
     exchange.response.then(forgetRefused, () => undefined);
   }
   return exchange;
@@ -172,7 +172,7 @@ class TimedCall implements UpstreamCall {
   readonly #beganMs = performance.now();
   readonly #isFirstTimed: boolean;
   readonly #off: () => void;
-  /** One at a time: until something meaningful has come the shorter limit counts. */
+  /** The current limit: the shorter one until the first meaningful chunk, then the total time. */
   #timer: NodeJS.Timeout;
   #drain: NodeJS.Timeout | undefined = undefined;
 
@@ -208,7 +208,7 @@ class TimedCall implements UpstreamCall {
   }
 }
 
-/** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
+/** Headers that identify the gateway's own account, of all supported wires and providers. */
 const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
@@ -220,10 +220,10 @@ const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'openai-project',
 ]);
 
-/** The one header whose values add up: what the operator asks for, and what the client does. */
+/** The only header whose values of the operator and of the client are joined. */
 const BETA = 'anthropic-beta';
 
-/** What goes with another's credential: nothing that lets the gateway's account pay. */
+/** The headers to send with an organization's own credential: none that makes the gateway's account pay. */
 function withoutAccount(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
 }
@@ -256,7 +256,7 @@ function headersFor(
   };
 }
 
-/** Waits for the headers; an answer that is a refusal is read and thrown. */
+/** Waits for the headers. Reads the body of a refusal and throws it as an `UpstreamError`. */
 export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCall): Promise<UpstreamResponse> {
   const response = await exchange.response;
   if (response.status < 300) return response;
@@ -266,15 +266,15 @@ export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCa
       status: response.status,
     });
   }
-  // Of an error that is nested too deeply to be looked at its status is left.
+  // If the body is nested too deeply to be parsed, only the status is used.
   const shown = structureBreach(text, answerLevels) === undefined ? text : '';
   throw dialect.decodeError(response.status, response.headers, shown);
 }
 
-/** The default bounds: more values than any ordinary answer has. */
+/** The default bounds. Ordinary answers have far fewer values. */
 const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
-/** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
+/** Reads a whole JSON answer. Its bounds are checked before it is parsed. */
 export async function readJson(
   dialect: AuthAndErrors,
   response: UpstreamResponse,
@@ -307,7 +307,7 @@ interface LongBody {
   bounds: StructureBounds;
 }
 
-/** The same for a long answer, with others served between its slices. Like a body of a request, it is never decoded as one text. */
+/** The same for a long answer, in slices between which other requests are served. It is never decoded as one text. */
 async function readLongJson(
   dialect: AuthAndErrors,
   response: UpstreamResponse,
@@ -329,7 +329,7 @@ async function readLongJson(
     structure.memory_bytes + (isWide ? length * limits.body_copies : 0),
     limits.memory_answer_wait_ms_max,
   );
-  // It is always wanted.
+  // Without `isCancelled`, the result is always set.
   const bytes = (await inTurns(joined(parts)))!;
   try {
     return (await inTurns(readSlices(bytes, parseJson)))!;

@@ -14,20 +14,20 @@ import { type Account, Attempt, type CallState, setLastSent } from '../state.ts'
 import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
-/** Hedged calls in a row. */
+/** The most hedged calls in a row. */
 const HEDGE_BURST_MAX = 10;
 /** No endpoint counts as late before this time. */
 export const HEDGE_MS_MIN = 20;
 /** How long the end of an aborted attempt is awaited. */
 const HEDGE_ABORT_MS_MAX = 250;
-/** How often the money for a second attempt is looked for. */
+/** The most tries to hold the money for a second attempt. */
 const HEDGE_TRIES_MAX = 8;
 
 /** Keeps hedges a bounded share of the calls that could have one, so that a slow provider does not double all traffic. */
 export interface HedgeShare {
-  /** Another call could have one. */
+  /** Counts a call that could be hedged. */
   earn(): void;
-  /** Whether one may be sent now; it then counts. */
+  /** Takes one hedge from the share. Returns false if none may be sent now. */
   take(): boolean;
 }
 
@@ -38,7 +38,7 @@ export function createHedgeShare(shareMax: () => number): HedgeShare {
       credit = Math.min(HEDGE_BURST_MAX, credit + shareMax());
     },
     take() {
-      // A little less than one: ten tenths are not quite one.
+      // Slightly below one, since ten times 0.1 is less than 1 in floating point.
       if (credit < 1 - 1e-9) return false;
       credit -= 1;
       return true;
@@ -46,31 +46,31 @@ export function createHedgeShare(shareMax: () => number): HedgeShare {
   };
 }
 
-/** The latency that one call in twenty passes: between the percentiles that are kept. */
+/** The 95th percentile of the latency, interpolated between the percentiles that are kept. */
 function p95(of: Percentiles): number {
   return of.p90 + ((of.p99 - of.p90) * 5) / 9;
 }
 
-/** After how many milliseconds of silence an endpoint is late by its own measure; undefined: too little is known of it. */
+/** The milliseconds without an answer after which an endpoint is late by its own statistics. Undefined if these are too thin. */
 export function lateAfter(health: Health, endpointId: string, nowMs: number): number | undefined {
   const { latency_ms, is_latency_thin } = health.performance(endpointId, nowMs);
   return latency_ms === null || is_latency_thin ? undefined : Math.max(HEDGE_MS_MIN, p95(latency_ms));
 }
 
-/** What became of a send. */
+/** The result of a send. */
 type Sent<T> = { value: T } | { error: unknown };
 
-/** One send of two that are under way, which can be given up by itself. */
+/** One of two running sends, which can be abandoned on its own. */
 export interface Runner<T> {
   /** Never rejects. */
   done: Promise<Sent<T>>;
-  /** What `done` resolved with. */
+  /** The result of `done`. Undefined until it resolves. */
   sent: Sent<T> | undefined;
-  /** Gives it up, and says what it had come to use. Never rejects; waits for a bounded time. */
+  /** Abandons the send and returns its usage. Never rejects; waits for a bounded time. */
   abandon(used: (value: T) => TokenClasses | null): Promise<TokenClasses | null>;
 }
 
-/** Sends with a cancellation of its own, which follows the call's. */
+/** Starts a send with its own cancellation, which follows the call's. */
 export function run<T>(call: Cancellation, send: (cancellation: Cancellation) => Promise<T>): Runner<T> {
   const own = createCancellation();
   call.onCancel(() => (call.stopped ? own.stop() : own.cancel()));
@@ -93,7 +93,7 @@ export function run<T>(call: Cancellation, send: (cancellation: Cancellation) =>
   return runner;
 }
 
-/** Waits for a send, for so long at most; undefined: it is still under way. */
+/** Waits for a send, at most `ms` milliseconds. Undefined if it is still running. */
 export async function within<T>(runner: Runner<T>, ms: number): Promise<Sent<T> | undefined> {
   const late = new AbortController();
   try {
@@ -103,18 +103,18 @@ export async function within<T>(runner: Runner<T>, ms: number): Promise<Sent<T> 
   }
 }
 
-/** Whichever of two ends first. */
+/** The first of two sends to end. */
 export async function first<T>(one: Runner<T>, other: Runner<T>): Promise<Runner<T>> {
   return await Promise.race([one.done.then(() => one), other.done.then(() => other)]);
 }
 
-/** One of two attempts that are under way at once. */
+/** One of two attempts that run at once. */
 interface Running<P extends Prepared, T, M extends Account> {
   runner: Runner<T>;
   attempt: Attempt<P, M>;
 }
 
-/** Thrown if two attempts have ended in a way that ends the call, and are noted. */
+/** Thrown if two attempts have ended, are noted, and end the call. */
 export class Final extends Error {
   readonly ended: Ended;
 
@@ -212,7 +212,7 @@ export function createHedges(
     await within(one.runner, after_ms);
     const isLate = () => one.runner.sent === undefined && !cancellation.cancelled;
     if (isLate() && share.take()) {
-      // If this node has not the money for both, the store is being asked for it.
+      // If this node does not have the money for both, a request for it to the store is running.
       for (let tries = 0; tries < HEDGE_TRIES_MAX && isLate(); tries += 1) {
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
         const two = isLate() ? await beginBeside(state, one, next, work) : undefined;
@@ -225,7 +225,7 @@ export function createHedges(
     return { value, attempt };
   }
 
-  /** Holds what a second attempt may cost on top of the first, makes it durable and sends it; undefined if that cannot be. */
+  /** Holds the additional cost of a second attempt, makes it durable and sends it. Undefined if it cannot be sent. */
   async function beginBeside<P extends Prepared, T, M extends Account>(
     state: CallState,
     one: Running<P, T, M>,
@@ -293,7 +293,7 @@ export function createHedges(
     return { ...orThrow(await late.runner.done), attempt: late.attempt };
   }
 
-  /** Ends an attempt that is not wanted any more. What it produced until then is paid for. */
+  /** Ends an attempt whose answer is not needed. Its output so far is charged. */
   async function abandon<P extends Prepared, T, M extends Account>(
     state: CallState,
     { runner, attempt }: Running<P, T, M>,

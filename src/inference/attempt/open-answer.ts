@@ -102,8 +102,8 @@ function hasCall({ delta }: ChatChunk): boolean {
 }
 
 /**
- * Refuses an answer that is none: it ended in an error before it held anything, it is empty and gives no reason, or it ended without
- * the forced call. An answer that was cut or filtered is one: its finish reason says so.
+ * Refuses a void answer: it ended in an error before any output, it is empty without a finish reason, or it ended without the forced
+ * call. An answer that was cut or filtered is accepted: it has a finish reason.
  */
 function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[], meter: Meter): void {
   const { finish_reason, native_finish_reason: nativeCode } = meter;
@@ -120,7 +120,7 @@ function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[]
 
 /**
  * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
- * streamed, and for the tool call where the prompt asks for one. `meter` counts the first chunks. Throws `UpstreamError`, or
+ * streamed, and for the tool call if the prompt forces one. `meter` counts the first chunks. Throws `UpstreamError`, or
  * `CallCancelled` if the client left first.
  */
 export async function openAnswer(

@@ -9,7 +9,7 @@ const guardrails = [
   { id: 'g', scope: 'api-key', content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filters: null },
 ] as unknown as BoundGuardrail[];
 
-/** A call past its screening, and what its metrics were told. */
+/** A call after its screening, and the counts in its metrics. */
 async function passed() {
   const counted: string[] = [];
   const original = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;

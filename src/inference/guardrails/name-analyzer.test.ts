@@ -28,7 +28,7 @@ interface Count {
   right: number;
 }
 
-/** How many of the marked places are covered whole, and how many of those told touch a marked one. */
+/** Counts the marked places that are covered in full, and the reported entities that overlap a marked place. */
 async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & { missed: string[] }> {
   const plain = texts.map(unmarked);
   const reported = await analyzer.analyze(plain.map(({ text }) => text));

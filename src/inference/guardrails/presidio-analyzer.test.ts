@@ -43,7 +43,7 @@ beforeEach(() => {
 const analyzer = (more: { score_min?: number; api_key?: string } = {}) =>
   createPresidioAnalyzer(services, { base_url: baseUrl, api_key: undefined, language: 'en', score_min: 0.5, ...more });
 
-/** An entity as Presidio tells it: where it stands in characters. */
+/** An entity in the form of Presidio, with offsets in characters. */
 const presidioEntity = (text: string, part: string, entityType: string, score = 0.85) => {
   const start = [...text.slice(0, text.indexOf(part))].length;
   return { start, end: start + [...part].length, score, entity_type: entityType, analysis_explanation: null };

@@ -26,7 +26,7 @@ export interface SpendingRules {
   budgets: BudgetMode;
   hold: 'full' | 'sliced';
   unknown_outcome: 'hold' | 'metered';
-  /** Undefined: the model's maximum, as far as a share of the remaining limit pays for it. */
+  /** Undefined if the bound is the model's maximum, as far as a share of the remaining limit pays for it. */
   default_output_tokens: number | undefined;
   min_output_tokens: number;
 }

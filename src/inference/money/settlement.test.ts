@@ -69,7 +69,7 @@ describeStores('the settlement of a call', ({ open }) => {
     },
   );
 
-  /** What a client is told of one answer at such an endpoint, beside which this was paid for. */
+  /** The usage that a client sees of one answer at an endpoint with these prices, with these fees. */
   async function settledUsage(
     pricing: object,
     facts: { own?: object; fees?: FeeRecord[]; usage: TokenClasses | null },

@@ -29,7 +29,7 @@ export interface ProberOptions {
   claim(endpointId: string, everyMs: number): Promise<boolean>;
   generationId(nowMs: number): string;
   every_minutes: number;
-  /** Ids of the models to probe; undefined: all. */
+  /** Ids of the models to probe. Undefined for all. */
   models: readonly string[] | undefined;
   clock: Clock;
   log: { info(facts: object, message: string): void; warn(facts: object, message: string): void };

@@ -10,7 +10,7 @@ import { boundConversation, boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
-  /** The bound if the request sets none; undefined: the model's maximum. */
+  /** The bound if the request sets none. Undefined for the model's maximum. */
   default_tokens: number | undefined;
   /** The output that the budgets pay for, if that is less than the bound. */
   paid_tokens?: number | undefined;

@@ -12,7 +12,7 @@ import {
 
 const KEEP_MS = 3_600_000;
 
-/** A store that counts what is asked of it, and can be made to fail. */
+/** A store that counts its queries and can be made to fail. */
 function storeOf() {
   const rows = new Map<string, { owner: string; sealed: string; expires_at: string }>();
   const queries = { inserts: [] as number[], reads: [] as number[], sweeps: 0 };

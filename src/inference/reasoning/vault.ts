@@ -61,7 +61,7 @@ export interface TurnVault {
 
 export interface VaultOptions {
   secret: string;
-  /** Undefined: turns are kept in memory only. */
+  /** Undefined if turns are kept in memory only. */
   store: TurnStore | undefined;
   crypt: Crypt;
   now_ms(): number;

@@ -3,19 +3,21 @@ import { ByChoice, followed } from '../../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
 import type { Source } from './server-tools.ts';
 
-/** Citations that are placed in one answer, the label of one's link, and what is told of its source. */
+/** The most citations of one answer. */
 export const CITATIONS_MAX = 200;
+/** The longest label of a markdown link that is a citation. */
 const CITATION_LABEL_CHARS_MAX = 500;
+/** The length of the excerpt of the source in a citation. */
 const CITATION_CONTENT_CHARS_MAX = 1_000;
 
-/** What a text names of its sources: offsets in UTF-16 units. */
+/** A mention of a source in a text. Offsets in UTF-16 units. */
 interface Mention {
   source: Source;
   start: number;
   end: number;
 }
 
-/** Two addresses that differ in this alone lead to one page. */
+/** The identity of a page: its address without fragment, `utm_source` and trailing slash, with scheme and host in lower case. */
 function keyOf(url: string): string {
   const bare = url.replace(/#.*$/, '').replace(/[?&]utm_source=[^&]*$/, '');
   const [, scheme = '', host = '', path = ''] = /^([a-z]+:\/\/)([^/?]*)(.*)$/i.exec(bare) ?? [];
@@ -24,7 +26,7 @@ function keyOf(url: string): string {
 
 const ADDRESS = /https?:\/\/[^\s<>"'`\\|^{}]+/gi;
 
-/** An address without what is the sentence's: marks at its end, and a bracket that it did not open. */
+/** An address without the punctuation of its sentence: marks at the end, and a bracket that it did not open. */
 function trimmed(match: string): string {
   let end = match.length;
   let open = 0;
@@ -39,7 +41,7 @@ function trimmed(match: string): string {
   return match.slice(0, end);
 }
 
-/** Where a markdown link begins whose address stands at `at`; undefined: it is none. */
+/** The start of the markdown link whose address is at `at`. Undefined if the address is not part of a link. */
 function linkStart(text: string, at: number): number | undefined {
   const before = text[at - 1] === '<' ? at - 1 : at;
   if (text[before - 1] !== '(' || text[before - 2] !== ']') return undefined;
@@ -55,7 +57,7 @@ function linkStart(text: string, at: number): number | undefined {
 
 const LINK_END = /^>?(?:\s+"[^"\n]{0,200}")?\)/;
 
-/** Every mention of a known source: a markdown link whole, or an address alone. */
+/** The mentions of known sources: whole markdown links, or bare addresses. */
 function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[] {
   const mentions: Mention[] = [];
   for (const { 0: match, index } of text.matchAll(ADDRESS)) {
@@ -83,16 +85,16 @@ function citationOf({ url, title, content }: Source, startIndex: number, endInde
   };
 }
 
-/** Follows one answer's text, and cites in it what its sources are: each block of text once it is whole. */
+/** Adds citations of sources to the text of one answer, each time that a block of text is complete. */
 export interface CitationExtractor {
-  /** The chunks, with citations behind the texts that they are of, and before the answer's end. */
+  /** Returns the chunks with citations: after the block of text that they belong to, and before the end of the answer. */
   add(chunks: readonly ChatChunk[]): ChatChunk[];
 }
 
 /**
- * Makes the citer of one answer. `sources` may grow while the answer does. A markdown link or a bare address of a source is a
- * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
- * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
+ * Creates the extractor of one answer. `sources` may grow during the answer. A markdown link or a bare address of a source is a
+ * citation; its offsets are code points of the joined text. If the answer cites nothing, its end lists all sources without offsets.
+ * Citations by the provider itself are kept. Several choices are independent of each other.
  */
 export function createCitationExtractor(sources: readonly Source[], choices = 1): CitationExtractor {
   if (choices === 1) return createChoiceExtractor(sources);
@@ -102,7 +104,7 @@ export function createCitationExtractor(sources: readonly Source[], choices = 1)
 
 function createChoiceExtractor(sources: readonly Source[]): CitationExtractor {
   const known = new Map<string, Source>();
-  /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
+  /** The code points of the complete blocks. */
   let before = 0;
   let block = '';
   let blockN: number | undefined;

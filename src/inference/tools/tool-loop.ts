@@ -35,12 +35,12 @@ export interface ToolAnswer {
   readonly tools: DeclaredTools;
   readonly rules: LoopRules;
   readonly uses: Uses;
-  /** Undefined: its client's API does not show runs. */
+  /** Undefined if the client's API does not show runs. */
   readonly runWriter: RunWriter | undefined;
   readonly stage: Stage;
-  /** What the client is shown, over all steps. */
+  /** The client's view of all steps. */
   readonly view: ToolView;
-  /** What the client chose of its tools: it counts for the first step. */
+  /** The client's tool choice, which applies to the first step. */
   readonly choice: ToolChoice | null | undefined;
   /** No tool is begun after this monotonic time. */
   readonly deadline_ms: number;
@@ -108,7 +108,7 @@ export function afterStep({ plan: { attempts } }: CallState, candidate: Candidat
   return [candidate, ...attempts.filter((one) => one !== candidate && one.excluded === undefined)];
 }
 
-/** The turn as its maker gets it back: what is opaque in it is of this account. */
+/** The turn with its issuer: its opaque state belongs to this account. */
 function ownTurn(message: StepEnd['message'], candidate: Candidate): Message {
   const ext: MessageExt = { wire: wireOf(candidate), rest: {}, ...message.ext, issuer: issuerOf(candidate) };
   return { ...message, ext };
@@ -119,13 +119,13 @@ function runWriterFor({ request, generation_id }: Call, takeSlot: () => number):
   return request.ext?.client.createRunWriter?.(takeSlot, stem);
 }
 
-/** What a client may see of a run; undefined: nothing. */
+/** The part of a run that a client may see. Undefined if there is none. */
 function shownRun(tool: ServerTool, argumentText: string): ShownRun | undefined {
   const query = tool.query?.(argumentsOf(argumentText) ?? {});
   return query === undefined ? undefined : { name: shortName(tool.type), query };
 }
 
-/** A choice that was to force a call has done so. */
+/** The tool choice of the next step: a choice that forced a call applies once. */
 function nextChoice(choice: ToolChoice | null | undefined, tools: DeclaredTools): ToolChoice | null {
   if (choice == null || choice === 'required') return null;
   if (typeof choice === 'string') return choice;
@@ -135,7 +135,7 @@ function nextChoice(choice: ToolChoice | null | undefined, tools: DeclaredTools)
   return isClients ? choice : null;
 }
 
-/** What clients call the tools that a turn called: the gateway's by their types. */
+/** The tools that a turn called, by the names that clients use: the gateway's by their types. */
 function calledIn({ message }: StepEnd, { byName }: DeclaredTools): ReadonlySet<string> {
   const names = (message.tool_calls ?? []).map(({ function: { name } }) => byName.get(name)?.type ?? name);
   return new Set(names);
@@ -148,7 +148,7 @@ function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost
   return { tokens, cost_usd: toUsd(cost) };
 }
 
-/** Keeps the state of an answer that is at its end; what comes back is its seal, where its client takes one. */
+/** Records the state of a finished answer. Returns its seal if the client accepts one. */
 function sealOf(
   recorder: ReasoningStateRecorder | undefined,
   turn: ToolTurn,
@@ -179,7 +179,7 @@ export function createToolLoop({
     begin(state, tools) {
       const { call } = state;
       const turn = new ToolTurn(tools);
-      // Whatever the model makes of it.
+      // Even if the model calls a tool nevertheless.
       turn.endIsNext(call.request.tool_choice === 'none');
       const rules = loopRules(call.request);
       const types = [...tools.byName.values()].map(({ type }) => type);
@@ -243,7 +243,7 @@ export function createToolLoop({
   };
 }
 
-/** What the wire of the client's API would be told of a choice that does not hold any more. */
+/** Removes the client's own form of a tool choice that does not apply any more. */
 function withoutOwnChoice(request: ChatRequest): ChatRequest {
   if (request.ext?.rest['tool_choice'] === undefined) return request;
   const { tool_choice: _, ...rest } = request.ext.rest;

@@ -73,7 +73,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
   async function runOne(call: Call, tool: ServerTool, args: JsonObject): Promise<ToolOutcome> {
     const ending = new AbortController();
     const { promise: ended, resolve: end } = Promise.withResolvers<ToolOutcome>();
-    // What was under way may be billed: it is charged what was set aside for it.
+    // The aborted work may be billed: the whole hold is charged.
     const stop = (content: string) => {
       ending.abort();
       end(failed(content, tool.cost_nano_max));
@@ -88,7 +88,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     }
   }
 
-  /** What comes from outside is held against the caller's filters like everything that the client sends. */
+  /** Results from outside pass the caller's filters, like everything that the client sends. */
   async function screened(call: Call, tool: ServerTool, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
     const nowMs = clock.now_ms();
     let outcome: ToolOutcome;

@@ -38,7 +38,7 @@ function step(message: Omit<Message, 'role'>, finishReason: 'stop' | 'tool_calls
 const call = (name: string, id = name) => ({ id, type: 'function' as const, function: { name, arguments: '{}' } });
 const signed = (text: string) => ({ type: 'reasoning.text' as const, text, signature: `of ${text}`, index: 0 });
 
-/** What a client is told of these steps. */
+/** The whole answer that a client gets for these steps. */
 function shown(steps: readonly ChatCompletion[], turn = newTurn()): ChatCompletion {
   const chunks: ChatChunk[] = [];
   for (const [at, one] of steps.entries()) {
