@@ -270,7 +270,7 @@ export class AnswerReader implements AnswerChunks {
     return this.#isLast && this.#response.complete ? endedBy(error) : error;
   }
 
-  /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
+  /** The remaining chunks after a failure in the middle of a body, if the finish reason came before it. Otherwise throws the failure. */
   #endOf(error: unknown): ChatChunk[] | undefined {
     if (!this.#hasBegun || !(error instanceof UpstreamError)) throw error;
     let rest: ChatChunk[];

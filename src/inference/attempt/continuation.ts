@@ -14,8 +14,9 @@ import { fallsOver } from './failure.ts';
 
 /** The text of an answer that broke off, up to which another endpoint can continue it. */
 const CONTINUED_CHARS_MAX = 64 * 1024;
-/** Text at the beginning of a continuation that repeats what was shown counts as such from so many characters on; and where it is all that was shown. */
+/** The least length of shown text, repeated at the beginning of a continuation, that counts as a repetition. */
 const OVERLAP_CHARS_MIN = 16;
+/** The same if the repeated text is all that was shown. */
 const OVERLAP_WHOLE_CHARS_MIN = 4;
 /** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
 const RESTART_CHARS_MIN = 32;

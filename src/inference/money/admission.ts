@@ -14,8 +14,9 @@ import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Meter } from './meter.ts';
 import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 
-/** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
+/** The output tokens that a sliced hold pays for at a time. */
 const HOLD_SLICE_TOKENS = 1_024;
+/** The least output tokens of a slice, if there is little money. */
 const HOLD_SLICE_TOKENS_MIN = 32;
 /** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
 const OVERRUN_TOKENS_MAX = 256;

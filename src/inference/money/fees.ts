@@ -18,10 +18,10 @@ const NO_ENDPOINT = 'gateway';
 const PICO_PER_NANO = 1000;
 
 /**
- * Pays for work of a call that no model does, several pieces at once: sets aside what they may cost, makes that durable, runs
- * them, and charges what they did cost. A crash meanwhile charges what they may cost. What costs nothing for sure leaves no trace
- * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing but
- * where its client has left: that charges what was set aside.
+ * Pays for several pieces of work of a call that is not done by its model: holds their most cost, makes the hold durable, runs the
+ * work and charges its cost. A crash during the work charges the whole hold. Free work only leaves its counts. Rejects with the
+ * ledger's 402 or 503 before anything was run, or with the error of `run`; then nothing is charged, unless the client has left: that
+ * charges the whole hold.
  */
 export type Pay = <T>(
   state: CallState,

@@ -15,7 +15,7 @@ import { dataOf, jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that a template can add for the schema of an answer. */
 export const TEMPLATE_SCHEMA_TOKENS_MAX = 512;
-/** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
+/** The prompt bound of a model whose context length is not known, if the parts of the prompt do not determine one. */
 export const PROMPT_TOKENS_UNKNOWN = 1_048_576;
 
 /** The most tokens of a prompt, by price class. */

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
-/** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */
+/** The default bound of a request under a spend limit, on every wire, if the model's maximum is not known. */
 export const OUTPUT_TOKENS_UNKNOWN = 16_384;
 
 /** The output bound of a request that sets none; `source` is its origin as reports name it. */

@@ -16,7 +16,7 @@ import { NO_MEDIA } from '../prepare/media.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
 
-/** A request is not encoded for more endpoints of its plan once so much was, where it is only explained. */
+/** The payload length after which an explained request is not encoded for further endpoints. */
 const EXPLAINED_CHARS_MAX = 8_000_000;
 
 /** The money that would be held for an attempt. */

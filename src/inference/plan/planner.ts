@@ -27,19 +27,19 @@ import type { SessionAffinity } from './session-affinity.ts';
 export interface PlannerOptions {
   /** Asked once a request, so that a reload takes effect at once. */
   catalog(): ModelSource;
-  /** The same with the providers that are on for those alone who bring a credential. */
+  /** The same with the providers that are only active for callers with their own credential. */
   wholeCatalog(): ModelSource;
-  /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
+  /** The enabled credentials of the caller's workspace. Synchronous if the workspace was used recently. */
   ownCredentials(
     caller: Call['principal'],
     storeWait?: Call['store_wait'],
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   recorder: Recorder;
   health: Health;
-  /** Told what calls show of the endpoints that they went to. */
+  /** Receives the observations of calls about their endpoints. */
   traffic: Traffic;
   clock: Clock;
-  /** A number from 0 to 1, below 1: routing has no chance of its own. */
+  /** A random number from 0 to below 1. */
   chance(): number;
   allow_unpriced: boolean;
   /** Asked once a request, so that a reload takes effect at once. */
@@ -55,9 +55,9 @@ export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'pro
 
 const NO_CHANGES: readonly Report[] = [];
 
-/** What a call is for: which models, and at which of their endpoints. */
+/** The models of a call, and the conditions for their endpoints. */
 export interface Wanted {
-  /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
+  /** Throws the operation's refusal of a model that is unknown or does not support the operation. */
   models(catalog: ModelSource): Requested;
   /** Keeps the conversation at one endpoint. Not set if the operation has no conversation. */
   home?: SessionAffinity | undefined;
@@ -80,21 +80,21 @@ export interface PreparedCall {
 
 /** A planned call that is not counted against rate limits yet. */
 export interface Planned extends CallPlan {
-  /** What the names of its models ask for beside the models. */
+  /** The variants that the names of its models request. */
   variants: Requested['variants'];
 }
 
-/** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
+/** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. */
 export interface Planner {
-  /** Where a call would go. Nothing comes of it. Throws, or rejects, as `open` does. */
+  /** Plans a call without side effects. Throws or rejects as `open` does. */
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
   /** Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no endpoint can be tried. */
   open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
-   * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
-   * `CallCancelled` when the client left.
+   * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
+   * `CallCancelled` if the client left.
    */
   giveUp(state: CallState, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
@@ -116,7 +116,7 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
 
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
 
-/** Tells why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
+/** Returns the reason why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
 export function restrictionOf({
   guardrails,
 }: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
@@ -176,7 +176,7 @@ export function createPlanner(
     return routed instanceof Promise ? routed.then(admit) : admit(routed);
   }
 
-  /** Last: what is refused for what it is does not count against a rate limit. */
+  /** Counts a planned call against rate limits. This is the last check, so that refused calls do not count. */
   function admit(routed: Planned): CallState | Promise<CallState> {
     const passing = rates.open(routed.call, (model) => routed.variants?.get(model)?.free === true);
     return passing instanceof Promise
@@ -184,7 +184,7 @@ export function createPlanner(
       : new CallState(routed, passing);
   }
 
-  /** A provider that is on for those who bring a credential is there for them alone. */
+  /** The catalog for a caller: with the providers that require an own credential only if it has one for them. */
   function catalogFor(own: readonly OwnCredential[]): ModelSource {
     const catalog = options.catalog();
     return own.every(({ provider }) => catalog.provider(provider) !== undefined) ? catalog : options.wholeCatalog();
@@ -222,7 +222,7 @@ export function createPlanner(
     }
   }
 
-  /** The models of a call; a router may find none. */
+  /** The models of a call. Throws if a router finds none. */
   function pickWith(call: Call, wanted: Wanted, catalog: ModelSource): Requested {
     try {
       return wanted.models(catalog);
@@ -241,7 +241,7 @@ export function createPlanner(
     return error.with({ gateway_metadata: routingMetadata(facts) });
   }
 
-  /** What was done to a call before its guardrails left nothing of its plan, and that they did. */
+  /** The stages of a call whose guardrails exclude all endpoints, with the stages of these guardrails. */
   function stagesOf({ principal, stages }: Call, { candidates }: Plan): Call['stages'] {
     return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
   }
@@ -288,14 +288,14 @@ export function createPlanner(
     }
   }
 
-  /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
+  /** Ends a call whose next attempt was not sent: no money, no journal, or the client left. The cost of earlier attempts is settled. */
   async function withdrawn(state: CallState, error: unknown): Promise<unknown> {
     if (state.record === undefined) {
       recorder.release(state.hold);
       state.reservation.release();
     } else await settle(state, outcomeOf(error, state.call), undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, state.failed);
-    // Those alone that routing led to: not what stands against every call, nor a fault.
+    // Routing metadata is only for refusals that depend on the endpoint.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
     const refusal = withEarlier(inClientsWords(error, state.call), state.failed);
     const gatewayMetadata = metadataOf(state, undefined);

@@ -205,7 +205,7 @@ test('changed rules apply to the next call, and used units still count', async (
   };
   expect(await refusals(3)).toEqual([false, false, true]);
   change({ per_key: amounts(4) });
-  // A refusal is believed for a moment.
+  // A refusal is cached for a moment.
   await expect.poll(async () => (await refusals(1))[0], { timeout: 5_000 }).toBe(false);
   expect(await refusals(2)).toEqual([false, true]);
   change({ per_key: amounts() });

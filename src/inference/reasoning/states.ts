@@ -29,9 +29,9 @@ import {
 } from './turn-state.ts';
 import type { TurnVault } from './vault.ts';
 
-/** What the seals of one request unpack to together: they pack so well that a small request of them could be very large. */
+/** The most bytes of all unpacked seals of one request. Seals compress so well that a small request could unpack to a very large one. */
 export const SEALS_UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
-/** Of the turns of one request, so many of the last are looked up. */
+/** The turns of one request that are looked up in the store, the last ones first. */
 const TURN_LOOKUPS_MAX = 128;
 
 /** A call with the reasoning state of its earlier turns restored, as far as it is known. */
@@ -63,9 +63,9 @@ export interface TurnStates {
    * accepts reasoning state; called only if turns may have lost some.
    */
   restore(call: Call, mayCarry: () => boolean): RestoredCall | Promise<RestoredCall>;
-  /** The request without the state of other accounts, which the candidate's cannot read. */
+  /** Removes the state of other accounts from a request, which the candidate's account cannot read. */
   fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
-  /** Undefined if the wire of the answer has no state. */
+  /** Creates the recorder of one answer. Undefined if the wire of the answer has no state. */
   recorder(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
 }
 
