@@ -188,9 +188,9 @@ const forgetful: Recorder = {
 
 /** Conversations of one turn have no state. */
 const stateless: TurnStates = {
-  recall: (call) => ({ call, report: [], issuer: undefined }),
+  restore: (call) => ({ call, report: [], issuer: undefined }),
   fit: (request) => ({ request, report: [] }),
-  keeper: () => undefined,
+  recorder: () => undefined,
 };
 
 /** What a stream that breaks off has made of its answer. */

@@ -107,10 +107,10 @@ export function measurePlanning(configFile: string, repeats: number): PlanningRo
     let candidates = 0;
     const once = (request: ChatRequest): number => {
       const beganMs = performance.now();
-      const { models, wishes, strategy, request: worded = request } = requestedModels(request, lookup);
+      const { models, variants, strategy, request: worded = request } = requestedModels(request, lookup);
       const planned = plan(worded, {
         models,
-        wishes,
+        wishes: variants,
         strategy,
         provider: (slug) => catalog.provider(slug),
         health,

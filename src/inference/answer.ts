@@ -16,13 +16,13 @@ import type { Tokenizer } from './money/tokenizer.ts';
 import { type CountedTokens, createTokenCount } from './operations/count-tokens.ts';
 import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
-import { createSteps, type StepsOptions, type Wanted } from './plan/planner.ts';
+import { createPlanner, type PlannerOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
 import type { AnswerWatch, CallState } from './state.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 
-export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAttemptsOptions {
+export interface InferenceOptions extends PlannerOptions, ChatWorkOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
@@ -70,7 +70,7 @@ export function createInference(shared: InferenceOptions): Engine {
   const admission = createAdmission(options);
   const measure = createMeasure(options.tokenizer);
   const attempts = createAttempts(options, admission, settlement);
-  const steps = createSteps(options, settlement, attempts);
+  const steps = createPlanner(options, settlement, attempts);
   const work = createChatWork(options);
   const pay = createPay(options);
   const chat = createChatAttempts(options, work, measure, pay);

@@ -35,7 +35,7 @@ class CallCancellation implements Cancellation {
   cancelled = false;
   stopped = false;
   #listeners: (() => void)[] = [];
-  #stop_listeners: (() => void)[] | undefined = undefined;
+  #stopListeners: (() => void)[] | undefined = undefined;
 
   cancel(): void {
     if (this.cancelled) return;
@@ -48,14 +48,14 @@ class CallCancellation implements Cancellation {
   stop(): void {
     if (!this.cancelled) this.stopped = true;
     this.cancel();
-    const listeners = this.#stop_listeners ?? [];
-    this.#stop_listeners = undefined;
+    const listeners = this.#stopListeners ?? [];
+    this.#stopListeners = undefined;
     for (const listener of listeners) listener();
   }
 
   onStop(listener: () => void): void {
-    this.#stop_listeners ??= [];
-    this.#stop_listeners.push(listener);
+    this.#stopListeners ??= [];
+    this.#stopListeners.push(listener);
   }
 
   onCancel(listener: () => void): () => void {

@@ -16,7 +16,13 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
 import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
-import { abortStopsBilling, CallCancelled, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
+import {
+  abortStopsBilling,
+  CallCancelled,
+  cancellationFailure,
+  outcomeOf,
+  outcomeOfWhole,
+} from './attempt/exchange.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
 import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
@@ -26,7 +32,7 @@ import type { Settlement } from './money/settlement.ts';
 import { type Planner, wireOf } from './plan/planner.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import { type AnswerWatch, type CallState, isWithheld, servedBy } from './state.ts';
-import { createCiter } from './tools/citation-extractor.ts';
+import { createCitationExtractor } from './tools/citation-extractor.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What the engine is made of. */
@@ -60,7 +66,7 @@ interface Answer {
   readonly text: ShownText | undefined;
   /** The attempt is charged: another one was to make the rest. */
   isCharged: boolean;
-  /** An end that no attempt made: the money for the next step is short, or a filter withholds the rest. */
+  /** The finish reason, if the gateway ends the answer: there is no money for the next step, or a filter withholds the rest. */
   finishReason: FinishReason | undefined;
 }
 
@@ -102,11 +108,11 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   function plainView({ sources }: CallState, { call, candidate }: ChatAttempt, text: ShownText | undefined): View {
-    const reasoning = states.keeper(call, candidate, wireOf(candidate));
+    const reasoning = states.recorder(call, candidate, wireOf(candidate));
     return new PlainView(
       text,
       reasoning,
-      sources.length === 0 ? undefined : createCiter(sources, choicesOf(call.request)),
+      sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(call.request)),
     );
   }
 
@@ -131,7 +137,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       try {
         const first = body.completion === undefined ? body.first : chunksOf(body.completion);
         const slice = limits.stream_slice_chunks;
-        // Many chunks may come before a tool call that is waited for: others are served in between.
+        // Many chunks may arrive before a forced tool call: other requests are served in between.
         for (let from = 0; from < first.length; from += slice) {
           if (from > 0) await nextTurn();
           yield { type: 'chunks', chunks: view.show(first.length > slice ? first.slice(from, from + slice) : first) };
@@ -221,8 +227,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
   function stepFailure({ state }: Answer, { turn }: ToolAnswer, { ended, error }: Ended): Failure | undefined {
     if (error instanceof CallCancelled) return error;
     if (ended === 'failed') return state.failed.at(-1)!.error;
-    const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
-    if (!is_unpaid || !turn.has_text) throw error;
+    const isUnpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
+    if (!isUnpaid || !turn.has_text) throw error;
     return undefined;
   }
 
@@ -235,7 +241,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     }
     if (isCharged) return;
     const { call } = attempt;
-    if (failure !== undefined && call.cancellation.stopped) record.failure = goneAs(call);
+    if (failure !== undefined && call.cancellation.stopped) record.failure = cancellationFailure(call);
     // The endpoint of a whole answer has its success since it answered.
     if (call.request.stream === true) reportSuccess(attempt);
   }
@@ -258,7 +264,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     return { type: 'end', usage, classes: state.usage, metadata, error };
   }
 
-  /** Settles an answer after a fault of the gateway's, or of a client that cannot be written to: it is told what the answer cost. */
+  /** Settles an answer after a fault of the gateway, or if its client cannot be written to. The end of the stream has its cost. */
   async function fail(answer: Answer, fault: unknown): Promise<StreamEnd> {
     const { state, attempt, isCharged } = answer;
     hangUp(answer);
@@ -283,21 +289,21 @@ export function createEngine(parts: EngineParts): ChatEngine {
   async function* events(opening: () => CallState | Promise<CallState>): AsyncGenerator<Part, void, undefined> {
     const answer = await begin(await opening());
     metrics.streamOpened();
-    let is_finished = false;
+    let isFinished = false;
     try {
       const failure = yield* partsOf(answer);
-      is_finished = true;
+      isFinished = true;
       yield await finish(answer, failure);
     } catch (error) {
-      if (is_finished) throw error;
-      is_finished = true;
+      if (isFinished) throw error;
+      isFinished = true;
       yield await fail(answer, error);
     } finally {
       // The consumer stopped reading.
-      if (!is_finished) hangUp(answer);
+      if (!isFinished) hangUp(answer);
       answer.body.close();
       metrics.streamClosed();
-      if (!is_finished) await settle(answer, 'cancelled');
+      if (!isFinished) await settle(answer, 'cancelled');
     }
   }
 

@@ -13,72 +13,72 @@ import type { Wanted } from './plan/planner.ts';
 import type { AnswerWatch } from './state.ts';
 import { type AnswerTransform, type EventHooks, TransformedEvents, transformWhole, withStages } from './transform.ts';
 
-/** What a call is begun for. `routing`: to say how a call that is refused would have been routed. */
+/** The operation of a call. `routing`: reports how a refused call would have been routed. */
 export type Purpose = 'answer' | 'task' | 'explain' | 'countTokens' | 'routing';
 
-/** What a middleware may use of the pipeline behind it. */
+/** The part of the following pipeline that a middleware may use. */
 export interface CallContext {
   /** See `Inference.routingOf`. */
   routingOf: Inference['routingOf'];
 }
 
-/** Something that is done to calls and their answers, beside asking a model. */
+/** Processes calls and their answers before and after the engine. */
 export interface Middleware {
   readonly name: string;
-  /** The hooks of one call; undefined: nothing is to be done for it. Once a call, synchronous, without an effect of its own. */
+  /** The hooks of one call; undefined if the middleware does not apply to it. Called once for a call. Must not have side effects. */
   begin(call: Call, purpose: Purpose, context: CallContext): CallHooks | undefined;
 }
 
-/** A call that is not chat, and its task. */
+/** A call of an operation other than chat, and its task. */
 export interface TaskCall<P extends Prepared, A> {
   call: Call;
   task: Task<P, A>;
 }
 
-/** How a call has ended. */
+/** The end of a call. */
 export interface CallEnd {
-  /** What its client is shown of a failure; undefined: it did not fail. */
+  /** The error that the client gets. Undefined if the call did not fail. */
   error: unknown;
   /** An attempt or a fee was recorded: the call is a generation. */
   isSettled: boolean;
-  /** Undefined: it is no generation, or a fault of the gateway's kept its record from being made. */
+  /** Undefined if the call is not a generation, or a fault of the gateway prevented its record. */
   record: GenerationRecord | undefined;
 }
 
-/** What one middleware does for one call. Those of requests run in the order of the middleware, those of answers in reverse. */
+/** The hooks of one middleware for one call. Request hooks run in the order of the middleware, answer hooks in reverse. */
 export interface CallHooks extends EventHooks {
-  /** The call as it goes on. Refuses it by throwing. Of every call but a task. */
+  /** Returns the call to continue with, or throws to refuse it. Not called for tasks. */
   onRequest?(call: Call): Call | Promise<Call>;
-  /** The same of a call that is not chat. */
+  /** The same for a task. */
   onTask?<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> | Promise<TaskCall<P, A>>;
-  /** Makes what changes the answer; undefined: nothing does. After `onRequest`. Of whole answers where there is no `onWhole`. */
+  /** Creates the transform of the answer, after `onRequest`. Undefined if there is none. Used for whole answers if `onWhole` is not set. */
   createTransform?(choices: number): AnswerTransform | undefined;
-  /** A whole answer before its settlement; why it is refused, or undefined. */
+  /** Checks a whole answer before its settlement. Returns the error that refuses it, if any. */
   onSettling?(completion: ChatCompletion): GatewayError | undefined;
-  /** A whole answer, after its settlement. */
+  /** Changes a whole answer after its settlement. */
   onWhole?(answer: WholeAnswer): WholeAnswer | Promise<WholeAnswer>;
-  /** The answer to a call that is not chat. */
+  /** Changes the answer of a task. */
   onTaskAnswer?<A>(answer: TaskAnswer<A>): TaskAnswer<A>;
-  /** Once for each call that is begun to be answered, however it ends. Must not throw. */
+  /** Called once for each started call, whatever its outcome. Must not throw. */
   onEnd?(end: CallEnd): void;
 }
 
-/** The hooks of one middleware, and where the next one stands. */
+/** The hooks of one middleware, and the index of the next middleware. */
 interface Begun {
   hooks: CallHooks;
   next: number;
 }
 
-/** Follows one call for its hooks. */
+/** Collects the end of one call for its hooks. */
 class CallWatch implements AnswerWatch, CallEnd {
   error: unknown = undefined;
   isSettled = false;
   record: GenerationRecord | undefined = undefined;
-  /** In the order in which they see the answer. */
+  /** In the order in which they process the answer. */
   readonly hooks: CallHooks[] = [];
-  /** Of a stream, in the same order. */
+  /** The transforms of a stream, in the same order. */
   transforms: readonly AnswerTransform[] = [];
-  /** Why a whole answer is refused. */
+  /** The error that refuses a whole answer. */
   #refusal: GatewayError | undefined = undefined;
 
   get isWithheld(): boolean {
@@ -95,7 +95,7 @@ class CallWatch implements AnswerWatch, CallEnd {
     this.record ??= record;
   }
 
-  /** An error of the call as its client is shown it. */
+  /** Stores an error of the call and returns it as the client sees it. */
   failed(error: unknown): unknown {
     this.error = error;
     for (const one of this.hooks) {
@@ -109,13 +109,13 @@ class CallWatch implements AnswerWatch, CallEnd {
   }
 }
 
-/** Answers calls through an ordered list of middleware. A call for which none has anything to do goes to the engine at once. */
+/** Answers calls through an ordered list of middleware. A call without hooks goes straight to the engine. */
 export function createPipeline(engine: Engine, middleware: readonly Middleware[]): Inference {
   const contexts = middleware.map(
     (_, at): CallContext => ({ routingOf: (call, wanted) => routingFrom(at + 1, call, wanted) }),
   );
 
-  /** The first middleware from a place on that has something to do for a call. */
+  /** The first middleware from an index on that has hooks for a call. */
   function begin(call: Call, purpose: Purpose, from = 0): Begun | undefined {
     for (let at = from; at < middleware.length; at += 1) {
       const hooks = middleware[at]!.begin(call, purpose, contexts[at]!);
@@ -124,7 +124,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
     return undefined;
   }
 
-  /** Runs the request hooks; `hooks` gets those of each middleware before they run, the last one first. */
+  /** Runs the request hooks. Adds the hooks of each middleware to the front of `hooks` before they run. */
   async function prepare(call: Call, purpose: Purpose, first: Begun, hooks: CallHooks[]): Promise<Call> {
     let prepared = call;
     let begun: Begun | undefined = first;
@@ -205,7 +205,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
     }
   }
 
-  /** The events, and the last one of the engine where an event cannot be used: the engine settles such a call as failed. */
+  /** Passes the events on. If the consumer throws on an event, the engine settles the call as failed and its last event follows. */
   async function* handedOn(
     events: Events<StreamEvent>,
     shown: TransformedEvents,

@@ -68,7 +68,7 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   prepared!: P;
   /** Its terms; undefined if no budget counts it. */
   grant: Grant | undefined = undefined;
-  /** Nano-USD that were held for it, if another attempt was admitted after it; undefined: the hold has its amount. */
+  /** Nano-USD that were held for it, if another attempt was admitted after it. Undefined if the hold has its amount. */
   grantedNano: number | undefined = undefined;
   /** Output tokens that it is charged for if its end stays unknown and nothing was held for it. */
   presumedOutput = 0;
@@ -85,7 +85,7 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   firstTokenMs: number | undefined = undefined;
   /** Follows its answer. Set at the send. */
   meter!: M;
-  /** Tokens that a failed attempt is billed for; null: none. */
+  /** Tokens that a failed attempt is billed for. Null if there are none. */
   used: TokenClasses | null = null;
   /** Changes that were made to the request for this endpoint. */
   report: Report[] = [];
@@ -117,7 +117,7 @@ export interface CallPlan {
   /** The models that each name of the request stands for. */
   names: Requested['names'];
   /** Changes that were made to the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   /** Keeps the conversation at the endpoint that answered. */
   home: SessionAffinity | undefined;
 }
@@ -129,7 +129,7 @@ export class CallState implements CallPlan {
   readonly plan: Plan;
   readonly requested: string;
   readonly names: Requested['names'];
-  readonly told: readonly Report[];
+  readonly report: readonly Report[];
   readonly home: SessionAffinity | undefined;
   /** The call's count against rate limits. */
   readonly reservation: RateLimitReservation;
@@ -153,7 +153,7 @@ export class CallState implements CallPlan {
   readonly fees: FeeRecord[] = [];
   /** Pages that the answer may cite. */
   readonly sources: Source[] = [];
-  /** Failures that the client is told of. */
+  /** Failures that the client's error reports. */
   readonly failed: FailedAttempt[] = [];
   /** The turn of the model that is under way, from 1: an answer with tools of the gateway may take several. */
   step = 1;
@@ -165,13 +165,13 @@ export class CallState implements CallPlan {
   routing: RoutingRecord | undefined = undefined;
   usage: TokenClasses | null = null;
 
-  constructor({ call, catalog, plan, requested, names, told, home }: CallPlan, reservation: RateLimitReservation) {
+  constructor({ call, catalog, plan, requested, names, report, home }: CallPlan, reservation: RateLimitReservation) {
     this.call = call;
     this.catalog = catalog;
     this.plan = plan;
     this.requested = requested;
     this.names = names;
-    this.told = told;
+    this.report = report;
     this.home = home;
     this.reservation = reservation;
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };

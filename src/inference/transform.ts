@@ -8,21 +8,21 @@ import type { JsonObject } from '../schemas/json.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import type { StreamEnd, StreamEvent } from './events.ts';
 
-/** Changes the chunks of one answer on their way to the client. Synchronous: a chunk takes no promise. */
+/** Changes the chunks of one answer on their way to the client. Synchronous, so that a chunk needs no promise. */
 export interface AnswerTransform {
-  /** What of the answer goes on by now. */
+  /** Takes chunks and returns those that may be sent now. */
   take(chunks: ChatChunk[]): ChatChunk[];
-  /** What goes out before another endpoint continues the answer. */
+  /** The chunks to send before another endpoint continues the answer. */
   reopen(): ChatChunk[];
-  /** What is left at the end of the answer. */
+  /** The chunks that are left at the end of the answer. */
   end(): ChatChunk[];
-  /** Whether anything that went out is not as it was taken. A whole answer that is not changed is kept as it is. */
+  /** Whether any chunk was changed. A whole answer without changes is kept as it is. */
   hasChanged(): boolean;
-  /** Why the client gets no more of the answer; undefined: it gets all. When it is set, nothing more is read upstream. */
+  /** The error that cuts the answer. Undefined as long as the client gets all of it. Once set, no more is read upstream. */
   readonly refusal: GatewayError | undefined;
 }
 
-/** A whole answer as the transform changes its stream; the same object where nothing of it is changed. */
+/** Applies a transform to a whole answer. Returns the same object if nothing changes. */
 export function transformWhole(
   completion: ChatCompletion,
   transform: Pick<AnswerTransform, 'take' | 'end' | 'hasChanged'>,
@@ -32,11 +32,11 @@ export function transformWhole(
   return transform.hasChanged() ? accumulate(chunks, completion.created) : completion;
 }
 
-/** What changes the events of one stream. */
+/** Changes the events of one stream, beside its chunks. */
 export interface EventHooks {
-  /** A body that an attempt sent upstream, as a client that debugs is shown it. */
+  /** Changes a body that was sent upstream before it is shown to a client for debugging. */
   onUpstreamBody?(body: JsonObject): JsonObject;
-  /** `place`: what the call throws, or what its stream ends with. */
+  /** Changes an error. `place`: the call throws it, or its stream ends with it. */
   onError?(error: GatewayError, place: 'thrown' | 'end'): GatewayError;
 }
 
@@ -45,9 +45,9 @@ export function withStages<T extends Record<string, unknown> | undefined>(metada
   return metadata === undefined || stages.length === 0 ? metadata : { ...metadata, pipeline: stages };
 }
 
-/** The events of a stream with their chunks transformed. Hooks and transforms stand in the order in which they see the answer. */
+/** The events of a stream with transformed chunks. Hooks and transforms are applied in the order of their lists. */
 export class TransformedEvents implements Source<StreamEvent> {
-  /** What the stream ended with, as the client sees it; undefined: it did not end, or not with an error. */
+  /** The error that ended the stream, as the client sees it. Undefined if the stream has not ended, or without an error. */
   error: GatewayError | undefined = undefined;
   readonly #events: Events<StreamEvent>;
   readonly #hooks: readonly EventHooks[];
@@ -99,7 +99,7 @@ export class TransformedEvents implements Source<StreamEvent> {
     return { type: 'chunks', chunks: held };
   }
 
-  /** An event that is no chunks, as the client sees it. */
+  /** An event without chunks, as the client sees it. */
   shown(event: StreamEvent): StreamEvent {
     switch (event.type) {
       case 'chunks':
@@ -112,7 +112,7 @@ export class TransformedEvents implements Source<StreamEvent> {
     }
   }
 
-  /** What the transforms hold back until such an event. */
+  /** The chunks that the transforms have held back until this event. */
   #heldBefore({ type }: StreamEvent): ChatChunk[] {
     let held: ChatChunk[] = [];
     if (type === 'open' && !this.#isOpen) return held;
@@ -125,15 +125,15 @@ export class TransformedEvents implements Source<StreamEvent> {
 
   #opened(event: StreamEvent & { type: 'open' }): StreamEvent {
     if (event.upstream_bodies.length === 0) return event;
-    const upstream_bodies = event.upstream_bodies.map(({ served, body }) => ({
+    const upstreamBodies = event.upstream_bodies.map(({ served, body }) => ({
       served,
       body: this.#hooks.reduce((shown, hooks) => hooks.onUpstreamBody?.(shown) ?? shown, body),
     }));
-    return { ...event, upstream_bodies };
+    return { ...event, upstream_bodies: upstreamBodies };
   }
 
   #ended(event: StreamEnd): StreamEnd {
-    // The answer of which the client gets no more has its end: that its upstream failed after it is nothing to the client.
+    // For the client, a refused answer has already ended: a later failure of the upstream is not shown.
     const isRefused = this.#transforms.some(({ refusal }) => refusal !== undefined);
     let error = isRefused ? undefined : event.error;
     for (const hooks of this.#hooks) if (error !== undefined) error = hooks.onError?.(error, 'end') ?? error;

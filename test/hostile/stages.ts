@@ -15,7 +15,7 @@ import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createMeter } from '../../src/inference/money/meter.ts';
 import { OutputText } from '../../src/inference/observe/content.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
-import { createCiter } from '../../src/inference/tools/citation-extractor.ts';
+import { createCitationExtractor } from '../../src/inference/tools/citation-extractor.ts';
 import type { DeclaredTools } from '../../src/inference/tools/declared-tools.ts';
 import { ToolTurn } from '../../src/inference/tools/tool-turn.ts';
 import { transformWhole } from '../../src/inference/transform.ts';
@@ -110,7 +110,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
     filter.end();
   },
   citer(chunks) {
-    const extractor = createCiter([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
+    const extractor = createCitationExtractor([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
     for (const chunk of chunks) extractor.add([chunk]);
   },
   'tool loop'(chunks) {

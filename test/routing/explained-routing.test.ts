@@ -291,9 +291,9 @@ function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate):
 }
 
 const stateless: TurnStates = {
-  recall: (call) => ({ call, report: [], issuer: undefined }),
+  restore: (call) => ({ call, report: [], issuer: undefined }),
   fit: (request) => ({ request, report: [] }),
-  keeper: () => undefined,
+  recorder: () => undefined,
 };
 
 interface Held {

@@ -95,7 +95,7 @@ function bodyWith(dialect: ChatDialect, upstreamModel: string, message: Message)
 
 async function recalled(states: TurnStates, sent: Sent): Promise<Message> {
   const body = { messages: [{ role: 'user', content: 'Q' }, sent, { role: 'user', content: 'And?' }] };
-  const { call } = await states.recall(callOf(chatRequest(JSON.parse(JSON.stringify(body)) as ChatBody)), () => true);
+  const { call } = await states.restore(callOf(chatRequest(JSON.parse(JSON.stringify(body)) as ChatBody)), () => true);
   return call.request.messages[1]!;
 }
 
@@ -114,7 +114,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     const wrong: string[] = [];
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
-      const keeper = states.keeper(callOf(request), candidate, wire)!;
+      const keeper = states.recorder(callOf(request), candidate, wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;

@@ -216,7 +216,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     for (const { name, recording } of recordings) {
       const states = statesOf(options);
       const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
-      const keeper = states.keeper(callOf(request), candidate(wire), wire)!;
+      const keeper = states.recorder(callOf(request), candidate(wire), wire)!;
       const chunks = chunksOf(dialect, recording);
       const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
       if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
@@ -237,7 +237,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
       const isWhole = options.keeps || isOwn || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
-      const { call } = await states.recall(callOf(client.next(sent)), () => true);
+      const { call } = await states.restore(callOf(client.next(sent)), () => true);
       const there = turnsOf(dialect, upstreamModel, call.request);
       const wanted = turnsOf(dialect, upstreamModel, conversationWith(message));
       const isEqual = isWhole ? isDeepStrictEqual(there, wanted) : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
@@ -279,14 +279,14 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
         const states = statesOf({ keeps: false });
         const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
         const answer = {
-          completion: states.keeper(callOf(request), candidate(wire), wire)!.whole(completion),
+          completion: states.recorder(callOf(request), candidate(wire), wire)!.whole(completion),
           served,
           classes: null,
           usage: NO_USAGE,
           metadata: undefined,
         } as unknown as WholeAnswer;
         const content = asBlocks(responsesClient.whole(answer));
-        const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
+        const { call } = await states.restore(callOf(messagesClient.next({ content })), () => true);
         const there = opaqueIn(turnsOf(dialect, upstreamModel, call.request));
         expect(there).toEqual(opaqueIn(turnsOf(dialect, upstreamModel, conversationWith(message))));
         compared += 1;

@@ -90,7 +90,7 @@ function describeAttempt(attempt: ExplainedAttempt, index: number): Planned {
 
 /** The public form of an explanation. */
 export function describeExplanation(
-  { requested, names, plan, told, expected, attempts, error }: Explanation,
+  { requested, names, plan, report, expected, attempts, error }: Explanation,
   nowMs: number,
 ): RouteExplanation {
   const planned = new Set(attempts.map(({ candidate }) => candidate));
@@ -113,7 +113,7 @@ export function describeExplanation(
       ),
     },
     routing_funnel: plan.funnel,
-    adjusted_parameters: [...told],
+    adjusted_parameters: [...report],
     warnings: expiryWarnings(
       plan.candidates.map(({ model }) => model),
       nowMs,

@@ -14,8 +14,8 @@ export function jsonBoundsOf({
   logprobs,
   top_logprobs,
 }: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
-  const has_logprobs = logprobs === true || top_logprobs != null;
-  return { ...answerLevels, values_max: has_logprobs ? limits.answer_logprob_values_max : limits.answer_values_max };
+  const hasLogprobs = logprobs === true || top_logprobs != null;
+  return { ...answerLevels, values_max: hasLogprobs ? limits.answer_logprob_values_max : limits.answer_values_max };
 }
 
 /** Throws `UpstreamError` for a text of JSON that breaks a rule of its structure. */

@@ -23,7 +23,7 @@ export const STREAM_SLICE_FRAMES = 128;
  * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
  */
 class AnswerTail {
-  #waited_ms = 0;
+  #waitedMs = 0;
   #bytes = 0;
 
   /** Counts a read. */
@@ -33,12 +33,12 @@ class AnswerTail {
 
   /** Nothing more of it is read. */
   get isOver(): boolean {
-    return this.#bytes > limits.upstream_tail_bytes_max || this.#waited_ms >= limits.upstream_tail_ms_max;
+    return this.#bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
   }
 
   /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
   async wait(arrival: Promise<void>): Promise<void> {
-    const begun_ms = performance.now();
+    const begunMs = performance.now();
     let timer: NodeJS.Timeout | undefined;
     let isLate = false;
     const over = new Promise<void>((resolve) => {
@@ -46,11 +46,11 @@ class AnswerTail {
         isLate = true;
         resolve();
       };
-      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waited_ms));
+      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waitedMs));
     });
     await Promise.race([arrival, over]);
     clearTimeout(timer);
-    this.#waited_ms = isLate ? limits.upstream_tail_ms_max : this.#waited_ms + performance.now() - begun_ms;
+    this.#waitedMs = isLate ? limits.upstream_tail_ms_max : this.#waitedMs + performance.now() - begunMs;
   }
 }
 
@@ -78,8 +78,8 @@ function endedBy(error: unknown): unknown {
 }
 
 /**
- * What one attempt's body says: it is read and decoded piece by piece, and the same bytes in any pieces give the same chunks. What
- * one read brought before the failure that it also brought is given out first. A class and not closures: there is one for every attempt.
+ * Reads and decodes the body of one attempt. The same bytes give the same chunks, however they are split into reads. Chunks before a
+ * failure in the same read are returned first. A class and not closures: there is one for every attempt.
  */
 export class AnswerReader implements AnswerChunks {
   ended = false;
@@ -88,22 +88,22 @@ export class AnswerReader implements AnswerChunks {
   readonly #framer: Framer;
   readonly #decoder: StreamDecoder;
   readonly #count: ReturnType<typeof countAnswer>;
-  /** Something meaningful has come. */
+  /** A meaningful chunk has arrived. */
   #hasBegun = false;
   #failure: { error: unknown } | undefined = undefined;
-  /** What waits for room in memory. */
+  /** Chunks that wait for room in memory. */
   #held: ChatChunk[] | undefined = undefined;
   #waiting: Promise<void> | undefined = undefined;
   #bytes = 0;
   #drainedBytes = 0;
-  /** What the last read held, and which of it is next. */
+  /** The events of the last read, and the index of the next one. */
   #frames: readonly Frame[] = NO_FRAMES;
   #next = 0;
   #readBytes = 0;
   /** Nothing is left to read; and the decoder has seen the end. */
   #isLast = false;
   #isDecoderEnded = false;
-  /** What is decoded, and waits for the next turn. */
+  /** Decoded chunks for the next turn. */
   #rest: ChatChunk[] | undefined = undefined;
   /** The data after a complete answer; undefined before its end. */
   #tail: AnswerTail | undefined = undefined;
@@ -162,7 +162,7 @@ export class AnswerReader implements AnswerChunks {
     return chunks.length === 0 ? undefined : chunks;
   }
 
-  /** The answer is whole, and what follows it is more than anybody needs. */
+  /** The answer is complete, and more follows it than is read. */
   #leaveRest(): void {
     this.#isLast = true;
     this.#readBytes = 0;
@@ -195,7 +195,7 @@ export class AnswerReader implements AnswerChunks {
     }
   }
 
-  /** Counts the structure of an event that takes long to read; true: it is decoded in the next turn. */
+  /** Counts the structure of a long event. Returns true if it is decoded in the next turn. */
   #looksAhead(): boolean {
     for (const frame of this.#frames) {
       if (frame.data.length <= limits.answer_turn_bytes_min) continue;
@@ -270,7 +270,7 @@ export class AnswerReader implements AnswerChunks {
     return this.#isLast && this.#response.complete ? endedBy(error) : error;
   }
 
-  /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
+  /** The remaining chunks after a failure in the middle of a body, if the finish reason came before it. Otherwise throws the failure. */
   #endOf(error: unknown): ChatChunk[] | undefined {
     if (!this.#hasBegun || !(error instanceof UpstreamError)) throw error;
     let rest: ChatChunk[];
@@ -283,7 +283,7 @@ export class AnswerReader implements AnswerChunks {
     return rest.length === 0 ? undefined : rest;
   }
 
-  /** Counts a read; true: there is no room in memory for it yet. */
+  /** Counts a read. Returns true if there is no room in memory for it yet. */
   #waits(bytes: number, chunks: ChatChunk[]): boolean {
     this.#bytes += bytes;
     this.#readBytes = 0;

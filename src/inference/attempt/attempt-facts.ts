@@ -1,7 +1,7 @@
 import type { AttemptRecord } from '../../ledger/records.ts';
 import { toUsd } from '../../schemas/money.ts';
 
-/** What an attempt did, waited for and cost, in the words of the API. */
+/** The times, usage and cost of an attempt, in the form of the API. */
 export interface AttemptFacts {
   endpoint_id: string;
   /** Milliseconds from the send to the first of the answer, or to the failure. */
@@ -10,21 +10,21 @@ export interface AttemptFacts {
   wait: number;
   tokens_prompt: number | null;
   tokens_completion: number | null;
-  /** USD; null where a price is not known. What the organization's own account was charged, where that was used. */
+  /** USD; null if a price is not known. With an own credential, the charge of the organization's account. */
   cost: number | null;
-  /** Its tokens or its cost were counted or estimated by the gateway. */
+  /** The gateway counted or estimated its tokens or cost. */
   estimated: boolean;
-  /** Why the gateway moved on; null for the attempt that answered. */
+  /** The failure of the attempt; null for the attempt that answered. */
   failure: string | null;
   /** It continued the text of the attempt before it. */
   continues: boolean;
   /** It was sent while the attempt before it was still running. */
   hedges: boolean;
-  /** Which step of an answer with tools of the gateway's it was for, from 2 on. */
+  /** The step of an answer with tools of the gateway, from 2. */
   step?: number;
 }
 
-/** The public form of what a record keeps of an attempt, beside whose endpoint and credential it was. */
+/** The public form of an attempt's record, without its endpoint and credential. */
 export function attemptFacts(attempt: AttemptRecord): AttemptFacts {
   const { endpoint_id, latency, wait = 0, tokens, cost_nano, estimated, failure, continues, hedges, step } = attempt;
   return {

@@ -15,19 +15,19 @@ import { cacheMarks } from '../money/payload-search.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from '../prepare/fit-request.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 
-/** Levels of what a client passes on to a provider. */
+/** The most nesting levels of a client's provider options. */
 const OPTION_LEVELS_MAX = 100;
 
 /** A request as it is sent to one endpoint, with the changes that were made for it. */
 export interface PreparedAttempt {
   candidate: Candidate;
   dialect: ChatDialect;
-  /** The request after what the endpoint does not support was taken out. */
+  /** The request without what the endpoint does not support. */
   request: ChatRequest;
   encoded: EncodedRequest;
   /** The body as it will be sent. */
   payload: string | Buffer;
-  /** The output bound in it. */
+  /** The output bound in the body. */
   output_tokens: number | undefined;
   /** The requested service tier; undefined if there is none. */
   service_tier: string | undefined;
@@ -36,16 +36,16 @@ export interface PreparedAttempt {
   is_default_bound?: true;
   /** Media that were fetched for it. */
   media: Media;
-  /** The cache marks of a long payload, which matter for the price of the prompt. Not set if they were not searched. */
+  /** The cache marks of a long payload, for the price of the prompt. Not set if they were not searched. */
   marks?: CacheMarks;
 }
 
-/** What the fields of a wire's body are, for merging a client's options into it. */
+/** The rules of a wire for merging a client's options into its body. */
 export interface OptionRules extends Pick<ChatDialect, 'reserved' | 'serviceTier'> {
   worstCase: Pick<ChatDialect['worstCase'], 'unpricedFields'>;
 }
 
-/** Merges a client's options into a body, but for what the dialect reserves and what has no known price. */
+/** Merges a client's options into a body, except for fields that the dialect reserves or whose price is not known. */
 function merge(
   body: JsonObject,
   options: JsonObject,
@@ -78,7 +78,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
+/** The body with the client's `provider.options` of this provider, found by its slug or display name. */
 export function withOptions(
   body: JsonObject,
   request: Pick<ChatRequest, 'provider'>,
@@ -100,24 +100,24 @@ export function withOptions(
   });
 }
 
-/** Whether a request's tools, or what was called before, are text for this endpoint, which has no native tools. */
+/** Whether the tools of a request, or earlier calls in it, are written as text because the endpoint has no native tools. */
 export function statesTools(request: ChatRequest, { endpoint }: Candidate): boolean {
   return !supports(endpoint, 'tools') && needsTemplate(request);
 }
 
-/** Encodes a request for one endpoint; a long one in slices, with other requests served in between. */
+/** Encodes a request for one endpoint. A long one is written in slices between which other requests are served. */
 export function prepareAttempt(
   request: ChatRequest,
   candidate: Candidate,
   dialect: ChatDialect,
-  strip_state: boolean,
+  stripState: boolean,
   spend?: SpendBound,
   media = NO_MEDIA,
 ): PreparedAttempt | Promise<PreparedAttempt> {
   const { report, request: fitted, is_default_bound } = fitRequest(request, candidate.endpoint, spend);
   const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
   const templatedRequest = stated?.request ?? fitted;
-  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state });
+  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state: stripState });
   if (stated !== undefined) {
     append(report, stated.report);
     if (stated.template !== undefined) encoded.state = { ...encoded.state, tool_template: stated.template };
@@ -126,8 +126,8 @@ export function prepareAttempt(
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
   const written = writeBody(encoded.body, request.ext?.is_long);
-  const output_tokens = dialect.outputBound(encoded.body);
-  const service_tier = dialect.serviceTier(encoded.body);
+  const outputTokens = dialect.outputBound(encoded.body);
+  const serviceTier = dialect.serviceTier(encoded.body);
   const made = (payload: string | Buffer): PreparedAttempt => {
     const attempt = {
       candidate,
@@ -135,8 +135,8 @@ export function prepareAttempt(
       request: templatedRequest,
       encoded,
       payload,
-      output_tokens,
-      service_tier,
+      output_tokens: outputTokens,
+      service_tier: serviceTier,
       report,
       media,
     };
@@ -144,7 +144,7 @@ export function prepareAttempt(
   };
   if (!(written instanceof Promise)) return made(written);
   if (spend === undefined) return written.then(made);
-  // They are always wanted.
+  // Without `isCancelled`, the result is always set.
   return written.then(async (payload) => ({ ...made(payload), marks: (await inTurns(cacheMarks(payload)))! }));
 }
 
@@ -153,9 +153,9 @@ export function serialize(body: JsonObject): string {
   return unlessTooDeep(() => JSON.stringify(body));
 }
 
-/** The text of a body as it is sent; of a long one its bytes, written with others served in between. Throws as `serialize` does. */
-export function writeBody(body: JsonObject, is_long = isLongJson(body)): string | Promise<Buffer> {
-  return unlessTooDeep(() => (is_long ? writeInTurns(body) : JSON.stringify(body)));
+/** The body as it is sent: a text, or for a long body its bytes, written in slices. Throws as `serialize` does. */
+export function writeBody(body: JsonObject, isLong = isLongJson(body)): string | Promise<Buffer> {
+  return unlessTooDeep(() => (isLong ? writeInTurns(body) : JSON.stringify(body)));
 }
 
 function unlessTooDeep<T>(work: () => T): T {

@@ -10,13 +10,13 @@ import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { TryOrder } from '../plan/try-order.ts';
 import { type Account, Attempt, type CallState, nextNumber, recordedWork, setLastSent } from '../state.ts';
-import { abortStopsBilling, CallCancelled, goneAs } from './exchange.ts';
+import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedge.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
-/** A stream that has not begun after so many times its endpoint's 99th percentile, and after so long, speaks against the endpoint. */
+/** A stream without a first token counts against its endpoint after this multiple of its 99th percentile, and at least this time. */
 const SILENCE_FACTOR = 4;
 const SILENCE_MS_MIN = 10_000;
 
@@ -28,45 +28,45 @@ export interface Attempts {
     candidates: readonly Candidate[],
     work: Work<P, T, M>,
   ): Promise<Reached<P, T, M> | Ended>;
-  /** The endpoint answered to the end, or as long as anyone listened: called by the reader of what `Work.mayBreakOff`. */
+  /** The endpoint answered to the end, or until the client left. Called by the reader of an answer if `Work.mayBreakOff`. */
   reportSuccess(attempt: Attempt): void;
   /** Counts a failure against the endpoint if it is the endpoint's fault. */
   reportFailure(attempt: Attempt, error: UpstreamError): void;
 }
 
 /**
- * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
- * refused connection, every status, also one inside a stream, and an answer that was ended with nothing in it cost nothing.
+ * Whether the provider may have answered and billed a failed attempt: it broke off or timed out without a status. A refused
+ * connection, any status, also one inside a stream, and an answer that ended empty cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || error.never_sent || error.has_ended) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout' || error.failure === 'no_tool_call';
 }
 
-/** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
+/** Whether the provider may continue a stream after this error and bill all of it, because closing the connection does not stop it. */
 export function mayGoOn(error: UpstreamError | CallCancelled, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
   if (error instanceof CallCancelled) return error.may_be_billed;
-  // What the provider itself ended, or says has failed, does not go on; what we cannot read may.
+  // A stream that the provider ended or reported as failed does not continue. An unreadable one may.
   return !error.has_ended && (error.status === null || error.status < 400);
 }
 
 /**
- * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
- * money is short a credential of the organization's own may serve, or an endpoint that asks for less; a rate limit is one
- * model's.
+ * The pipeline step that excludes an endpoint after a refusal before the send, if other endpoints may serve the call: another wire may
+ * carry the request, an own credential or a cheaper endpoint may be affordable, another model may have a different rate limit.
+ * Undefined if the refusal ends the call.
  */
 export function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
   if (!(error instanceof GatewayError)) return undefined;
   if (error.status === 400) return 'Encode';
   const later = attempts.slice(attempts.indexOf(candidate) + 1);
   if (error.status === 429) {
-    const is_other = ({ model, own }: Candidate) => model !== candidate.model || !own !== !candidate.own;
-    return later.some(is_other) ? 'Rate Limit' : undefined;
+    const isOther = ({ model, own }: Candidate) => model !== candidate.model || !own !== !candidate.own;
+    return later.some(isOther) ? 'Rate Limit' : undefined;
   }
   if (error.status !== 402) return undefined;
-  const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
-  return may_serve ? 'Admit' : undefined;
+  const mayServe = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
+  return mayServe ? 'Admit' : undefined;
 }
 
 function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
@@ -123,23 +123,23 @@ export function createAttempts(
     while (order.next()) {
       const { candidate } = order;
       const turn = health.begin(healthId(candidate), clock.now_ms());
-      // Another call is just trying whether the endpoint is well again: until that is known, the others are tried before it.
+      // Another call is testing whether the endpoint has recovered. Until its result, the other endpoints are tried first.
       if (turn === 'busy' && order.putOff()) continue;
       // Twice at most: the second time without the reasoning state that the endpoint rejected.
-      for (let strip_state = false; ; strip_state = true) {
+      for (let stripState = false; ; stripState = true) {
         const attempt = new Attempt<P, M>(work.call, candidate, state);
         state.current = attempt;
         order.awaited = attempt;
         let reached: Reached<P, T, M>;
         try {
-          reached = await send(state, attempt, order, work, strip_state, turn === 'open' && !strip_state);
+          reached = await send(state, attempt, order, work, stripState, turn === 'open' && !stripState);
         } catch (error) {
-          const is_again = !strip_state && order.awaited === attempt && rejectsState(error);
+          const isAgain = !stripState && order.awaited === attempt && rejectsState(error);
           // If the failure says nothing about the endpoint, the next call may try it.
-          if (turn === 'trial' && !is_again) health.left(healthId(candidate));
+          if (turn === 'trial' && !isAgain) health.left(healthId(candidate));
           const ended = attempt.isSent ? afterSend(state, order, error) : beforeSend(state, order, error);
           if (ended !== undefined) return ended;
-          if (!is_again) break;
+          if (!isAgain) break;
           continue;
         }
         reached.attempt.firstTokenMs = clock.monotonic_ms();
@@ -149,8 +149,8 @@ export function createAttempts(
     }
     // Failures of providers come before refusals of the others, unless money was short for those.
     const { refused } = order;
-    const is_refused = state.failed.length === 0 || refused?.status === 402;
-    return refused && is_refused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
+    const isRefused = state.failed.length === 0 || refused?.status === 402;
+    return refused && isRefused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
   }
 
   /**
@@ -162,11 +162,11 @@ export function createAttempts(
     attempt: Attempt<P, M>,
     order: TryOrder,
     work: Work<P, T, M>,
-    strip_state: boolean,
-    may_hedge: boolean,
+    stripState: boolean,
+    mayHedge: boolean,
   ): Promise<Reached<P, T, M>> {
     const { call, candidate } = attempt;
-    const begun_ms = clock.monotonic_ms();
+    const begunMs = clock.monotonic_ms();
     const entering = state.reservation.acquire(candidate);
     if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
@@ -175,7 +175,7 @@ export function createAttempts(
       call,
       hold: state.hold,
       is_byok: candidate.own !== undefined,
-      prepare: (spend) => work.prepare(candidate, strip_state, spend),
+      prepare: (spend) => work.prepare(candidate, stripState, spend),
       measure: work.measure,
     });
     const admitted = admitting instanceof Promise ? await admitting : admitting;
@@ -183,24 +183,24 @@ export function createAttempts(
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     await open(state, attempt, admitted);
     attempt.sentMs = clock.monotonic_ms();
-    attempt.waitedMs = attempt.sentMs - begun_ms;
+    attempt.waitedMs = attempt.sentMs - begunMs;
     attempt.isSent = true;
     setLastSent(state, attempt);
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-    const holds_back = work.holdsBack?.(attempt.prepared) === true;
-    const wants_hedge = may_hedge && !holds_back && (call.request.provider?.hedge ?? hedging().hedge);
-    const silence = call.request.stream === true && !holds_back ? watchSilence(attempt) : undefined;
+    const holdsBack = work.holdsBack?.(attempt.prepared) === true;
+    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
+    const silence = call.request.stream === true && !holdsBack ? watchSilence(attempt) : undefined;
     try {
-      const hedge = wants_hedge ? hedges.plan(attempt, order, work) : undefined;
+      const hedge = wantsHedge ? hedges.plan(attempt, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
           : await hedges.send(state, attempt, work, hedge, order);
-      const sent_ms = sentAt(reached.attempt);
+      const sentMs = sentAt(reached.attempt);
       const answered = healthId(reached.attempt.candidate);
-      health.heard(answered, sent_ms);
-      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
+      health.heard(answered, sentMs);
+      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sentMs);
       return reached;
     } finally {
       if (silence !== undefined) clearTimeout(silence);
@@ -227,8 +227,13 @@ export function createAttempts(
   function failed(state: CallState, attempt: Attempt, error: unknown): Ended | undefined {
     const { used } = attempt;
     if (error instanceof CallCancelled) {
-      note(state, attempt, { status: null, failure: goneAs(state.call), is_unknown: error.may_be_billed, used });
-      return { ended: 'gone', error };
+      note(state, attempt, {
+        status: null,
+        failure: cancellationFailure(state.call),
+        is_unknown: error.may_be_billed,
+        used,
+      });
+      return { ended: 'cancelled', error };
     }
     if (!(error instanceof UpstreamError)) {
       note(state, attempt, { status: null, failure: 'internal', is_unknown: true });
@@ -242,16 +247,16 @@ export function createAttempts(
   }
 
   /**
-   * An endpoint that is silent for much longer than it ever was gets no further calls for a while, unless it answers others. The
-   * call itself goes on waiting. The caller clears the timer at the answer.
+   * An endpoint that is silent for much longer than its usual latency gets no further calls for a while, unless it answers others. The
+   * call itself continues to wait. The caller clears the timer at the answer.
    */
   function watchSilence(attempt: Attempt): NodeJS.Timeout | undefined {
     const { candidate } = attempt;
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
     if (latency_ms === null || is_latency_thin) return undefined;
-    const sent_ms = sentAt(attempt);
+    const sentMs = sentAt(attempt);
     return setTimeout(
-      () => health.silent(healthId(candidate), clock.now_ms(), sent_ms),
+      () => health.silent(healthId(candidate), clock.now_ms(), sentMs),
       Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
     );
   }

@@ -71,15 +71,15 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     this.#adapt = adapt;
   }
 
-  ready(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined {
+  ready(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined {
     this.#media = NO_MEDIA;
     this.#prepared += 1;
     const nth = this.#prepared;
-    const waiting = this.#fitting.adapter?.ready?.(candidate, is_beside);
+    const waiting = this.#fitting.adapter?.ready?.(candidate, isBeside);
     const gathering =
       waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
     // Encoding is the next walk over the request.
-    if (this.#request.ext?.is_long !== true || is_beside === true) return gathering;
+    if (this.#request.ext?.is_long !== true || isBeside === true) return gathering;
     return gathering === undefined ? nextTurn() : gathering.then(() => nextTurn());
   }
 
@@ -94,10 +94,10 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     });
   }
 
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
+  prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
     const { chat } = this.#parts;
     const { adapter, tools } = this.#fitting;
-    const encoding = { strip_state, spend, media: this.#media };
+    const encoding = { strip_state: stripState, spend, media: this.#media };
     const adapted = this.#adapt === undefined ? this.#request : this.#adapt(this.#request, candidate);
     const fitted = adapter?.fit(adapted, candidate);
     const request = fitted?.request ?? adapted;
@@ -123,8 +123,8 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
       return await openAnswer(prepared, this.#parts.contextOf(own, attempt), attempt.meter);
     } catch (error) {
       // A failed attempt is billed for what it used, unless the provider itself calls it an error.
-      const is_refused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
-      if (!is_refused) attempt.used = attempt.meter.usage(prepared.request);
+      const isRefused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
+      if (!isRefused) attempt.used = attempt.meter.usage(prepared.request);
       throw error;
     }
   }

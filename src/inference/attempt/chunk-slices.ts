@@ -30,8 +30,8 @@ export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
     if (call === undefined) return divided(chunk, content ?? '', (piece) => ({ content: piece }));
     if (content || tool_calls?.length !== 1) return [chunk];
     const { index, function: called, ...named } = call;
-    return divided(chunk, called.arguments ?? '', (piece, is_first) => ({
-      tool_calls: [callOf(index, piece, is_first ? { ...named, function: called } : undefined)],
+    return divided(chunk, called.arguments ?? '', (piece, isFirst) => ({
+      tool_calls: [callOf(index, piece, isFirst ? { ...named, function: called } : undefined)],
     }));
   });
 }
@@ -41,7 +41,7 @@ function callOf(index: number, piece: string, first: Omit<ToolCallDelta, 'index'
 }
 
 /** The first piece has everything of the chunk but its end, which the last piece has. */
-function divided(chunk: ChatChunk, text: string, deltaOf: (piece: string, is_first: boolean) => Delta): ChatChunk[] {
+function divided(chunk: ChatChunk, text: string, deltaOf: (piece: string, isFirst: boolean) => Delta): ChatChunk[] {
   const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
   const { annotations, ...rest } = delta;
   const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
@@ -65,12 +65,12 @@ function divided(chunk: ChatChunk, text: string, deltaOf: (piece: string, is_fir
   return pieces;
 }
 
-function slotOf(slot: SlotEvent | undefined, is_first: boolean, is_last: boolean): SlotEvent | undefined {
+function slotOf(slot: SlotEvent | undefined, isFirst: boolean, isLast: boolean): SlotEvent | undefined {
   if (slot === undefined) return undefined;
   const { n, open, close } = slot;
   return {
     n,
-    ...(is_first && open !== undefined ? { open } : {}),
-    ...(is_last && close !== undefined ? { close } : {}),
+    ...(isFirst && open !== undefined ? { open } : {}),
+    ...(isLast && close !== undefined ? { close } : {}),
   };
 }

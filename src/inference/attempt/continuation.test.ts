@@ -106,9 +106,9 @@ describe('what repeats the text before it', () => {
   });
 
   test('the beginning is known for repeated also where the answer is cut soon after it', () => {
-    const ended = (more: string, finish_reason: 'stop' | 'length') => {
+    const ended = (more: string, finishReason: 'stop' | 'length') => {
       const cut = new OverlapCut(shown);
-      return textOf([...cut.add([chunk(more)]), ...cut.add([{ delta: {}, finish_reason }])]);
+      return textOf([...cut.add([chunk(more)]), ...cut.add([{ delta: {}, finish_reason: finishReason }])]);
     };
     expect([ended('The old', 'length'), ended('The old', 'stop'), ended('river', 'length')]).toEqual([
       '',
@@ -182,8 +182,9 @@ test('the bound is what the answer has left, and thinking is off where it would 
     messages: [{ role: 'user' }, { role: 'assistant', content: 'One' }],
   });
   expect(continuedRequest(request, { text: 'One', tokens: 50 })).toBeUndefined();
-  const fitted = (reasoning_field: string) =>
-    fitContinued(request, { endpoint: { quirks: { reasoning_field } } } as unknown as Candidate).reasoning;
+  const fitted = (reasoningField: string) =>
+    fitContinued(request, { endpoint: { quirks: { reasoning_field: reasoningField } } } as unknown as Candidate)
+      .reasoning;
   expect([fitted('thinking_effort'), fitted('reasoning_effort')]).toEqual([{ enabled: false }, undefined]);
 });
 

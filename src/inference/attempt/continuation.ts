@@ -14,8 +14,9 @@ import { fallsOver } from './failure.ts';
 
 /** The text of an answer that broke off, up to which another endpoint can continue it. */
 const CONTINUED_CHARS_MAX = 64 * 1024;
-/** Text at the beginning of a continuation that repeats what was shown counts as such from so many characters on; and where it is all that was shown. */
+/** The least length of shown text, repeated at the beginning of a continuation, that counts as a repetition. */
 const OVERLAP_CHARS_MIN = 16;
+/** The same if the repeated text is all that was shown. */
 const OVERLAP_WHOLE_CHARS_MIN = 4;
 /** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
 const RESTART_CHARS_MIN = 32;
@@ -28,8 +29,8 @@ export class ShownText {
     for (const chunk of chunks) {
       if (this.#text === undefined) return;
       const { content, ...rest } = chunk.delta;
-      const is_text = !hasMore(rest) && chunk.ext?.slot?.open?.native === undefined && chunk.logprobs == null;
-      this.#text = is_text ? this.#text + (content ?? '') : undefined;
+      const isText = !hasMore(rest) && chunk.ext?.slot?.open?.native === undefined && chunk.logprobs == null;
+      this.#text = isText ? this.#text + (content ?? '') : undefined;
       if (this.#text !== undefined && this.#text.length > CONTINUED_CHARS_MAX) this.#text = undefined;
     }
   }
@@ -86,10 +87,10 @@ export function isContinuable(request: ChatRequest): boolean {
   const thinks =
     (reasoning != null && reasoning.enabled !== false && reasoning.effort !== 'none') ||
     (reasoning_effort != null && reasoning_effort !== 'none');
-  const makes_more = modalities?.some((kind) => kind !== 'text') === true || audio != null;
-  const is_shaped = shapes(rest) || Object.values(provider?.options ?? {}).some(shapes);
-  const is_text = format === 'text' && !is_shaped && !makes_more && logprobs !== true;
-  return messages.at(-1)?.role !== 'assistant' && is_text && !thinks && choicesOf(request) === 1;
+  const makesMore = modalities?.some((kind) => kind !== 'text') === true || audio != null;
+  const isShaped = shapes(rest) || Object.values(provider?.options ?? {}).some(shapes);
+  const isText = format === 'text' && !isShaped && !makesMore && logprobs !== true;
+  return messages.at(-1)?.role !== 'assistant' && isText && !thinks && choicesOf(request) === 1;
 }
 
 /** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */
@@ -231,7 +232,7 @@ export class OverlapCut {
   #held: ChatChunk[] = [];
   /** The place in the shown text at which a repetition may have begun; -1 if there is none. */
   #at = 0;
-  #is_done = false;
+  #isDone = false;
 
   constructor(shown: string) {
     this.#shown = shown;
@@ -241,7 +242,7 @@ export class OverlapCut {
   add(chunks: readonly ChatChunk[]): ChatChunk[] {
     const out: ChatChunk[] = [];
     for (const chunk of chunks) {
-      if (this.#is_done) out.push(chunk);
+      if (this.#isDone) out.push(chunk);
       else append(out, this.#take(chunk));
     }
     return out;
@@ -249,7 +250,7 @@ export class OverlapCut {
 
   /** At the end of the stream: everything that is still held. */
   end(): ChatChunk[] {
-    return this.#is_done ? [] : this.#release();
+    return this.#isDone ? [] : this.#release();
   }
 
   #take(chunk: ChatChunk): ChatChunk[] {
@@ -270,14 +271,13 @@ export class OverlapCut {
     if (this.#at + this.#more.length >= this.#shown.length) this.#at = -1;
   }
 
-  #release(is_cut = false): ChatChunk[] {
-    this.#is_done = true;
+  #release(isCut = false): ChatChunk[] {
+    this.#isDone = true;
     const more = this.#more;
     // An answer that began again and ended before anything new; one that was cut may be short.
-    const least_chars = is_cut ? OVERLAP_WHOLE_CHARS_MIN : OVERLAP_CHARS_MIN;
-    const is_old =
-      more.length >= least_chars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
-    let left = is_old ? more.length : overlapOf(this.#shown, more);
+    const leastChars = isCut ? OVERLAP_WHOLE_CHARS_MIN : OVERLAP_CHARS_MIN;
+    const isOld = more.length >= leastChars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
+    let left = isOld ? more.length : overlapOf(this.#shown, more);
     const held = this.#held;
     this.#held = [];
     if (left === 0 && isRestart(this.#shown, more)) {

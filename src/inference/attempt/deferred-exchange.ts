@@ -1,8 +1,8 @@
 import type { Exchange, UpstreamResponse } from '../../providers/transport/upstream.ts';
 
 /**
- * An exchange that can only be begun later, when what it needs is there. Aborted before that, it is never begun; what
- * keeps it from beginning is its failure.
+ * An exchange that begins when `ready` resolves. If it is aborted before that, it never begins. If `ready` rejects, the exchange
+ * fails with that error.
  */
 export function deferExchange<T>(ready: Promise<T>, begin: (value: T) => Exchange): Exchange {
   return new DeferredExchange(ready, begin);
@@ -21,7 +21,7 @@ class DeferredExchange<T> implements Exchange {
       this.#failed = true;
       reject(reason);
     };
-    // Whoever aborts may no longer wait for the answer.
+    // After an abort, nothing may be waiting for the response.
     promise.catch(() => undefined);
     ready
       .then((value) => {

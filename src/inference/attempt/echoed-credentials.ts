@@ -23,9 +23,9 @@ function reduced(text: string): { chars: string; at: number[] } {
   let chars = '';
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
-    const is_digit = code >= 48 && code <= 57;
-    const is_letter = (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
-    if (!is_digit && !is_letter) continue;
+    const isDigit = code >= 48 && code <= 57;
+    const isLetter = (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+    if (!isDigit && !isLetter) continue;
     chars += text[i];
     at.push(i);
   }
@@ -72,36 +72,36 @@ function withoutEcho(text: string, secret: string): string {
     if (known === undefined) places.set(gram, [i]);
     else known.push(i);
   }
-  const is_echo = new Uint8Array(text.length);
-  let has_echo = false;
+  const isEcho = new Uint8Array(text.length);
+  let hasEcho = false;
   for (const writing of writings(secret)) {
     for (let i = 0; i + length <= writing.length; i += 1) {
       const gram = writing.slice(i, i + length);
       const matches = places.get(gram);
       if (matches === undefined) continue;
-      has_echo = true;
+      hasEcho = true;
       // Once is enough, however often the credential repeats itself.
       places.delete(gram);
-      for (const place of matches) is_echo.fill(1, at[place], at[place + length - 1]! + 1);
+      for (const place of matches) isEcho.fill(1, at[place], at[place + length - 1]! + 1);
     }
   }
-  return has_echo ? marked(text, is_echo) : text;
+  return hasEcho ? marked(text, isEcho) : text;
 }
 
 /** The text with a mark for each run, and for the rest of a word that a run ends or begins in. */
-function marked(text: string, is_echo: Uint8Array): string {
+function marked(text: string, isEcho: Uint8Array): string {
   let made = '';
   for (let i = 0; i < text.length; ) {
     let end = i;
-    while (end < text.length && (is_echo[end] === 1 || TOKEN.test(text[end]!))) end += 1;
+    while (end < text.length && (isEcho[end] === 1 || TOKEN.test(text[end]!))) end += 1;
     if (end === i) {
       made += text[i];
       i += 1;
       continue;
     }
-    let has_echo = false;
-    for (let k = i; k < end; k += 1) if (is_echo[k] === 1) has_echo = true;
-    made += has_echo ? MARK : text.slice(i, end);
+    let hasEcho = false;
+    for (let k = i; k < end; k += 1) if (isEcho[k] === 1) hasEcho = true;
+    made += hasEcho ? MARK : text.slice(i, end);
     i = end;
   }
   return made;

@@ -23,14 +23,14 @@ test('a long answer is parsed slice by slice, with others served in between', as
   const value = { a: 12_345_678_901_234_567_000, list: Array.from({ length: 40 }, (_, at) => `é${at}`.repeat(25_000)) };
   const text = JSON.stringify(value);
   let turns = 0;
-  let is_read = false;
+  let isRead = false;
   const count = () => {
     turns += 1;
-    if (!is_read) setImmediate(count);
+    if (!isRead) setImmediate(count);
   };
   setImmediate(count);
   const body = await read(text);
-  is_read = true;
+  isRead = true;
   expect(JSON.stringify(body)).toBe(text);
   expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / limits.json_piece_chars));
 });

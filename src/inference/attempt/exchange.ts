@@ -20,7 +20,7 @@ import type { Call } from '../call.ts';
 import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
-/** What an attempt needs of its surroundings. */
+/** The context of one attempt. */
 export interface AttemptContext {
   upstream: Upstream;
   call: Call;
@@ -42,23 +42,23 @@ export interface Outgoing {
   method: 'GET' | 'POST';
   /** Appended to the provider's base URL; starts with `/`. */
   path: string;
-  /** The wire's own, over those that every request has. */
+  /** Headers of the wire. They override the headers that every request has. */
   headers: Record<string, string>;
   payload: string | Buffer;
-  /** Its SHA-256 in hexadecimal digits, if it is known already. */
+  /** Its SHA-256 in hexadecimal digits. Not set if it has not been computed. */
   payload_sha256?: string;
   accept: string;
 }
 
-/** The name of an attempt at the provider, for questions about it afterwards. */
-export function clientRequestId(generation_id: string, attempt: number): string {
-  return `${generation_id}.${attempt}`;
+/** The id of an attempt at the provider, for later lookups. */
+export function clientRequestId(generationId: string, attempt: number): string {
+  return `${generationId}.${attempt}`;
 }
 
 /** Thrown if a call is cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
 export class CallCancelled extends Error {
   override readonly name = 'ClientGone';
-  /** The upstream goes on without us, and its bill with it. */
+  /** The upstream may continue without the gateway, and bill it. */
   readonly may_be_billed: boolean;
 
   constructor({ may_be_billed }: { may_be_billed: boolean }) {
@@ -78,28 +78,28 @@ export function outcomeOfWhole({ cancellation }: Pick<Call, 'cancellation'>): 'c
 }
 
 /** The failure of an attempt whose call was cancelled. */
-export function goneAs({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
+export function cancellationFailure({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
   return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 
-/** One request under way at a provider, which ends by its time limits or on request. */
+/** One running request to a provider, with its time limits. */
 export interface UpstreamCall {
   exchange: Exchange;
-  /** The first meaningful chunk is here: only the total time counts from now on. */
+  /** The first meaningful chunk has arrived: from now on only the total time is limited. */
   started(): void;
-  /** Lets go; what is still under way is ended. */
+  /** Ends the call: clears its timers, and aborts its exchange if it is still running. */
   release(): void;
 }
 
 /**
- * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed whole wherever
- * the connection is closed (the public service's documentation, "Stream cancellation").
+ * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed in full even if the
+ * connection is closed (the public service's documentation, "Stream cancellation").
  */
 export function abortStopsBilling({ provider }: Candidate, { request }: Call): boolean {
   return provider.abort_stops_billing && request.stream === true;
 }
 
-/** What is shown of a credential: for an account of Google a token, which may have to be got first. */
+/** The credential to send. For a Google account, this is a token, which may have to be fetched first. */
 function shownFor(
   { candidate: { endpoint } }: Outgoing,
   credential: string | undefined,
@@ -111,14 +111,14 @@ function shownFor(
 }
 
 /**
- * Sends the request. If the client leaves, the request ends at once if that stops the provider's bill; if not, the answer is read
- * for a bounded time, to learn the billed usage.
+ * Sends the request. If the client leaves, the request is aborted at once if that stops the provider's bill. Otherwise, the answer is
+ * read for a bounded time to learn the billed usage.
  */
 export function start(outgoing: Outgoing, context: AttemptContext): UpstreamCall {
   const { own, provider } = outgoing.candidate;
   const credential = own === undefined ? provider.credential : own.secret();
-  const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
-  const url = base_url + outgoing.path;
+  const baseUrl = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
+  const url = baseUrl + outgoing.path;
   const shown = shownFor(outgoing, credential, context);
   return new TimedCall(beginWith(shown, outgoing, url, context), outgoing, context);
 }
@@ -147,7 +147,7 @@ function send(outgoing: Outgoing, url: string, credential: string | undefined, c
   const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
   if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
     const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
-    // Whoever waits for the answer hears of a failure.
+    // A failure is handled by the reader of the answer.
     exchange.response.then(forgetRefused, () => undefined);
   }
   return exchange;
@@ -168,19 +168,19 @@ function endDrained(exchange: Exchange): void {
 /** A class and not closures: there is one for every attempt. */
 class TimedCall implements UpstreamCall {
   readonly exchange: Exchange;
-  readonly #total_ms_max: number;
-  readonly #began_ms = performance.now();
-  readonly #is_first_timed: boolean;
+  readonly #totalMsMax: number;
+  readonly #beganMs = performance.now();
+  readonly #isFirstTimed: boolean;
   readonly #off: () => void;
-  /** One at a time: until something meaningful has come the shorter limit counts. */
+  /** The current limit: the shorter one until the first meaningful chunk, then the total time. */
   #timer: NodeJS.Timeout;
   #drain: NodeJS.Timeout | undefined = undefined;
 
   constructor(exchange: Exchange, outgoing: Outgoing, { call, first_token_ms_max, total_ms_max }: AttemptContext) {
     this.exchange = exchange;
-    this.#total_ms_max = total_ms_max;
-    this.#is_first_timed = first_token_ms_max < total_ms_max;
-    this.#timer = this.#is_first_timed
+    this.#totalMsMax = total_ms_max;
+    this.#isFirstTimed = first_token_ms_max < total_ms_max;
+    this.#timer = this.#isFirstTimed
       ? setTimeout(endSilent, first_token_ms_max, exchange)
       : setTimeout(endLate, total_ms_max, exchange);
     this.#off = call.cancellation.onCancel(() => {
@@ -194,10 +194,10 @@ class TimedCall implements UpstreamCall {
   }
 
   started(): void {
-    if (!this.#is_first_timed) return;
+    if (!this.#isFirstTimed) return;
     clearTimeout(this.#timer);
-    const left_ms = this.#total_ms_max - (performance.now() - this.#began_ms);
-    this.#timer = setTimeout(endLate, Math.max(0, left_ms), this.exchange);
+    const leftMs = this.#totalMsMax - (performance.now() - this.#beganMs);
+    this.#timer = setTimeout(endLate, Math.max(0, leftMs), this.exchange);
   }
 
   release(): void {
@@ -208,7 +208,7 @@ class TimedCall implements UpstreamCall {
   }
 }
 
-/** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
+/** Headers that identify the gateway's own account, of all supported wires and providers. */
 const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
@@ -220,16 +220,16 @@ const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'openai-project',
 ]);
 
-/** The one header whose values add up: what the operator asks for, and what the client does. */
+/** The only header whose values of the operator and of the client are joined. */
 const BETA = 'anthropic-beta';
 
-/** What goes with another's credential: nothing that lets the gateway's account pay. */
+/** The headers to send with an organization's own credential: none that makes the gateway's account pay. */
 function withoutAccount(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
 }
 
 function headersFor(
-  { candidate, dialect, method, payload, payload_sha256, accept, headers: own_headers }: Outgoing,
+  { candidate, dialect, method, payload, payload_sha256, accept, headers: ownHeaders }: Outgoing,
   url: string,
   credential: string | undefined,
   { call, attempt }: AttemptContext,
@@ -243,10 +243,10 @@ function headersFor(
     'user-agent': 'model-gateway',
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
     ...configured,
-    ...own_headers,
+    ...ownHeaders,
   };
   const betas = configured[BETA];
-  if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
+  if (betas !== undefined && ownHeaders[BETA] !== undefined) headers[BETA] = `${betas},${ownHeaders[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
   const signable = { method, url, headers, payload, payload_sha256 };
@@ -256,7 +256,7 @@ function headersFor(
   };
 }
 
-/** Waits for the headers; an answer that is a refusal is read and thrown. */
+/** Waits for the headers. Reads the body of a refusal and throws it as an `UpstreamError`. */
 export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCall): Promise<UpstreamResponse> {
   const response = await exchange.response;
   if (response.status < 300) return response;
@@ -266,15 +266,15 @@ export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCa
       status: response.status,
     });
   }
-  // Of an error that is nested too deeply to be looked at its status is left.
+  // If the body is nested too deeply to be parsed, only the status is used.
   const shown = structureBreach(text, answerLevels) === undefined ? text : '';
   throw dialect.decodeError(response.status, response.headers, shown);
 }
 
-/** The default bounds: more values than any ordinary answer has. */
+/** The default bounds. Ordinary answers have far fewer values. */
 const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
-/** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
+/** Reads a whole JSON answer. Its bounds are checked before it is parsed. */
 export async function readJson(
   dialect: AuthAndErrors,
   response: UpstreamResponse,
@@ -307,29 +307,29 @@ interface LongBody {
   bounds: StructureBounds;
 }
 
-/** The same for a long answer, with others served between its slices. Like a body of a request, it is never decoded as one text. */
+/** The same for a long answer, in slices between which other requests are served. It is never decoded as one text. */
 async function readLongJson(
   dialect: AuthAndErrors,
   response: UpstreamResponse,
   { parts, length, room, bounds }: LongBody,
 ): Promise<JsonValue> {
   const structure = new JsonStructure(bounds);
-  let is_wide = false;
+  let isWide = false;
   let counted = 0;
   for (const part of parts) {
     structure.write(part.toString('latin1'));
     requireUnbroken(structure.breach);
-    is_wide ||= hasWideCharacter(part);
+    isWide ||= hasWideCharacter(part);
     counted += part.length;
     if (counted < limits.joined_slice_bytes) continue;
     counted = 0;
     await nextTurn();
   }
   await room?.take(
-    structure.memory_bytes + (is_wide ? length * limits.body_copies : 0),
+    structure.memory_bytes + (isWide ? length * limits.body_copies : 0),
     limits.memory_answer_wait_ms_max,
   );
-  // It is always wanted.
+  // Without `isCancelled`, the result is always set.
   const bytes = (await inTurns(joined(parts)))!;
   try {
     return (await inTurns(readSlices(bytes, parseJson)))!;

@@ -40,9 +40,9 @@ test.each<[FailureClass, boolean, number]>([
 test('a provider that could not be reached has returned nothing, and is not said to have', () => {
   const message = (details: ConstructorParameters<typeof UpstreamError>[2]) =>
     clientError([failed('unavailable', 'The provider could not be reached', details)]).message;
-  const said = 'Acme did not answer: The provider could not be reached';
-  expect(message({ transport_code: 'ECONNREFUSED', never_sent: true })).toBe(said);
-  expect(message({ never_sent: true })).toBe(said);
+  const unreached = 'Acme did not answer: The provider could not be reached';
+  expect(message({ transport_code: 'ECONNREFUSED', never_sent: true })).toBe(unreached);
+  expect(message({ never_sent: true })).toBe(unreached);
   expect(message({ status: 500 })).toMatch(/^Acme returned an error: /);
 });
 
@@ -126,9 +126,9 @@ test.each<[string, string | undefined, boolean]>([
   ['The model does not exist', 'file-abc', true],
   ['The profile does not exist', 'file-abc', true],
   ['File not found', undefined, true],
-])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, file_id, expected) => {
+])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, fileId, expected) => {
   const content = [
-    file_id === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id } },
+    fileId === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id: fileId } },
   ] as InnerPart[];
   const { error } = failed('not_found', message, { status: 404 });
   expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);

@@ -7,29 +7,30 @@ import { type OwnCredential, shownCredential } from '../../routing/own-credentia
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { withoutCredential } from './echoed-credentials.ts';
 
-/** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
+/** The most places in the code whose decoder faults are logged. */
 const DECODER_FAULTS_LOGGED_MAX = 100;
+/** Stack frames in the log of one fault. */
 const DECODER_FAULT_FRAMES_MAX = 8;
 
-/** Failures after which the next endpoint is tried; the others are the caller's, and final for the model. */
+/** Whether the next endpoint is tried after this failure. The others are caused by the request, and final for the model. */
 export function fallsOver(failure: FailureClass): boolean {
   return failure !== 'invalid_request' && failure !== 'content_filter';
 }
 
 /**
- * Whether a failure says something about its endpoint. A status that refuses the request does so only where the text
- * proves the operator's account to be at fault: else one client's prompts could cool an endpoint down for all.
+ * Whether a failure counts against its endpoint. A status that refuses the request counts only if the failure is one of the operator's
+ * account: otherwise the prompts of one client could cool an endpoint down for all.
  */
 export function isOfEndpoint(error: UpstreamError, request: ChatRequest): boolean {
   const { failure, status } = error;
-  // The model's answer to this prompt: another request gets its call.
+  // The model's answer to this prompt. Other requests may get their call.
   if (failure === 'no_tool_call') return false;
   if (failure === 'not_found' && missesFile(error, request)) return false;
   const refuses = status === 400 || status === 413 || status === 422;
   return !refuses || failure === 'payment' || failure === 'credential';
 }
 
-/** What is not there is a file that the request names by its id, not the model. */
+/** Whether a `not_found` failure is about a file that the request names by its id, not about the model. */
 function missesFile({ message }: UpstreamError, { messages }: ChatRequest): boolean {
   return messages.some(
     ({ content }) =>
@@ -57,11 +58,11 @@ const STATUS: Record<FailureClass, ErrorStatus> = {
   no_tool_call: 502,
 };
 
-/** Prefixes that providers give their keys. A word of code (`api_key_invalid`) has no digit and stays. */
+/** Texts with the prefixes of providers' keys. A match without a digit, like `api_key_invalid`, is not redacted. */
 const LOOKS_LIKE_A_KEY =
   /\b(?:(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx)[-_][-\w*.]{8,}|A[KS]IA[A-Z0-9]{12,}|AIza[-\w]{20,})/g;
 
-/** What of an upstream's words may be shown: no credential, nothing that looks like one, not more than a bound. */
+/** An upstream's text for clients: without credentials and texts that look like one, and cut at a bound. */
 export function redact(text: string, ...credentials: (string | undefined)[]): string {
   let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
   for (const credential of credentials) shown = withoutCredential(shown, credential);
@@ -70,7 +71,7 @@ export function redact(text: string, ...credentials: (string | undefined)[]): st
   return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
 }
 
-/** One attempt that failed, as the client may see it. */
+/** One failed attempt, for the client's error. */
 export interface FailedAttempt {
   provider: Provider;
   /** The organization's own credential that it was tried with. */
@@ -80,15 +81,15 @@ export interface FailedAttempt {
 
 function statusOf(error: UpstreamError): ErrorStatus {
   if (error.failure === 'invalid_request' && (error.status === 413 || error.status === 422)) return error.status;
-  // Whatever its wire makes of it, a provider that says to come back later is no broken one (specification, Errors).
+  // On every wire, a provider that is temporarily unavailable stays a 503 (specification, Errors).
   if (error.failure === 'unavailable' && error.status === 503) return 503;
   return STATUS[error.failure];
 }
 
-/** Headers of the operator's that carry a credential, by their names. */
+/** Names of the operator's headers that carry a credential. */
 const CREDENTIAL_HEADER = /auth|key|token|secret|cookie|password/i;
 
-/** What was shown to the provider, and must not come back from it. */
+/** The secrets that were sent to the provider and must not appear in its error. */
 function secretsOf({ provider, own }: FailedAttempt): (string | undefined)[] {
   const headers = Object.entries(provider.headers).filter(([name]) => CREDENTIAL_HEADER.test(name));
   return [own === undefined ? provider.credential : own.secret(), ...headers.map(([, value]) => value)];
@@ -109,16 +110,16 @@ function messageOf(attempt: FailedAttempt): string {
     case 'credential':
     case 'payment':
       if (own !== undefined) return `${provider.name} refused your own credential ${own.name ?? own.label}: ${message}`;
-      // The operator's account is at fault; what the provider says of it is for the operator's log.
+      // The operator's account is at fault: the provider's message is only for the operator's log.
       return `${provider.name} refused the gateway's credential or account`;
     default:
-      // Without a connection nothing was returned: the sentence is ours, and says what happened.
+      // Without a connection, the provider returned nothing: the message is the gateway's.
       if (error.transport_code !== undefined || error.never_sent) return `${provider.name} did not answer: ${message}`;
       return `${provider.name} returned an error: ${message}`;
   }
 }
 
-/** Attempts that failed before the end of a request, in brief. */
+/** A summary of the failed attempts of a request. */
 export function earlierErrors(
   failed: readonly FailedAttempt[],
 ): { provider: string; code: number | null; reason: string; byok_id?: string }[] {
@@ -131,8 +132,8 @@ export function earlierErrors(
 }
 
 /**
- * The last failure as the client's error. `Retry-After` is the shortest wait that any tried endpoint asked for. The
- * provider's own body goes to `metadata.raw`, without secrets; its headers never do.
+ * The last failure as the client's error. `Retry-After` is the shortest wait of all tried endpoints. `metadata.raw` has the provider's
+ * body without secrets. The provider's headers are never shown.
  */
 export function clientError(failed: readonly FailedAttempt[]): GatewayError {
   const last = failed.at(-1);
@@ -161,7 +162,7 @@ export interface DecoderFaultLog {
   error(facts: object, message: string): void;
 }
 
-/** Logs the faults of our own code that were counted as a provider's failure. */
+/** Logs faults of the gateway's decoders that were counted as a provider's failure. */
 export type LogDecoderFault = (error: UpstreamError, candidate: Candidate) => void;
 
 /** The `TypeError` or `RangeError` of a decoder behind a provider's failure; undefined if there is none. */
@@ -172,7 +173,7 @@ function faultOf(error: unknown): Error | undefined {
   return undefined;
 }
 
-/** Where an error was thrown, innermost first. Its message is left out: V8 quotes values in some, and these are a provider's or a client's. */
+/** The stack frames of an error, innermost first. Without its message, in which V8 may quote values of a provider or a client. */
 function framesOf({ name, message, stack = '' }: Error): string[] {
   const head = `${name}: ${message}\n`;
   if (!stack.startsWith(head)) return [];
@@ -180,7 +181,7 @@ function framesOf({ name, message, stack = '' }: Error): string[] {
   return frames.map((frame) => frame.trim());
 }
 
-/** Makes the log of decoders' faults: each place of the code once in the life of the process, since a provider can send the same answer again. */
+/** Creates the log of decoder faults. Each place in the code is logged once in the life of the process, since answers may repeat. */
 export function createDecoderFaultLog(log: DecoderFaultLog): LogDecoderFault {
   const logged = new Set<string>();
   return (error, { provider, endpoint }) => {

@@ -4,8 +4,8 @@ import { createCancellation } from '../call.ts';
 import { createHedgeShare, first, lateAfter, run, within } from './hedge.ts';
 
 test('an endpoint is late after its 95th percentile, never at once, and never where little is known of it', () => {
-  const of = (latency_ms: object | null, is_latency_thin?: true) =>
-    ({ performance: () => ({ latency_ms, is_latency_thin }) }) as unknown as Health;
+  const of = (latencyMs: object | null, isLatencyThin?: true) =>
+    ({ performance: () => ({ latency_ms: latencyMs, is_latency_thin: isLatencyThin }) }) as unknown as Health;
   expect(lateAfter(of(null), 'x', 0)).toBeUndefined();
   expect(lateAfter(of({ p50: 100, p75: 200, p90: 1_000, p99: 1_900 }, true), 'x', 0)).toBeUndefined();
   expect(lateAfter(of({ p50: 1, p75: 2, p90: 3, p99: 4 }), 'x', 0)).toBe(20);
@@ -21,9 +21,9 @@ test('of many calls that could be hedged a share is, with a bounded number in a 
   }
   expect(hedged).toBe(101);
   for (let nth = 0; nth < 1_000; nth += 1) share.earn();
-  let in_a_row = 0;
-  while (share.take()) in_a_row += 1;
-  expect(in_a_row).toBe(10);
+  let inARow = 0;
+  while (share.take()) inARow += 1;
+  expect(inARow).toBe(10);
 });
 
 test('a share of nothing hedges nothing', () => {
@@ -52,9 +52,9 @@ test('what does not heed being given up is not waited for long', async () => {
 
 test('a client that leaves ends both', async () => {
   const call = createCancellation();
-  const sendUntilGone = (own: ReturnType<typeof createCancellation>) =>
+  const sendUntilCancelled = (own: ReturnType<typeof createCancellation>) =>
     new Promise<string>((_, reject) => own.onCancel(() => reject(new Error('gone'))));
-  const [one, two] = [run(call, sendUntilGone), run(call, sendUntilGone)];
+  const [one, two] = [run(call, sendUntilCancelled), run(call, sendUntilCancelled)];
   call.cancel();
   expect(await first(one, two)).toBe(one);
   await two.done;
@@ -64,7 +64,7 @@ test('a client that leaves ends both', async () => {
 test.each([
   ['at once', false],
   ['where its client had left before', true],
-])('a stop of the gateway is told to both sends: %s', (_name, has_left) => {
+])('a stop of the gateway is told to both sends: %s', (_name, hasLeft) => {
   const call = createCancellation();
   const stops: boolean[] = [];
   for (const _send of ['one', 'other']) {
@@ -73,8 +73,8 @@ test.each([
       return new Promise(() => {});
     });
   }
-  if (has_left) call.cancel();
+  if (hasLeft) call.cancel();
   call.stop();
-  expect(stops).toEqual([!has_left, !has_left]);
-  expect(call).toMatchObject({ cancelled: true, stopped: !has_left });
+  expect(stops).toEqual([!hasLeft, !hasLeft]);
+  expect(call).toMatchObject({ cancelled: true, stopped: !hasLeft });
 });

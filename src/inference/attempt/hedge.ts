@@ -11,34 +11,34 @@ import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { TryOrder } from '../plan/try-order.ts';
 import { type Account, Attempt, type CallState, setLastSent } from '../state.ts';
-import { abortStopsBilling, goneAs } from './exchange.ts';
+import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
-/** Hedged calls in a row. */
+/** The most hedged calls in a row. */
 const HEDGE_BURST_MAX = 10;
 /** No endpoint counts as late before this time. */
 export const HEDGE_MS_MIN = 20;
 /** How long the end of an aborted attempt is awaited. */
 const HEDGE_ABORT_MS_MAX = 250;
-/** How often the money for a second attempt is looked for. */
+/** The most tries to hold the money for a second attempt. */
 const HEDGE_TRIES_MAX = 8;
 
 /** Keeps hedges a bounded share of the calls that could have one, so that a slow provider does not double all traffic. */
 export interface HedgeShare {
-  /** Another call could have one. */
+  /** Counts a call that could be hedged. */
   earn(): void;
-  /** Whether one may be sent now; it then counts. */
+  /** Takes one hedge from the share. Returns false if none may be sent now. */
   take(): boolean;
 }
 
-export function createHedgeShare(share_max: () => number): HedgeShare {
-  let credit = share_max() > 0 ? 1 : 0;
+export function createHedgeShare(shareMax: () => number): HedgeShare {
+  let credit = shareMax() > 0 ? 1 : 0;
   return {
     earn() {
-      credit = Math.min(HEDGE_BURST_MAX, credit + share_max());
+      credit = Math.min(HEDGE_BURST_MAX, credit + shareMax());
     },
     take() {
-      // A little less than one: ten tenths are not quite one.
+      // Slightly below one, since ten times 0.1 is less than 1 in floating point.
       if (credit < 1 - 1e-9) return false;
       credit -= 1;
       return true;
@@ -46,31 +46,31 @@ export function createHedgeShare(share_max: () => number): HedgeShare {
   };
 }
 
-/** The latency that one call in twenty passes: between the percentiles that are kept. */
+/** The 95th percentile of the latency, interpolated between the percentiles that are kept. */
 function p95(of: Percentiles): number {
   return of.p90 + ((of.p99 - of.p90) * 5) / 9;
 }
 
-/** After how many milliseconds of silence an endpoint is late by its own measure; undefined: too little is known of it. */
-export function lateAfter(health: Health, endpoint_id: string, now_ms: number): number | undefined {
-  const { latency_ms, is_latency_thin } = health.performance(endpoint_id, now_ms);
+/** The milliseconds without an answer after which an endpoint is late by its own statistics. Undefined if these are too thin. */
+export function lateAfter(health: Health, endpointId: string, nowMs: number): number | undefined {
+  const { latency_ms, is_latency_thin } = health.performance(endpointId, nowMs);
   return latency_ms === null || is_latency_thin ? undefined : Math.max(HEDGE_MS_MIN, p95(latency_ms));
 }
 
-/** What became of a send. */
+/** The result of a send. */
 type Sent<T> = { value: T } | { error: unknown };
 
-/** One send of two that are under way, which can be given up by itself. */
+/** One of two running sends, which can be abandoned on its own. */
 export interface Runner<T> {
   /** Never rejects. */
   done: Promise<Sent<T>>;
-  /** What `done` resolved with. */
+  /** The result of `done`. Undefined until it resolves. */
   sent: Sent<T> | undefined;
-  /** Gives it up, and says what it had come to use. Never rejects; waits for a bounded time. */
+  /** Abandons the send and returns its usage. Never rejects; waits for a bounded time. */
   abandon(used: (value: T) => TokenClasses | null): Promise<TokenClasses | null>;
 }
 
-/** Sends with a cancellation of its own, which follows the call's. */
+/** Starts a send with its own cancellation, which follows the call's. */
 export function run<T>(call: Cancellation, send: (cancellation: Cancellation) => Promise<T>): Runner<T> {
   const own = createCancellation();
   call.onCancel(() => (call.stopped ? own.stop() : own.cancel()));
@@ -93,7 +93,7 @@ export function run<T>(call: Cancellation, send: (cancellation: Cancellation) =>
   return runner;
 }
 
-/** Waits for a send, for so long at most; undefined: it is still under way. */
+/** Waits for a send, at most `ms` milliseconds. Undefined if it is still running. */
 export async function within<T>(runner: Runner<T>, ms: number): Promise<Sent<T> | undefined> {
   const late = new AbortController();
   try {
@@ -103,18 +103,18 @@ export async function within<T>(runner: Runner<T>, ms: number): Promise<Sent<T> 
   }
 }
 
-/** Whichever of two ends first. */
+/** The first of two sends to end. */
 export async function first<T>(one: Runner<T>, other: Runner<T>): Promise<Runner<T>> {
   return await Promise.race([one.done.then(() => one), other.done.then(() => other)]);
 }
 
-/** One of two attempts that are under way at once. */
+/** One of two attempts that run at once. */
 interface Running<P extends Prepared, T, M extends Account> {
   runner: Runner<T>;
   attempt: Attempt<P, M>;
 }
 
-/** Thrown if two attempts have ended in a way that ends the call, and are noted. */
+/** Thrown if two attempts have ended, are noted, and end the call. */
 export class Final extends Error {
   readonly ended: Ended;
 
@@ -193,10 +193,10 @@ export function createHedges(
     const next = order
       .later()
       .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
-    const now_ms = clock.now_ms();
-    if (next === undefined || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
-    const after_ms = lateAfter(health, servedId(candidate), now_ms);
-    return after_ms === undefined ? undefined : { next, after_ms };
+    const nowMs = clock.now_ms();
+    if (next === undefined || health.coolingUntil(healthId(next), nowMs) > 0) return undefined;
+    const afterMs = lateAfter(health, servedId(candidate), nowMs);
+    return afterMs === undefined ? undefined : { next, after_ms: afterMs };
   }
 
   async function send<P extends Prepared, T, M extends Account>(
@@ -210,12 +210,12 @@ export function createHedges(
     share.earn();
     const one = { runner: run(cancellation, (own) => work.send(attempt, own)), attempt };
     await within(one.runner, after_ms);
-    const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
-    if (is_late() && share.take()) {
-      // If this node has not the money for both, the store is being asked for it.
-      for (let tries = 0; tries < HEDGE_TRIES_MAX && is_late(); tries += 1) {
+    const isLate = () => one.runner.sent === undefined && !cancellation.cancelled;
+    if (isLate() && share.take()) {
+      // If this node does not have the money for both, a request for it to the store is running.
+      for (let tries = 0; tries < HEDGE_TRIES_MAX && isLate(); tries += 1) {
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
-        const two = is_late() ? await beginBeside(state, one, next, work) : undefined;
+        const two = isLate() ? await beginBeside(state, one, next, work) : undefined;
         if (two === undefined) continue;
         order.waitFor(two.attempt);
         return await firstOf(state, one, two, work, order);
@@ -225,7 +225,7 @@ export function createHedges(
     return { value, attempt };
   }
 
-  /** Holds what a second attempt may cost on top of the first, makes it durable and sends it; undefined if that cannot be. */
+  /** Holds the additional cost of a second attempt, makes it durable and sends it. Undefined if it cannot be sent. */
   async function beginBeside<P extends Prepared, T, M extends Account>(
     state: CallState,
     one: Running<P, T, M>,
@@ -239,20 +239,20 @@ export function createHedges(
       void needs.catch(() => {});
       return undefined;
     }
-    const granted_nano = hold.granted_nano;
-    const begun_ms = clock.monotonic_ms();
+    const grantedNano = hold.granted_nano;
+    const begunMs = clock.monotonic_ms();
     assume(state, one.attempt);
     try {
       const prepare = (spend?: Parameters<typeof work.prepare>[2]) => work.prepare(next, false, spend);
       const admitted = await admitBeside({ call, hold, prepare, measure: work.measure });
       if (admitted !== undefined) {
-        one.attempt.grantedNano ??= granted_nano;
+        one.attempt.grantedNano ??= grantedNano;
         const attempt = new Attempt<P, M>(call, next, state);
         attempt.isHedge = true;
         await open(state, attempt, admitted);
         if (one.runner.sent === undefined && !call.cancellation.cancelled) {
           attempt.sentMs = clock.monotonic_ms();
-          attempt.waitedMs = attempt.sentMs - begun_ms;
+          attempt.waitedMs = attempt.sentMs - begunMs;
           attempt.isSent = true;
           return { runner: run(call.cancellation, (own) => work.send(attempt, own)), attempt };
         }
@@ -275,8 +275,8 @@ export function createHedges(
     work: Work<P, T, M>,
     order: TryOrder,
   ): Promise<Reached<P, T, M>> {
-    const is_one = (await first(one.runner, two.runner)) === one.runner;
-    const [early, late] = is_one ? [one, two] : [two, one];
+    const isOne = (await first(one.runner, two.runner)) === one.runner;
+    const [early, late] = isOne ? [one, two] : [two, one];
     const sent = await early.runner.done;
     if ('value' in sent) {
       await abandon(state, late, work);
@@ -286,14 +286,14 @@ export function createHedges(
     const ended = failed(state, early.attempt, sent.error);
     setLastSent(state, late.attempt);
     if (ended !== undefined) {
-      await abandon(state, late, work, ended.ended === 'gone' ? goneAs(state.call) : undefined);
+      await abandon(state, late, work, ended.ended === 'cancelled' ? cancellationFailure(state.call) : undefined);
       throw new Final(ended);
     }
     order.waitFor(late.attempt);
     return { ...orThrow(await late.runner.done), attempt: late.attempt };
   }
 
-  /** Ends an attempt that is not wanted any more. What it produced until then is paid for. */
+  /** Ends an attempt whose answer is not needed. Its output so far is charged. */
   async function abandon<P extends Prepared, T, M extends Account>(
     state: CallState,
     { runner, attempt }: Running<P, T, M>,

@@ -11,7 +11,8 @@ import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 
-const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const contentEvent = (content: string) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
 const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
 const FINISH = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`;
 
@@ -53,41 +54,43 @@ async function streamOf(
 
 /** What comes after the first chunks, and what it failed with. */
 async function laterOf({ later }: OpenAnswer): Promise<string[]> {
-  const told: string[] = [];
+  const words: string[] = [];
   try {
     while (!later.ended) {
       const coming = later.coming();
       if (coming !== undefined) {
-        told.push('waits');
+        words.push('waits');
         await coming;
       }
-      for (const { delta } of later.take() ?? []) if (delta.content) told.push(delta.content);
+      for (const { delta } of later.take() ?? []) if (delta.content) words.push(delta.content);
     }
   } catch (error) {
-    told.push(`failed: ${(error as Error).message}`);
+    words.push(`failed: ${(error as Error).message}`);
   }
-  return told;
+  return words;
 }
 
 const LARGE = 'x'.repeat(3_000_000);
 
 test('what one read brought before the failure that it also brought is given out first', async () => {
-  expect(await laterOf(await streamOf([said('a'), said('b') + said('c') + BROKEN]))).toEqual([
+  expect(await laterOf(await streamOf([contentEvent('a'), contentEvent('b') + contentEvent('c') + BROKEN]))).toEqual([
     'b',
     'c',
     'failed: broken',
   ]);
-  const told = await laterOf(await streamOf([said('a'), said('b') + BROKEN], () => Promise.resolve()));
-  expect(told).toEqual(['b', 'failed: broken']);
+  const later = await laterOf(await streamOf([contentEvent('a'), contentEvent('b') + BROKEN], () => Promise.resolve()));
+  expect(later).toEqual(['b', 'failed: broken']);
 });
 
 test('what waits for room comes once there is some, in its place, and a failure after it', async () => {
-  const reads = [said('a'), said(LARGE) + said('b') + BROKEN];
-  const told = await laterOf(await streamOf(reads, () => Promise.resolve()));
-  expect(told[0]).toBe('waits');
+  const reads = [contentEvent('a'), contentEvent(LARGE) + contentEvent('b') + BROKEN];
+  const later = await laterOf(await streamOf(reads, () => Promise.resolve()));
+  expect(later[0]).toBe('waits');
   // A long text comes in several chunks, with a turn between some of them.
-  expect(told.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}bfailed: broken`);
-  const whole = await laterOf(await streamOf([said('a'), said(LARGE), said('b'), FINISH], () => Promise.resolve()));
+  expect(later.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}bfailed: broken`);
+  const whole = await laterOf(
+    await streamOf([contentEvent('a'), contentEvent(LARGE), contentEvent('b'), FINISH], () => Promise.resolve()),
+  );
   expect(whole[0]).toBe('waits');
   expect(whole.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}b`);
 });
@@ -104,24 +107,26 @@ test('a failure with which an upstream ends its answer keeps the wait that it te
 });
 
 test('what there is no room for is not given out, and ends the stream', async () => {
-  const told = await laterOf(
-    await streamOf([said('a'), said(LARGE), said('never')], () => Promise.reject(new Error('no room'))),
+  const later = await laterOf(
+    await streamOf([contentEvent('a'), contentEvent(LARGE), contentEvent('never')], () =>
+      Promise.reject(new Error('no room')),
+    ),
   );
-  expect(told[0]).toBe('waits');
-  expect(told.filter((word) => word !== 'waits')).toEqual(['failed: no room']);
+  expect(later[0]).toBe('waits');
+  expect(later.filter((word) => word !== 'waits')).toEqual(['failed: no room']);
 });
 
 test('events that one read brought are handed on in slices, with a turn of the loop between two of them', async () => {
   const words = Array.from({ length: 3 * STREAM_SLICE_FRAMES }, (_, nth) => `w${nth}`);
-  const told = await laterOf(await streamOf([said('a'), words.map(said).join('') + FINISH]));
-  expect(told.filter((word) => word !== 'waits')).toEqual(words);
-  expect(told.filter((word) => word === 'waits')).toHaveLength(3);
+  const later = await laterOf(await streamOf([contentEvent('a'), words.map(contentEvent).join('') + FINISH]));
+  expect(later.filter((word) => word !== 'waits')).toEqual(words);
+  expect(later.filter((word) => word === 'waits')).toHaveLength(3);
 });
 
 test('what one event is read as is handed on in slices as well', async () => {
   const images = Array.from({ length: limits.answer_images_max }, (_, nth) => ({ image_url: { url: `data:,${nth}` } }));
   const parts = images.map((image) => ({ type: 'image_url', ...image }));
   const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: parts } }] })}\n\n`;
-  const told = await laterOf(await streamOf([said('a'), event + FINISH]));
-  expect(told).toEqual(['waits', 'waits']);
+  const later = await laterOf(await streamOf([contentEvent('a'), event + FINISH]));
+  expect(later).toEqual(['waits', 'waits']);
 });

@@ -70,8 +70,8 @@ function decoderState(
   { call, step = 1 }: AttemptContext,
 ): AttemptState {
   // Ids of tool calls are made of it and must be unique in an answer of several steps.
-  const generation_id = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
-  return { ...encoded.state, generation_id, headers };
+  const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+  return { ...encoded.state, generation_id: generationId, headers };
 }
 
 function contentType({ headers }: UpstreamResponse): string {
@@ -102,25 +102,25 @@ function hasCall({ delta }: ChatChunk): boolean {
 }
 
 /**
- * Refuses an answer that is none: it ended in an error before it held anything, it is empty and gives no reason, or it ended without
- * the forced call. An answer that was cut or filtered is one: its finish reason says so.
+ * Refuses a void answer: it ended in an error before any output, it is empty without a finish reason, or it ended without the forced
+ * call. An answer that was cut or filtered is accepted: it has a finish reason.
  */
 function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[], meter: Meter): void {
-  const { finish_reason, native_finish_reason: native_code } = meter;
+  const { finish_reason, native_finish_reason: nativeCode } = meter;
   if (meter.is_void) {
     const error = first.findLast((chunk) => chunk.error !== undefined)?.error;
     const message =
-      finish_reason === 'error' && native_code !== null
+      finish_reason === 'error' && nativeCode !== null
         ? (error?.message ?? 'The provider ended its answer with an error')
         : 'The provider ended its answer without saying anything';
-    throw new UpstreamError('unavailable', message, { status: 200, native_code });
+    throw new UpstreamError('unavailable', message, { status: 200, native_code: nativeCode });
   }
   if (finish_reason === 'stop' && requiresCall(encoded.state)) throw missingCall({ has_ended: true });
 }
 
 /**
  * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
- * streamed, and for the tool call where the prompt asks for one. `meter` counts the first chunks. Throws `UpstreamError`, or
+ * streamed, and for the tool call if the prompt forces one. `meter` counts the first chunks. Throws `UpstreamError`, or
  * `CallCancelled` if the client left first.
  */
 export async function openAnswer(
@@ -130,20 +130,20 @@ export async function openAnswer(
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
   const { method, path, headers } = encoded;
-  const is_streamed = context.call.request.stream === true;
-  const accept = is_streamed ? 'text/event-stream' : 'application/json';
-  const held = start({ candidate, dialect, method, path, headers, payload, accept }, context);
+  const isStreamed = context.call.request.stream === true;
+  const accept = isStreamed ? 'text/event-stream' : 'application/json';
+  const upstreamCall = start({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
-    const response = await headersOf(dialect, held);
-    if (is_streamed) await refuseHtml(response, dialect);
-    const is_json = !is_streamed || /^application\/json\b/i.test(contentType(response));
-    const answer = is_json
-      ? await readBody(prepared, response, context, meter, held)
-      : await readBeginning(prepared, response, context, meter, held);
+    const response = await headersOf(dialect, upstreamCall);
+    if (isStreamed) await refuseHtml(response, dialect);
+    const isJson = !isStreamed || /^application\/json\b/i.test(contentType(response));
+    const answer = isJson
+      ? await readBody(prepared, response, context, meter, upstreamCall)
+      : await readBeginning(prepared, response, context, meter, upstreamCall);
     requireAnswer(prepared, answer.first, meter);
     return answer;
   } catch (error) {
-    held.release();
+    upstreamCall.release();
     throw error;
   }
 }
@@ -154,31 +154,31 @@ async function readBody(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: UpstreamCall,
+  upstreamCall: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const { request, accepted_ms } = context.call;
   const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
   const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
   const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
-  const is_streamed = request.stream === true;
-  const chunks = is_streamed ? dividedChunks(chunksOf(completion)) : decoded;
+  const isStreamed = request.stream === true;
+  const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
   const bounds = new AnswerBounds();
   let failure: UpstreamError | undefined;
   for (const chunk of decoded) failure ??= bounds.add(chunk);
   let first = chunks;
-  if (is_streamed && failure === undefined && !requiresCall(encoded.state)) {
+  if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
     const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
     first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
   }
   for (const chunk of first) meter.chunk(chunk);
   if (failure !== undefined) throw failure;
-  if (is_streamed) {
-    held.started();
+  if (isStreamed) {
+    upstreamCall.started();
     const later = new Slices(chunks, first.length);
-    return { first, later, isWhole: true, completion: undefined, close: () => held.release() };
+    return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
   }
-  held.release();
+  upstreamCall.release();
   return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
 }
 
@@ -188,14 +188,14 @@ async function readBeginning(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: UpstreamCall,
+  upstreamCall: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
   const reader = new AnswerReader(response, dialect, decoder, context.call);
-  const waits_for_call = requiresCall(encoded.state);
+  const waitsForCall = requiresCall(encoded.state);
   const first: ChatChunk[] = [];
-  let has_begun = false;
+  let hasBegun = false;
   for (;;) {
     const coming = reader.coming();
     if (coming !== undefined) await coming;
@@ -207,13 +207,13 @@ async function readBeginning(
     append(first, chunks);
     for (const chunk of chunks) meter.chunk(chunk);
     if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
-    if (!waits_for_call || chunks.some(hasCall)) break;
+    if (!waitsForCall || chunks.some(hasCall)) break;
     // The answer has begun: while its call is waited for, only the total time is limited.
-    if (!has_begun) held.started();
-    has_begun = true;
+    if (!hasBegun) upstreamCall.started();
+    hasBegun = true;
     if (first.length > CHUNKS_BEFORE_CALL_MAX) throw missingCall({ has_ended: false });
   }
   reader.begun();
-  held.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: () => held.release() };
+  upstreamCall.started();
+  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
 }

@@ -8,7 +8,7 @@ import { createMeter, type Meter } from '../money/meter.ts';
 /** An answer without a reason to stop, as a body and as the events of a stream: with nothing in it, or with this text. */
 interface Unreasoned {
   body(text: string): JsonObject;
-  /** Undefined: a stream that does not say why it ends has broken off. */
+  /** Undefined if a stream without a finish reason counts as broken off. */
   events: ((text: string) => [event: string, data: JsonObject | '[DONE]'][]) | undefined;
 }
 

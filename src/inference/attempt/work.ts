@@ -5,18 +5,18 @@ import type { Measure, Prepared } from '../money/admission.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Account, Attempt } from '../state.ts';
 
-/** What the attempts of one operation do. `P` is the prepared request, `T` what an endpoint answers, `M` what reads its usage. */
+/** The work of the attempts of one operation. `P`: the prepared request, `T`: the answer of an endpoint, `M`: the reader of its usage. */
 export interface Work<P extends Prepared, T, M extends Account = Account> {
   /** The call with the request that its attempts send. */
   readonly call: Call;
   /**
-   * Gets what encoding for this endpoint needs; undefined if nothing has to be waited for. Throws `GatewayError` as `prepare` does,
+   * Gets the data for encoding for this endpoint. Undefined if there is nothing to wait for. Throws `GatewayError` as `prepare` does,
    * or `CallCancelled`. `isBeside`: for an attempt beside another, which is not sent if anything has to be waited for.
    */
   ready?(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined;
-  /** Encodes the request for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P | Promise<P>;
-  /** The cost of an attempt at most. */
+  /** Encodes the request for one endpoint. Throws `GatewayError` 400 if its wire cannot carry the request; another wire may. */
+  prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): P | Promise<P>;
+  /** The worst-case cost of an attempt. */
   measure: Measure<P>;
   /** Sends a durable attempt and resolves as soon as it is certain that its endpoint answers. Throws `UpstreamError` or `CallCancelled`. */
   send(attempt: Attempt<P, M>, cancellation?: Cancellation): Promise<T>;
@@ -36,9 +36,9 @@ export interface Reached<P extends Prepared, T, M extends Account = Account> {
 
 /**
  * Why no endpoint answered. `unsent`: the next attempt was refused before its send; `failed`: every attempt failed;
- * `gone`: the call was cancelled; `internal`: a fault of the gateway.
+ * `cancelled`: the call was cancelled; `internal`: a fault of the gateway.
  */
 export interface Ended {
-  ended: 'unsent' | 'failed' | 'gone' | 'internal';
+  ended: 'unsent' | 'failed' | 'cancelled' | 'internal';
   error: unknown;
 }

@@ -79,13 +79,13 @@ export function unavailable(cause: unknown): never {
   });
 }
 
-/** The result of an analyzer. Rejects after `timeout_ms`. */
+/** The result of an analyzer. Rejects after `timeoutMs`. */
 export async function analyzeInTime(
   analyzer: Analyzer,
   texts: readonly string[],
-  timeout_ms: number,
+  timeoutMs: number,
 ): ReturnType<Analyzer['analyze']> {
-  const signal = AbortSignal.timeout(timeout_ms);
+  const signal = AbortSignal.timeout(timeoutMs);
   const { promise, reject } = Promise.withResolvers<never>();
   const late = () => reject(signal.reason as Error);
   signal.addEventListener('abort', late, { once: true });

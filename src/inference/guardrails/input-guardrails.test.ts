@@ -9,10 +9,10 @@ const guardrails = [
   { id: 'g', scope: 'api-key', content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filters: null },
 ] as unknown as BoundGuardrail[];
 
-/** A call past its screening, and what its metrics were told. */
+/** A call after its screening, and the counts in its metrics. */
 async function passed() {
   const counted: string[] = [];
-  const given = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
+  const original = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
   const { promise, resolve } = Promise.withResolvers<Call>();
   const inner = {
     countTokens: async (call: Call) => resolve(call),
@@ -24,7 +24,7 @@ async function passed() {
     metrics: { contentFiltered: (filter, action) => counted.push(`${filter} ${action}`) },
     log: { warn: () => {} },
   });
-  await createPipeline(inner, [guardrailsOf]).countTokens(given);
+  await createPipeline(inner, [guardrailsOf]).countTokens(original);
   return { call: await promise, counted };
 }
 

@@ -149,8 +149,9 @@ class InputGuard implements CallHooks {
 
   async onRequest(call: Call): Promise<Call> {
     const screener = this.#screenerOf(call);
-    const keeps_signatures = keepsSignatures(screener);
-    const subject: Subject<ChatRequest> = (visit) => requestTexts(call.request, { visit, keeps_signatures });
+    const isSignatureKept = keepsSignatures(screener);
+    const subject: Subject<ChatRequest> = (visit) =>
+      requestTexts(call.request, { visit, keeps_signatures: isSignatureKept });
     const result = await this.#parts.screened(call, subject, screener);
     const passed = { ...call, request: result.subject, screening: this.#later(call, screener) };
     this.#call = passed;
@@ -190,8 +191,11 @@ class InputGuard implements CallHooks {
   async #refuse(call: Call, { refusal }: Pick<Screened<unknown>, 'refusal'>, wanted?: Wanted): Promise<void> {
     if (refusal === undefined) return;
     const { message, metadata } = refusalTold({ ...refusal, field: clientField(call, refusal.field) });
-    const gateway_metadata = await this.#parts.routingOf(call, wanted);
-    throw new GatewayError(403, message, { metadata, ...(gateway_metadata === undefined ? {} : { gateway_metadata }) });
+    const gatewayMetadata = await this.#parts.routingOf(call, wanted);
+    throw new GatewayError(403, message, {
+      metadata,
+      ...(gatewayMetadata === undefined ? {} : { gateway_metadata: gatewayMetadata }),
+    });
   }
 
   /** Filters texts that join the call later. Their placeholders continue the numbering. */

@@ -15,11 +15,11 @@ const lexicon = new Map(
 );
 const isTagged = (word: string, tags: ReadonlySet<string>) =>
   [lexicon.get(word) ?? []].flat().some((tag) => tags.has(tag));
-const givenTags = new Set(['MaleName', 'FemaleName', 'FirstName']);
+const firstNameTags = new Set(['MaleName', 'FemaleName', 'FirstName']);
 const familyTags = new Set(['LastName']);
 
 const knowledge: NameKnowledge = {
-  isGiven: (word) => isTagged(word, givenTags),
+  isGiven: (word) => isTagged(word, firstNameTags),
   isFamily: (word) => isTagged(word, familyTags),
   saysPerson(text, name) {
     const people = compromise(text).people().out('array') as string[];

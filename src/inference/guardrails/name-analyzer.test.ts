@@ -22,17 +22,17 @@ function drawer(seed: number): () => number {
 type Slug = Entity['slug'];
 interface Count {
   there: number;
-  found: number;
+  matched: number;
   covered: number;
-  told: number;
+  reported: number;
   right: number;
 }
 
-/** How many of the marked places are covered whole, and how many of those told touch a marked one. */
+/** Counts the marked places that are covered in full, and the reported entities that overlap a marked place. */
 async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & { missed: string[] }> {
   const plain = texts.map(unmarked);
-  const told = await analyzer.analyze(plain.map(({ text }) => text));
-  const none = (): Count => ({ there: 0, found: 0, covered: 0, told: 0, right: 0 });
+  const reported = await analyzer.analyze(plain.map(({ text }) => text));
+  const none = (): Count => ({ there: 0, matched: 0, covered: 0, reported: 0, right: 0 });
   const counts = { 'person-name': none(), address: none(), missed: [] as string[] };
   for (const [at, { text, names, addresses }] of plain.entries()) {
     for (const [slug, places] of [
@@ -40,8 +40,8 @@ async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & 
       ['address', addresses],
     ] as const) {
       const count = counts[slug];
-      const entities = (told[at] ?? []).filter((entity) => entity.slug === slug);
-      count.told += entities.length;
+      const entities = (reported[at] ?? []).filter((entity) => entity.slug === slug);
+      count.reported += entities.length;
       count.right += entities.filter(({ start, end }) => places.some(([from, to]) => start < to && from < end)).length;
       for (const [from, to] of places) {
         count.there += 1;
@@ -57,14 +57,14 @@ test.each(Object.entries(LOCALES))('%s: whole names and addresses are found', as
   const counts = await counted(marked(locale, 10, drawer(7)));
   const { 'person-name': names, address: addresses, missed } = counts;
   expect(names.covered / names.there, missed.join('\n')).toBeGreaterThan(0.9);
-  expect(names.right / names.told).toBeGreaterThan(0.95);
+  expect(names.right / names.reported).toBeGreaterThan(0.95);
   if (addresses.there > 0) expect(addresses.covered / addresses.there, missed.join('\n')).toBe(1);
-  expect(addresses.right).toBe(addresses.told);
+  expect(addresses.right).toBe(addresses.reported);
 });
 
 test('products, towns, classes and days are not people', async () => {
-  const told = await analyzer.analyze(NOBODY);
-  const wrong = told.flatMap((entities, at) => entities.map(({ start, end }) => NOBODY[at]?.slice(start, end)));
+  const reported = await analyzer.analyze(NOBODY);
+  const wrong = reported.flatMap((entities, at) => entities.map(({ start, end }) => NOBODY[at]?.slice(start, end)));
   expect(wrong).toEqual([]);
 });
 

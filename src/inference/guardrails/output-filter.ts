@@ -81,7 +81,7 @@ interface OutputFilterOptions {
   call: Pick<Call, 'request' | 'stages'>;
   set: FilterSet;
   choices: number;
-  /** Undefined: findings are not reported. */
+  /** Undefined if findings are not reported. */
   metrics: FilterMetrics | undefined;
 }
 

@@ -51,8 +51,8 @@ test('bodies of continuations and errors of broken answers are filtered like the
   const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
   for await (const event of filtered.stream(call)) events.push(event);
-  const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
-  expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
+  const chunks = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
+  expect(chunks.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
   expect(JSON.stringify(events)).not.toContain('bob@');
   const end = events.at(-1);
   expect(end?.type === 'end' && end.error).toMatchObject({
@@ -72,12 +72,12 @@ test('a match in a choice is reported also when another choice with a match has 
       { choice, delta: {}, finish_reason: 'stop', native_finish_reason: 'stop' },
     ],
   });
-  let stages_at_end = 0;
+  let stagesAtEnd = 0;
   async function* stream(): AsyncGenerator<StreamEvent, void, undefined> {
     yield { type: 'open', served: { model: 'm', provider: 'p' }, upstream_bodies: [] };
     yield ending(0, 'Ask bob@mail.example.com');
     yield ending(1, 'Ask eve@mail.example.com');
-    stages_at_end = stages.length;
+    stagesAtEnd = stages.length;
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
   }
   const counted: string[] = [];
@@ -87,7 +87,7 @@ test('a match in a choice is reported also when another choice with a match has 
   const events = createPipeline(engine, [outputGuardrails({ metrics })]).stream(call);
   for await (const event of events) expect(JSON.stringify(event)).not.toContain('mail.example.com');
   // Before the end, so that the record of the call has them.
-  expect(stages_at_end).toBe(1);
+  expect(stagesAtEnd).toBe(1);
   expect(stages).toMatchObject([{ summary: 'Answer redacted: 2 matches (email)' }]);
   expect(counted).toEqual(['email', 'email']);
 });

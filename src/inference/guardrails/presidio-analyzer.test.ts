@@ -6,14 +6,14 @@ import { createServices } from '../../providers/transport/services.ts';
 import { createAnalyzer } from './analyzer-in-use.ts';
 import { ANALYZER_ANSWER_BYTES_MAX, ANALYZER_REQUESTS_AT_ONCE, createPresidioAnalyzer } from './presidio-analyzer.ts';
 
-interface Asked {
+interface ReceivedRequest {
   url: string | undefined;
   authorization: string | undefined;
   body: { text: string; language: string; entities: string[]; score_threshold: number };
 }
 
-let answer: (asked: Asked, response: ServerResponse) => void;
-const asked: Asked[] = [];
+let answer: (request: ReceivedRequest, response: ServerResponse) => void;
+const requests: ReceivedRequest[] = [];
 const services = createServices();
 const server = createServer((request: IncomingMessage, response: ServerResponse) => {
   const parts: Buffer[] = [];
@@ -21,15 +21,15 @@ const server = createServer((request: IncomingMessage, response: ServerResponse)
   request.on('end', () => {
     const { url, headers } = request;
     const one = { url, authorization: headers.authorization, body: JSON.parse(Buffer.concat(parts).toString()) };
-    asked.push(one);
+    requests.push(one);
     answer(one, response);
   });
 });
-let base_url: string;
+let baseUrl: string;
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
 afterAll(async () => {
   await services.close();
@@ -37,30 +37,30 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 beforeEach(() => {
-  asked.length = 0;
+  requests.length = 0;
 });
 
 const analyzer = (more: { score_min?: number; api_key?: string } = {}) =>
-  createPresidioAnalyzer(services, { base_url, api_key: undefined, language: 'en', score_min: 0.5, ...more });
+  createPresidioAnalyzer(services, { base_url: baseUrl, api_key: undefined, language: 'en', score_min: 0.5, ...more });
 
-/** An entity as Presidio tells it: where it stands in characters. */
-const told = (text: string, part: string, entity_type: string, score = 0.85) => {
+/** An entity in the form of Presidio, with offsets in characters. */
+const presidioEntity = (text: string, part: string, entityType: string, score = 0.85) => {
   const start = [...text.slice(0, text.indexOf(part))].length;
-  return { start, end: start + [...part].length, score, entity_type, analysis_explanation: null };
+  return { start, end: start + [...part].length, score, entity_type: entityType, analysis_explanation: null };
 };
-const json = (value: unknown) => (_: Asked, response: ServerResponse) => {
+const json = (value: unknown) => (_: ReceivedRequest, response: ServerResponse) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 };
 
 test('requests ask for people and places, with the language, the score and the key', async () => {
   const text = 'Ann Lee works at 5 Elm Street in Leeds.';
-  answer = json([told(text, 'Ann Lee', 'PERSON')]);
+  answer = json([presidioEntity(text, 'Ann Lee', 'PERSON')]);
   const [entities] = await analyzer({ api_key: 'key-1' }).analyze([text]);
   expect(entities).toEqual([
     { start: 0, end: 7, slug: 'person-name' },
     { start: 17, end: 29, slug: 'address' },
   ]);
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     {
       url: '/analyze',
       authorization: 'Bearer key-1',
@@ -71,14 +71,14 @@ test('requests ask for people and places, with the language, the score and the k
 
 test('offsets of characters beyond the first 65,536 become those of the text', async () => {
   const text = '😀😀 Ann 𝐋ee lives in Rome 😀';
-  answer = json([told(text, 'Ann 𝐋ee', 'PERSON'), told(text, 'Rome', 'LOCATION')]);
+  answer = json([presidioEntity(text, 'Ann 𝐋ee', 'PERSON'), presidioEntity(text, 'Rome', 'LOCATION')]);
   const [entities = []] = await analyzer().analyze([text]);
   expect(entities.map(({ start, end }) => text.slice(start, end))).toEqual(['Ann 𝐋ee', 'Rome']);
 });
 
 test('a place and the street beside it are one address', async () => {
   const text = 'Ship to 12 Baker Street, oldtown please.';
-  answer = json([told(text, 'oldtown', 'LOCATION')]);
+  answer = json([presidioEntity(text, 'oldtown', 'LOCATION')]);
   const [entities = []] = await analyzer().analyze([text]);
   expect(entities.map(({ start, end }) => text.slice(start, end))).toEqual(['12 Baker Street, oldtown']);
 });
@@ -86,9 +86,9 @@ test('a place and the street beside it are one address', async () => {
 test('entities with a low score or of other kinds are left out', async () => {
   const text = 'Ann met Bob on Monday';
   answer = json([
-    told(text, 'Ann', 'PERSON', 0.4),
-    told(text, 'Bob', 'PERSON', 0.6),
-    told(text, 'Monday', 'DATE_TIME'),
+    presidioEntity(text, 'Ann', 'PERSON', 0.4),
+    presidioEntity(text, 'Bob', 'PERSON', 0.6),
+    presidioEntity(text, 'Monday', 'DATE_TIME'),
   ]);
   const [entities] = await analyzer().analyze([text]);
   expect(entities).toEqual([{ start: 8, end: 11, slug: 'person-name' }]);
@@ -102,17 +102,17 @@ test('each text is a request, a few at a time, and results stay in order; texts 
     most = Math.max(most, open);
     setTimeout(() => {
       open -= 1;
-      response.end(JSON.stringify([told(text, 'Ann', 'PERSON')]));
+      response.end(JSON.stringify([presidioEntity(text, 'Ann', 'PERSON')]));
     }, text.length % 7);
   };
   const texts = Array.from({ length: 20 }, (_, at) => (at % 5 === 0 ? 'nothing here' : `${'x'.repeat(at)} Ann`));
   const entities = await analyzer().analyze(texts);
-  expect(asked).toHaveLength(16);
+  expect(requests).toHaveLength(16);
   expect(most).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
   expect(entities.map(([one]) => one?.start)).toEqual(texts.map((_, at) => (at % 5 === 0 ? undefined : at + 1)));
 });
 
-const failures: [string, (asked: Asked, response: ServerResponse) => void][] = [
+const failures: [string, (request: ReceivedRequest, response: ServerResponse) => void][] = [
   ['a failure of its own', (_, response) => response.writeHead(500).end('{"error":"no recognizer"}')],
   ['a redirect', (_, response) => response.writeHead(302, { location: '/elsewhere' }).end()],
   ['no JSON', (_, response) => response.end('<html>')],
@@ -144,7 +144,7 @@ test('all requests are cancelled when the caller’s signal aborts', async () =>
   );
   setTimeout(() => leaving.abort(new Error('too late')), 30);
   await expect(pending).rejects.toThrow('too late');
-  expect(asked.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
+  expect(requests.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
 });
 
 test('no request is sent after a failure', async () => {
@@ -158,7 +158,7 @@ test('no request is sent after a failure', async () => {
   await expect(analyzer().analyze(Array.from({ length: 12 }, (_, at) => `Ann ${at}`))).rejects.toThrow('status 500');
   for (const response of held) response.end('[]');
   await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(asked.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
+  expect(requests.length).toBeLessThanOrEqual(ANALYZER_REQUESTS_AT_ONCE);
 });
 
 test('each analysis uses the current settings', async () => {
@@ -166,8 +166,8 @@ test('each analysis uses the current settings', async () => {
   const inUse = createAnalyzer(services, () => settings);
   answer = json([{ start: 0, end: 3, score: 1, entity_type: 'PERSON' }]);
   expect(await inUse.analyze(['Xyz Abc'])).toEqual([[]]);
-  settings = { base_url, api_key: undefined, language: 'de', score_min: 0 };
+  settings = { base_url: baseUrl, api_key: undefined, language: 'de', score_min: 0 };
   expect(await inUse.analyze(['Xyz Abc'])).toEqual([[{ start: 0, end: 3, slug: 'person-name' }]]);
-  expect(asked.filter(({ body }) => body.text === 'Xyz Abc').map(({ body }) => body.language)).toEqual(['de']);
+  expect(requests.filter(({ body }) => body.text === 'Xyz Abc').map(({ body }) => body.language)).toEqual(['de']);
   await inUse.stop();
 }, 20_000);

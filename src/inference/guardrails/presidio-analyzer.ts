@@ -92,7 +92,7 @@ function isReportedEntity(value: unknown): value is ReportedEntity {
 }
 
 /** The entities of an answer. Its offsets count code points, of which some are two UTF-16 units. */
-function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
+function entitiesOf(text: string, body: Buffer, scoreMin: number): Entity[] {
   const invalid = 'its answer is not a list of entities';
   let answer: unknown;
   try {
@@ -104,7 +104,7 @@ function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
   const unitOf = unitsOf(text);
   return answer.flatMap(({ start, end, score, entity_type }) => {
     const slug = Object.hasOwn(SLUGS, entity_type) ? SLUGS[entity_type] : undefined;
-    if (slug === undefined || score < score_min) return [];
+    if (slug === undefined || score < scoreMin) return [];
     const from = unitOf(start);
     const to = unitOf(end);
     if (from === undefined || to === undefined || from >= to)

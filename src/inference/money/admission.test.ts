@@ -28,7 +28,7 @@ function admission(grants: Reserved[], count: Measured['count'] = async () => un
     asks.push(ask);
     const granted = grants.shift()!;
     if (granted instanceof GatewayError) throw granted;
-    const give = (granted_nano: number) => Object.assign(hold, { granted_nano });
+    const give = (grantedNano: number) => Object.assign(hold, { granted_nano: grantedNano });
     return granted instanceof Promise ? granted.then(give) : give(granted);
   };
   const { admit } = createAdmission({

@@ -14,8 +14,9 @@ import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Meter } from './meter.ts';
 import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 
-/** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
+/** The output tokens that a sliced hold pays for at a time. */
 const HOLD_SLICE_TOKENS = 1_024;
+/** The least output tokens of a slice, if there is little money. */
 const HOLD_SLICE_TOKENS_MIN = 32;
 /** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
 const OVERRUN_TOKENS_MAX = 256;
@@ -26,7 +27,7 @@ export interface SpendingRules {
   budgets: BudgetMode;
   hold: 'full' | 'sliced';
   unknown_outcome: 'hold' | 'metered';
-  /** Undefined: the model's maximum, as far as a share of the remaining limit pays for it. */
+  /** Undefined if the bound is the model's maximum, as far as a share of the remaining limit pays for it. */
   default_output_tokens: number | undefined;
   min_output_tokens: number;
 }
@@ -72,7 +73,7 @@ export interface Measured {
 /** Measures what an attempt with this output bound may cost: an upper bound, or our estimate in soft mode. A promise for long payloads. */
 export type Measure<P extends Prepared> = (
   prepared: P,
-  output_tokens: number,
+  outputTokens: number,
   mode: BudgetMode,
 ) => Measured | Promise<Measured>;
 
@@ -127,11 +128,11 @@ export interface Admission {
   cutReason(facts: { hold: Hold; grant: Grant; meter: Meter }): string | undefined | Promise<string | undefined>;
 }
 
-/** Whether counting the prompt could turn a refusal into an admission: only if the remaining limit pays for `least_nano`. */
-function mayHelp(error: unknown, least_nano: number): boolean {
+/** Whether counting the prompt could turn a refusal into an admission: only if the remaining limit pays for `leastNano`. */
+function mayHelp(error: unknown, leastNano: number): boolean {
   if (!(error instanceof GatewayError) || error.status !== 402) return false;
-  const left_usd = error.metadata?.['limit_remaining'];
-  return typeof left_usd !== 'number' || least_nano <= toNano(left_usd);
+  const leftUsd = error.metadata?.['limit_remaining'];
+  return typeof leftUsd !== 'number' || leastNano <= toNano(leftUsd);
 }
 
 export function createAdmission({
@@ -144,10 +145,19 @@ export function createAdmission({
   /** The request to the ledger. */
   function askOf<P extends Prepared>({ call, is_byok }: PendingAttempt<P>, terms: Terms, exposure: WorstCaseCost): Ask {
     const { mode, full_tokens, least_tokens, share } = terms;
-    const full_nano = costOf(exposure, full_tokens);
-    const least_nano = costOf(exposure, least_tokens);
+    const fullNano = costOf(exposure, full_tokens);
+    const leastNano = costOf(exposure, least_tokens);
     const { generation_id: id, accepted_ms: at, store_wait } = call;
-    const ask = { id, at, budgets: call.principal.budgets, is_byok, mode, full_nano, least_nano, store_wait };
+    const ask = {
+      id,
+      at,
+      budgets: call.principal.budgets,
+      is_byok,
+      mode,
+      full_nano: fullNano,
+      least_nano: leastNano,
+      store_wait,
+    };
     return share === undefined ? ask : { ...ask, share: { part: share, fixed_nano: costOf(exposure, 0) } };
   }
 
@@ -175,13 +185,19 @@ export function createAdmission({
   ): Admitted<P> | Promise<Admitted<P>> {
     const { call } = attempt;
     const choices = choicesOf(call.request);
-    const output_tokens = boundOf(prepared);
+    const outputTokens = boundOf(prepared);
     // A whole answer cannot be cut, so it is held in one piece.
-    const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
-    const full_tokens = is_sliced ? Math.min(output_tokens, HOLD_SLICE_TOKENS) : output_tokens;
-    const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, measured.least_tokens));
-    const terms: Terms = { mode, is_sliced, output_tokens, full_tokens, least_tokens };
-    if (prepared.is_default_bound && !is_sliced) terms.share = limits.default_hold_share;
+    const isSliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
+    const fullTokens = isSliced ? Math.min(outputTokens, HOLD_SLICE_TOKENS) : outputTokens;
+    const leastTokens = Math.min(fullTokens, Math.max(rules.min_output_tokens, measured.least_tokens));
+    const terms: Terms = {
+      mode,
+      is_sliced: isSliced,
+      output_tokens: outputTokens,
+      full_tokens: fullTokens,
+      least_tokens: leastTokens,
+    };
+    if (prepared.is_default_bound && !isSliced) terms.share = limits.default_hold_share;
     const ask = askOf(attempt, terms, measured.exposure);
     let hold: Hold | Promise<Hold>;
     try {
@@ -195,7 +211,7 @@ export function createAdmission({
     return {
       prepared,
       hold,
-      grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, choices, mode },
+      grant: { exposure: measured.exposure, output_tokens: outputTokens, paid_tokens: fullTokens, choices, mode },
     };
   }
 
@@ -227,12 +243,12 @@ export function createAdmission({
         hold = await recorder.reserve(ask, attempt.hold);
       }
     }
-    const is_full = hold.granted_nano >= ask.full_nano;
-    const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
-    const grant = { exposure, output_tokens, paid_tokens, choices: choicesOf(attempt.call.request), mode };
-    if (is_full || is_sliced) return { prepared: first.prepared, hold, grant };
-    const lowered = await attempt.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
-    return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
+    const isFull = hold.granted_nano >= ask.full_nano;
+    const paidTokens = isFull ? full_tokens : outputFor(exposure, hold.granted_nano);
+    const grant = { exposure, output_tokens, paid_tokens: paidTokens, choices: choicesOf(attempt.call.request), mode };
+    if (isFull || is_sliced) return { prepared: first.prepared, hold, grant };
+    const lowered = await attempt.prepare({ default_tokens: rules.default_output_tokens, paid_tokens: paidTokens });
+    return { prepared: lowered, hold, grant: { ...grant, output_tokens: paidTokens } };
   }
 
   /** Whether so little was granted that the prompt should be counted. Of a default output bound a part is enough. */
@@ -300,27 +316,35 @@ export function createAdmission({
       const mode = call.principal.budget_mode ?? rules.budgets;
       const prepared = await prepare({ default_tokens: rules.default_output_tokens });
       const choices = choicesOf(call.request);
-      const output_tokens = boundOf(prepared);
-      const { exposure, least_tokens } = await measure(prepared, output_tokens, mode);
+      const outputTokens = boundOf(prepared);
+      const { exposure, least_tokens } = await measure(prepared, outputTokens, mode);
       const terms: Terms = {
         mode,
         is_sliced: false,
-        output_tokens,
-        full_tokens: output_tokens,
-        least_tokens: output_tokens,
+        output_tokens: outputTokens,
+        full_tokens: outputTokens,
+        least_tokens: outputTokens,
       };
       if (prepared.is_default_bound) {
         terms.share = limits.default_hold_share;
-        terms.least_tokens = Math.min(output_tokens, Math.max(rules.min_output_tokens, least_tokens));
+        terms.least_tokens = Math.min(outputTokens, Math.max(rules.min_output_tokens, least_tokens));
       }
       const { store_wait: _, ...ask } = askOf({ ...attempt, is_byok: false }, terms, exposure);
       if (!recorder.reserveNow(ask, hold)) return undefined;
       if (hold.granted_nano >= ask.full_nano) {
-        return { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, choices, mode } };
+        return {
+          prepared,
+          hold,
+          grant: { exposure, output_tokens: outputTokens, paid_tokens: outputTokens, choices, mode },
+        };
       }
-      const paid_tokens = outputFor(exposure, hold.granted_nano);
-      const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
-      return { prepared: lowered, hold, grant: { exposure, output_tokens: paid_tokens, paid_tokens, choices, mode } };
+      const paidTokens = outputFor(exposure, hold.granted_nano);
+      const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens: paidTokens });
+      return {
+        prepared: lowered,
+        hold,
+        grant: { exposure, output_tokens: paidTokens, paid_tokens: paidTokens, choices, mode },
+      };
     },
 
     cutReason({ hold, grant, meter }) {

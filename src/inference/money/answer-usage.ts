@@ -37,34 +37,34 @@ export function answerUsage(
   { own }: Candidate,
   { fees, toolCalls }: CallState,
 ): AnswerUsage {
-  const is_byok = own !== undefined;
-  let cost_nano = 0;
-  for (const fee of fees) cost_nano += fee.cost_nano;
-  if (usage === null) return { ...NO_USAGE, cost: toUsd(cost_nano), is_byok };
-  let their_nano = 0;
+  const isByok = own !== undefined;
+  let costNano = 0;
+  for (const fee of fees) costNano += fee.cost_nano;
+  if (usage === null) return { ...NO_USAGE, cost: toUsd(costNano), is_byok: isByok };
+  let theirNano = 0;
   let theirs = 0;
-  let input_nano = 0;
-  let output_nano = 0;
-  let is_unpriced = false;
+  let inputNano = 0;
+  let outputNano = 0;
+  let isUnpriced = false;
   for (const { candidate, charge } of parts) {
     if (charge === undefined) continue;
-    if (candidate.own === undefined) cost_nano += charge.cost_nano;
+    if (candidate.own === undefined) costNano += charge.cost_nano;
     else {
       theirs += 1;
-      their_nano += charge.cost_nano;
+      theirNano += charge.cost_nano;
     }
-    input_nano += charge.input_nano;
-    output_nano += charge.output_nano;
-    is_unpriced ||= charge.is_unpriced;
+    inputNano += charge.input_nano;
+    outputNano += charge.output_nano;
+    isUnpriced ||= charge.is_unpriced;
   }
   const shown = publicUsage(usage) as AnswerUsage;
-  if (!is_unpriced || theirs === parts.length) shown.cost = toUsd(cost_nano);
-  shown.is_byok = is_byok;
-  if (!is_unpriced) {
+  if (!isUnpriced || theirs === parts.length) shown.cost = toUsd(costNano);
+  shown.is_byok = isByok;
+  if (!isUnpriced) {
     shown.cost_details = {
-      upstream_inference_cost: theirs === 0 ? null : toUsd(their_nano),
-      upstream_inference_prompt_cost: toUsd(input_nano),
-      upstream_inference_completions_cost: toUsd(output_nano),
+      upstream_inference_cost: theirs === 0 ? null : toUsd(theirNano),
+      upstream_inference_prompt_cost: toUsd(inputNano),
+      upstream_inference_completions_cost: toUsd(outputNano),
     };
   }
   if (toolCalls !== undefined) {

@@ -31,10 +31,10 @@ export function tierOf({ meter, prepared }: Attempt): string | null {
 
 /** Prices of models that a provider runs inside a call. Rare: a scan will do. */
 function pricesOf({ catalog }: CallState): PricesOf {
-  return (provider, upstream_model) => {
+  return (provider, upstreamModel) => {
     for (const model of catalog.models()) {
       for (const endpoint of model.endpoints) {
-        if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint;
+        if (endpoint.provider === provider && endpoint.upstream_model === upstreamModel) return endpoint;
       }
     }
     return undefined;
@@ -64,15 +64,15 @@ function unknownCost(
   state: CallState,
   attempt: Attempt,
   rules: UnknownRules,
-  is_under_way = false,
+  isUnderWay = false,
 ): Partial<AttemptRecord> {
   const { call, grant, presumedOutput } = attempt;
   if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered')) {
     return { cost_nano: heldFor(state, attempt) };
   }
   const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
-  const is_whole = is_under_way && presumedOutput > 0;
-  return usedCost(state, attempt, is_whole ? { ...usage, out_text: presumedOutput } : usage);
+  const isWhole = isUnderWay && presumedOutput > 0;
+  return usedCost(state, attempt, isWhole ? { ...usage, out_text: presumedOutput } : usage);
 }
 
 /**
@@ -84,14 +84,14 @@ function boundEstimate(
   attempt: Attempt,
   usage: TokenClasses | null,
   charge: Charge,
-  reported_nano: number,
+  reportedNano: number,
 ): Charge {
   if (usage?.estimated !== true || attempt.grant?.mode !== 'strict') return charge;
-  const most_nano = Math.max(heldFor(state, attempt), reported_nano);
-  if (charge.cost_nano <= most_nano) return charge;
-  const input_nano = Math.min(charge.input_nano, most_nano);
-  const output_nano = Math.min(charge.output_nano, most_nano - input_nano);
-  return { ...charge, cost_nano: most_nano, input_nano, output_nano };
+  const mostNano = Math.max(heldFor(state, attempt), reportedNano);
+  if (charge.cost_nano <= mostNano) return charge;
+  const inputNano = Math.min(charge.input_nano, mostNano);
+  const outputNano = Math.min(charge.output_nano, mostNano - inputNano);
+  return { ...charge, cost_nano: mostNano, input_nano: inputNano, output_nano: outputNano };
 }
 
 function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Partial<AttemptRecord> {
@@ -131,10 +131,10 @@ export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRu
   const tier = tierOf(attempt);
   const counted = priceOf(state, attempt, usage, tier);
   const { reported } = meter;
-  const is_partial = usage?.estimated === true && reported !== undefined;
-  const reported_nano = is_partial ? priceOf(state, attempt, reported, tier).cost_nano : 0;
-  const counted_nano = counted.cost_nano;
-  const charge = boundEstimate(state, attempt, usage, counted, reported_nano);
+  const isPartial = usage?.estimated === true && reported !== undefined;
+  const reportedNano = isPartial ? priceOf(state, attempt, reported, tier).cost_nano : 0;
+  const countedNano = counted.cost_nano;
+  const charge = boundEstimate(state, attempt, usage, counted, reportedNano);
   if (mayGoOn) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(state, attempt, rules).cost_nano ?? 0);
   record.cost_nano = charge.cost_nano;
   if (usage !== null) record.tokens = [inputTokens(usage), outputTokens(usage)];
@@ -144,5 +144,5 @@ export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRu
   record.upstream_id = boundedWord(meter.upstream_id);
   attempt.usage = usage;
   attempt.charge = charge;
-  return counted_nano;
+  return countedNano;
 }

@@ -43,19 +43,21 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
         );
         return Promise.resolve();
       },
-      keep: (_hold, cost_nano, is_byok) => void done.push(`keep ${cost_nano} ${is_byok}`),
+      keep: (_hold, costNano, isByok) => void done.push(`keep ${costNano} ${isByok}`),
     },
   });
   const run =
     (...costs: number[]) =>
     () => {
       done.push('run');
-      return Promise.resolve(costs.map((cost_nano) => ({ value: cost_nano, cost_nano, counts: { web_search: 1 } })));
+      return Promise.resolve(
+        costs.map((costNano) => ({ value: costNano, cost_nano: costNano, counts: { web_search: 1 } })),
+      );
     };
   return { state, pay, run, done };
 }
 
-const fee = (cost_nano_max: number) => ({ name: 'web_search', cost_nano_max });
+const fee = (costNanoMax: number) => ({ name: 'web_search', cost_nano_max: costNanoMax });
 
 test('is set aside whole, then durable, then run, then charged as it was; never to an account of the client', async () => {
   const { state, pay, run, done } = opened();
@@ -92,8 +94,8 @@ test('is charged nothing where its work fails, all where its client left it, and
   const { state, pay, run } = opened();
   await expect(pay(state, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
   expect(state.fees).toEqual([]);
-  const gone = new CallCancelled({ may_be_billed: false });
-  await expect(pay(state, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
+  const cancelled = new CallCancelled({ may_be_billed: false });
+  await expect(pay(state, [fee(7)], () => Promise.reject(cancelled))).rejects.toBe(cancelled);
   expect(state.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
   await pay(state, [fee(10)], run(11));
   expect(state.fees).toMatchObject([{ cost_nano: 10 }]);

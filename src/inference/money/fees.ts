@@ -18,10 +18,10 @@ const NO_ENDPOINT = 'gateway';
 const PICO_PER_NANO = 1000;
 
 /**
- * Pays for work of a call that no model does, several pieces at once: sets aside what they may cost, makes that durable, runs
- * them, and charges what they did cost. A crash meanwhile charges what they may cost. What costs nothing for sure leaves no trace
- * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing but
- * where its client has left: that charges what was set aside.
+ * Pays for several pieces of work of a call that is not done by its model: holds their most cost, makes the hold durable, runs the
+ * work and charges its cost. A crash during the work charges the whole hold. Free work only leaves its counts. Rejects with the
+ * ledger's 402 or 503 before anything was run, or with the error of `run`; then nothing is charged, unless the client has left: that
+ * charges the whole hold.
  */
 export type Pay = <T>(
   state: CallState,
@@ -36,7 +36,7 @@ export function createPay({
   recorder: Pick<Recorder, 'reserve' | 'attempt' | 'keep'>;
   rules: Pick<SpendingRules, 'budgets'>;
 }): Pay {
-  async function setAside(state: CallState, most_nano: number): Promise<void> {
+  async function setAside(state: CallState, mostNano: number): Promise<void> {
     const { call, plan } = state;
     const { budgets, budget_mode } = call.principal;
     const candidate = plan.attempts[0];
@@ -45,7 +45,7 @@ export function createPay({
       const mode = budget_mode ?? rules.budgets;
       const { generation_id: id, accepted_ms: at, store_wait } = call;
       const ask = { id, at, budgets, is_byok: false, mode, store_wait };
-      state.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, state.hold);
+      state.hold = await recorder.reserve({ ...ask, full_nano: mostNano, least_nano: mostNano }, state.hold);
     }
     // Kept in the state: what was paid for is settled even if no attempt follows.
     const work = recordedWork(state);
@@ -61,7 +61,7 @@ export function createPay({
         is_byok: false,
       },
       hold: state.hold,
-      least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: most_nano },
+      least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: mostNano },
     });
     state.record = record;
   }
@@ -73,23 +73,23 @@ export function createPay({
   ): void {
     for (const [at, { cost_nano, counts }] of outcomes.entries()) {
       const { name, cost_nano_max } = fees[at]!;
-      const charged_nano = Math.min(cost_nano, cost_nano_max);
-      if (charged_nano > 0) recorder.keep(state.hold, charged_nano, false);
-      const is_counted = counts !== undefined && Object.keys(counts).length > 0;
-      if (charged_nano === 0 && !is_counted) continue;
-      const line = { class: name, units: 1, unit_price_pico: charged_nano * PICO_PER_NANO };
+      const chargedNano = Math.min(cost_nano, cost_nano_max);
+      if (chargedNano > 0) recorder.keep(state.hold, chargedNano, false);
+      const isCounted = counts !== undefined && Object.keys(counts).length > 0;
+      if (chargedNano === 0 && !isCounted) continue;
+      const line = { class: name, units: 1, unit_price_pico: chargedNano * PICO_PER_NANO };
       state.fees.push({
         name,
-        cost_nano: charged_nano,
-        charges: charged_nano === 0 ? [] : [line],
-        ...(is_counted ? { counts } : {}),
+        cost_nano: chargedNano,
+        charges: chargedNano === 0 ? [] : [line],
+        ...(isCounted ? { counts } : {}),
       });
     }
   }
 
   return async (state, fees, run) => {
-    const most_nano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
-    if (most_nano > 0) await setAside(state, most_nano);
+    const mostNano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
+    if (mostNano > 0) await setAside(state, mostNano);
     const outcomes = await run().catch((error: unknown) => {
       // What was begun for a client that left may be billed.
       if (error instanceof CallCancelled) {

@@ -55,10 +55,10 @@ test('a record has its time in ISO form, whatever the time of the record before'
   const moments = [
     0, 7, 1_795_311_141_152, 1_795_311_141_009, 1_795_311_142_000, 1_795_311_141_999.9, 253_402_300_800_001,
   ];
-  for (const accepted_ms of moments) {
-    const call = { request, principal: {}, attribution: {}, accepted_ms } as unknown as Call;
+  for (const acceptedMs of moments) {
+    const call = { request, principal: {}, attribution: {}, accepted_ms: acceptedMs } as unknown as Call;
     const { created_at } = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate, NOTHING);
-    expect(created_at).toBe(new Date(accepted_ms).toISOString());
+    expect(created_at).toBe(new Date(acceptedMs).toISOString());
   }
 });
 

@@ -58,26 +58,26 @@ export function openRecord(
 }
 
 /** Prices of models that a provider ran beside the called one, by the provider's names of them. */
-export type PricesOf = (provider: string, upstream_model: string) => EndpointPrices | undefined;
+export type PricesOf = (provider: string, upstreamModel: string) => EndpointPrices | undefined;
 
 /**
  * The cost of one attempt: its classes at the endpoint's prices in the tier that served it, and other models' classes at their
- * prices. `service_tier`: as reported by the upstream, otherwise as sent.
+ * prices. `serviceTier`: as reported by the upstream, otherwise as sent.
  */
 export function priceAttempt(
   usage: TokenClasses | null,
   request: ChatRequest,
   { endpoint, provider }: Candidate,
   pricesOf: PricesOf,
-  service_tier?: string | null,
+  serviceTier?: string | null,
 ): Charge {
   if (usage === null) return charge([]);
-  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier });
+  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier: serviceTier });
   const images = prices.image === undefined ? 0 : contentsOf(request).images;
   const works: Work[] = [{ usage, prices, images }];
   for (const { model, classes } of usage.extra ?? []) {
     const list = pricesOf(provider.slug, model);
-    const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier });
+    const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier: serviceTier });
     works.push({ usage: classes, prices: own ?? prices, model });
   }
   return charge(works);
@@ -105,13 +105,13 @@ export function closeRecord(
   },
 ): GenerationRecord {
   const { meter, usage, attempts, fees } = facts;
-  let cost_nano = 0;
-  let byok_cost_nano = 0;
+  let costNano = 0;
+  let byokCostNano = 0;
   for (const attempt of attempts) {
-    if (attempt.is_byok) byok_cost_nano += attempt.cost_nano;
-    else cost_nano += attempt.cost_nano;
+    if (attempt.is_byok) byokCostNano += attempt.cost_nano;
+    else costNano += attempt.cost_nano;
   }
-  for (const fee of fees) cost_nano += fee.cost_nano;
+  for (const fee of fees) costNano += fee.cost_nano;
   // Field by field: a spread costs several times as much.
   const closed: GenerationRecord = {
     id: open.id,
@@ -145,9 +145,9 @@ export function closeRecord(
     latency: facts.latency,
     generation_time: facts.generation_time,
     usage,
-    cost_nano,
-    upstream_cost_nano: cost_nano + byok_cost_nano,
-    byok_cost_nano,
+    cost_nano: costNano,
+    upstream_cost_nano: costNano + byokCostNano,
+    byok_cost_nano: byokCostNano,
     cache_discount_nano: facts.cache_discount_nano,
     attempts,
   };

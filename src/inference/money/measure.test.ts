@@ -20,8 +20,15 @@ const MODELS = [
 ];
 const REASONING = [undefined, { effort: 'high' }, { max_tokens: 2_000 }, { effort: 'none' }];
 
-function candidateOf(wire: Wire, upstream_model: string): Candidate {
-  const endpoint = { model: 'b/c', provider: 'a', upstream_model, pricing: {}, input_modalities: [], quirks: {} };
+function candidateOf(wire: Wire, upstreamModel: string): Candidate {
+  const endpoint = {
+    model: 'b/c',
+    provider: 'a',
+    upstream_model: upstreamModel,
+    pricing: {},
+    input_modalities: [],
+    quirks: {},
+  };
   const model = { id: 'b/c', tokenizer: 'Other', output_modalities: ['text'] };
   return { model, endpoint, provider: { slug: 'a', name: 'A', dialect: wire } as Provider } as unknown as Candidate;
 }
@@ -29,23 +36,23 @@ function candidateOf(wire: Wire, upstream_model: string): Candidate {
 describe.each([...dialects.keys()])('%s', (wire) => {
   test.each(MODELS)(
     '%s gets no higher bound than what is paid for, which is never below its least',
-    (upstream_model) => {
+    (upstreamModel) => {
       const dialect = dialects.get(wire)!;
       for (const reasoning of REASONING) {
         const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;
-        const whole = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false) as PreparedAttempt;
+        const whole = prepareAttempt(request, candidateOf(wire, upstreamModel), dialect, false) as PreparedAttempt;
         const { least_tokens } = measure(whole, 5_000, 'strict') as Measured;
         for (const wanted of [1, 10, 100, 1_500]) {
-          const paid_tokens = Math.max(wanted, least_tokens);
-          const spend = { default_tokens: 4_096, paid_tokens };
+          const paidTokens = Math.max(wanted, least_tokens);
+          const spend = { default_tokens: 4_096, paid_tokens: paidTokens };
           const lowered = prepareAttempt(
             request,
-            candidateOf(wire, upstream_model),
+            candidateOf(wire, upstreamModel),
             dialect,
             false,
             spend,
           ) as PreparedAttempt;
-          expect(lowered.output_tokens).toBeLessThanOrEqual(paid_tokens);
+          expect(lowered.output_tokens).toBeLessThanOrEqual(paidTokens);
         }
       }
     },

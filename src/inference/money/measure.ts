@@ -31,9 +31,9 @@ export const UTF8_BYTES_MAX = 3;
 export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
   const leastOf = ({ dialect, encoded, request }: PreparedAttempt) => dialect.facts.leastOutput(encoded.body, request);
 
-  function byBytes(prepared: PreparedAttempt, output_tokens: number, media: Media): Measured {
-    const exposureFor = (text_tokens: number) =>
-      exposureOf(prepared, promptTokens(prepared, text_tokens, media), output_tokens);
+  function byBytes(prepared: PreparedAttempt, outputTokens: number, media: Media): Measured {
+    const exposureFor = (textTokens: number) =>
+      exposureOf(prepared, promptTokens(prepared, textTokens, media), outputTokens);
     const bytes = textBytes(prepared, media);
     const exposure = exposureFor(bytes);
     return {
@@ -50,13 +50,13 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
     };
   }
 
-  return (prepared, output_tokens, mode) => {
+  return (prepared, outputTokens, mode) => {
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
-      const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, output_tokens);
+      const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, outputTokens);
       return { exposure, floor: () => exposure, least_tokens: leastOf(prepared), count: async () => undefined };
     }
-    if (typeof prepared.payload === 'string') return byBytes(prepared, output_tokens, mediaOf(prepared));
-    return inTurns(mediaSteps(prepared)).then((media) => byBytes(prepared, output_tokens, media!));
+    if (typeof prepared.payload === 'string') return byBytes(prepared, outputTokens, mediaOf(prepared));
+    return inTurns(mediaSteps(prepared)).then((media) => byBytes(prepared, outputTokens, media!));
   };
 }

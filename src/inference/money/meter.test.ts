@@ -111,7 +111,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toMatchObject({ out_text: 2, estimated: true });
   });
 
-  const told = (usage: TokenClasses): ChatChunk => ({ delta: {}, ext: { response: { usage } } });
+  const usageChunk = (usage: TokenClasses): ChatChunk => ({ delta: {}, ext: { response: { usage } } });
   const TEN = 'one two three four five six seven eight nine ten';
 
   test.each<[string, TokenClasses, TokenClasses]>([
@@ -121,10 +121,10 @@ describe('what is charged for', () => {
     ['thoughts', { out_reasoning: 30 }, { out_text: 10, out_reasoning: 30, estimated: true }],
   ])('what was told before the answer went on without an end: %s', (_, out, used) => {
     const meter = createMeter();
-    meter.chunk(told({ in_uncached: 11, ...out }));
+    meter.chunk(usageChunk({ in_uncached: 11, ...out }));
     meter.chunk({ delta: { content: TEN } });
     // Said again, it is no other count.
-    meter.chunk(told({ in_uncached: 11, ...out }));
+    meter.chunk(usageChunk({ in_uncached: 11, ...out }));
     const all = { in_uncached: 11, ...used };
     expect(meter.usage(request)).toEqual(all);
     expect(meter.outputTokens()).toBe(outputTokens(all));
@@ -133,7 +133,7 @@ describe('what is charged for', () => {
 
   test('thoughts that were told in one count with the text, and came beside it', () => {
     const meter = createMeter();
-    meter.chunk(told({ in_uncached: 11, out_text: 5, out_reasoning: 0, counts: { web_search: 1 } }));
+    meter.chunk(usageChunk({ in_uncached: 11, out_text: 5, out_reasoning: 0, counts: { web_search: 1 } }));
     meter.chunk({ delta: { reasoning: TEN } });
     meter.chunk({ delta: { content: 'one two' } });
     const used = { in_uncached: 11, out_text: 2, out_reasoning: 10, counts: { web_search: 1 }, estimated: true };
@@ -141,11 +141,11 @@ describe('what is charged for', () => {
   });
 
   test.each<[string, ChatChunk[]]>([
-    ['with what came last', [told({ in_uncached: 11, out_text: 4 })]],
-    ['with its end', [{ delta: {}, finish_reason: 'stop' }, told({ in_uncached: 11, out_text: 1 })]],
+    ['with what came last', [usageChunk({ in_uncached: 11, out_text: 4 })]],
+    ['with its end', [{ delta: {}, finish_reason: 'stop' }, usageChunk({ in_uncached: 11, out_text: 1 })]],
   ])('a count that was told anew %s, whatever ours finds', (_, last) => {
     const meter = createMeter();
-    meter.chunk(told({ in_uncached: 11, out_text: 1 }));
+    meter.chunk(usageChunk({ in_uncached: 11, out_text: 1 }));
     meter.chunk({ delta: { content: TEN } });
     for (const chunk of last) meter.chunk(chunk);
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: last.length === 1 ? 4 : 1 });
@@ -153,7 +153,7 @@ describe('what is charged for', () => {
 
   test('tokens that are told to have come out of what has no end, though nothing is to be seen of them', () => {
     const meter = createMeter();
-    meter.chunk(told({ in_uncached: 11, out_reasoning: 5 }));
+    meter.chunk(usageChunk({ in_uncached: 11, out_reasoning: 5 }));
     expect(meter.is_void).toBe(true);
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
     meter.chunk({ delta: {}, finish_reason: 'error', native_finish_reason: null });
@@ -270,7 +270,8 @@ describe('the estimate of a prompt', () => {
       type: 'function' as const,
       function: { name: 'f', arguments: JSON.stringify({ a: words }) },
     };
-    const made = (tool_calls: (typeof call)[]) => of({ messages: [{ role: 'assistant', content: null, tool_calls }] });
+    const made = (toolCalls: (typeof call)[]) =>
+      of({ messages: [{ role: 'assistant', content: null, tool_calls: toolCalls }] });
     expect(made([call])).toBeGreaterThan(made([]) + 5);
   });
   test('counts hundreds for what is no text', () => {

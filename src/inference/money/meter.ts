@@ -14,54 +14,55 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { jsonPieces } from '../../schemas/json-pieces.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 
-/** Characters of an answer that wait to be counted; and of arguments of its calls, of which it is told whether they are JSON. */
+/** Characters of an answer that are buffered before they are counted. */
 const UNCOUNTED_CHARS_MAX = 256 * 1024;
+/** Characters of tool arguments that are checked for valid JSON. */
 const JUDGED_ARGUMENTS_CHARS_MAX = 1024 * 1024;
-/** Definitions of tools of a long request are estimated by their beginning. */
+/** The tool definitions of a long request are estimated from their beginning, of this length. */
 export const TOOLS_SAMPLE_CHARS = 256 * 1024;
-/** Of so much of a prompt the tokens are counted where a rough count will do. */
+/** The characters of a prompt that a rough estimate counts. */
 const PROMPT_SAMPLE_CHARS = 128;
 
 /** Meters one attempt's answer: its output, its end, and the usage that the upstream reports. */
 export interface Meter {
   chunk(chunk: ChatChunk): void;
-  /** Whether anything of the model's own has arrived. */
+  /** Whether any output of the model has arrived. */
   readonly produced: boolean;
   /**
-   * It is no answer: nothing has arrived, and it ended in an error or not at all; or nobody said why it ended, and no token that
-   * came out was counted.
+   * The answer is empty: no output has arrived, and it ended in an error or without an end; or it has no native finish reason, and no
+   * output token was reported.
    */
   readonly is_void: boolean;
-  /** Of the first choice. */
+  /** The finish reason of the first choice. */
   readonly finish_reason: FinishReason | null;
   /** The choices that have not ended. */
   readonly open_choices: readonly number[];
   readonly native_finish_reason: string | null;
   readonly service_tier: string | null;
   readonly upstream_id: string | null;
-  /** The upstream's own count so far, whole or in part. */
+  /** The usage that the upstream has reported so far. May be partial. */
   readonly reported: TokenClasses | undefined;
   /**
-   * What to charge for: the upstream's own count, or ours, marked estimated, where that finds more and the answer went on after
-   * the upstream's; else our count when anything was produced; else null, which costs nothing. So does what `is_void`, but for
-   * tokens that are told to have come out where no end is told.
+   * The usage to charge: the reported usage, or the gateway's count, marked as estimated, if that is larger and output arrived after
+   * the report. Without a complete report, the gateway's count if there is output, otherwise the partial report, or null. A void answer
+   * costs nothing (null), unless it has no native finish reason and output tokens were reported.
    */
   usage(request: ChatRequest): TokenClasses | null;
-  /** Output tokens so far: the larger of our count and the upstream's. Each text is counted once. */
+  /** Output tokens so far: the larger of the gateway's count and the upstream's. Each text is counted once. */
   outputTokens(): number;
-  /** What was used so far, for the journal and for what is set aside. */
+  /** The usage so far, for the journal and the hold. */
   progress(request: ChatRequest): TokenClasses;
   /** The tool calls of the answer; undefined if there are none or the answer was cut. */
   toolCalls(): ToolCallCount | undefined;
 }
 
-/** How many tools an answer called, and how many with arguments that are JSON. */
+/** The number of tool calls in an answer, and of those with valid JSON arguments. */
 export interface ToolCallCount {
   count: number;
   valid: number;
 }
 
-/** Whether a detail is more than the opening of one. */
+/** Whether a detail has content, and is not only the opening of one. */
 function saysSomething(detail: ReasoningDetail): boolean {
   if (detail.id) return true;
   switch (detail.type) {
@@ -74,7 +75,7 @@ function saysSomething(detail: ReasoningDetail): boolean {
   }
 }
 
-/** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
+/** Whether a delta has output of the model. From the first such delta on, an answer cannot be withdrawn. */
 export function isMeaningful(delta: Delta): boolean {
   return (
     (delta.content !== undefined && delta.content !== null && delta.content !== '') ||
@@ -88,7 +89,7 @@ export function isMeaningful(delta: Delta): boolean {
   );
 }
 
-/** Tokens of a prompt by our own count, or another's of texts: texts, tool definitions, and a flat figure for each other part. */
+/** Estimates the tokens of a prompt: texts and tool definitions by `count`, and a fixed number for each other part. */
 export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
   const PART_TOKENS = 800;
   const MESSAGE_TOKENS = 4;
@@ -100,10 +101,10 @@ export function estimatePrompt(request: ChatRequest, count: CountText = promptCo
   return tokens;
 }
 
-/** Counts a text that stands for `chars` characters, its own length by default. */
+/** Counts the tokens of a text that is a sample of `chars` characters. Default: its own length. */
 type CountText = (text: string, chars?: number) => number;
 
-/** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
+/** Very long definitions are estimated from their beginning: serializing them takes long, and is repeated for each attempt. */
 function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['ext'], count: CountText): number {
   const { is_long, tools_chars = 0 } = ext ?? {};
   if (is_long !== true || tools_chars < TOOLS_SAMPLE_CHARS) return count(JSON.stringify(tools));
@@ -115,28 +116,28 @@ function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['
   return count(text, tools_chars);
 }
 
-/** Counts the texts of one prompt: what comes after very many characters counts as these did. */
+/** Counts the texts of one prompt. After `estimated_chars_max`, further texts are estimated at the average so far. */
 function promptCount(): CountText {
   let chars = 0;
   let tokens = 0;
-  return (text, all_chars = text.length) => {
-    if (chars > limits.estimated_chars_max) return Math.ceil((all_chars * tokens) / chars);
+  return (text, allChars = text.length) => {
+    if (chars > limits.estimated_chars_max) return Math.ceil((allChars * tokens) / chars);
     const counted = estimateTokens(text);
     chars += text.length;
     tokens += counted;
-    return all_chars === text.length ? counted : Math.ceil((counted * all_chars) / text.length);
+    return allChars === text.length ? counted : Math.ceil((counted * allChars) / text.length);
   };
 }
 
 /**
- * About the same, in a time that does not grow with the prompt's length: its characters count as those of the beginning of its
- * longest text do.
+ * A rough estimate in a time that does not grow with the prompt's length: all characters count like those at the beginning of the
+ * longest text.
  */
 export function roughPrompt(request: ChatRequest): number {
   let chars = 0;
   let longest = '';
-  const beside = estimatePrompt(request, (text, all_chars = text.length) => {
-    chars += all_chars;
+  const beside = estimatePrompt(request, (text, allChars = text.length) => {
+    chars += allChars;
     if (text.length > longest.length) longest = text;
     return 0;
   });
@@ -144,12 +145,12 @@ export function roughPrompt(request: ChatRequest): number {
   return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
-function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
+function messageTokens(message: Message, partTokens: number, count: (text: string) => number): number {
   let tokens = 0;
   if (typeof message.content === 'string') tokens += count(message.content);
   else {
     for (const part of message.content ?? []) {
-      tokens += part.type === 'text' ? count(part.text) : part_tokens;
+      tokens += part.type === 'text' ? count(part.text) : partTokens;
     }
   }
   for (const call of message.tool_calls ?? []) {
@@ -161,24 +162,24 @@ function messageTokens(message: Message, part_tokens: number, count: (text: stri
 const FIRST_CHOICE: readonly number[] = [0];
 const NO_CHOICES: readonly number[] = [];
 
-/** A class and not closures: objects with getters made anew for every call are costly in V8, each has a shape of its own. */
+/** A class and not closures: in V8, each new object literal with getters has a shape of its own, which is slow. */
 class AnswerMeter implements Meter {
   produced = false;
-  /** The open ones of several choices. Undefined if there is one choice. */
+  /** The open choices. Undefined if there is one choice. */
   readonly #open: OpenChoices | undefined;
   finish_reason: FinishReason | null = null;
   native_finish_reason: string | null = null;
   service_tier: string | null = null;
   upstream_id: string | null = null;
-  /** Text that is not counted yet: most upstreams report usage, and their answers are never counted. */
+  /** Text that is not counted yet. It is counted only if needed: most upstreams report usage. */
   #text = '';
   #reasoning = '';
-  readonly #text_tokens = new TokenCount();
-  readonly #reasoning_tokens = new TokenCount();
-  #prompt_tokens: number | undefined = undefined;
+  readonly #textTokens = new TokenCount();
+  readonly #reasoningTokens = new TokenCount();
+  #promptTokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
-  /** The answer went on after the last report. */
-  #is_outrun = false;
+  /** Output arrived after the last report. */
+  #isOutrun = false;
   /** Arguments of tools, by the choice and the index of the call. */
   #arguments: Map<string | number, string> | undefined = undefined;
 
@@ -219,13 +220,13 @@ class AnswerMeter implements Meter {
   #report(usage: TokenClasses): void {
     const former = this.#reported;
     this.#reported = believable({ ...former, ...usage });
-    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#is_outrun = false;
-    else if (outputTokens(this.#reported) > outputTokens(former)) this.#is_outrun = false;
+    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#isOutrun = false;
+    else if (outputTokens(this.#reported) > outputTokens(former)) this.#isOutrun = false;
   }
 
   #delta(part: Delta, choice = 0): void {
     if (!this.produced && isMeaningful(part)) this.produced = true;
-    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#is_outrun = true;
+    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#isOutrun = true;
     if (part.content) this.#text += part.content;
     if (part.refusal) this.#text += part.refusal;
     if (part.reasoning) this.#reasoning += part.reasoning;
@@ -236,14 +237,14 @@ class AnswerMeter implements Meter {
       const key = choice === 0 ? call.index : `${choice}/${call.index}`;
       this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
     }
-    // What comes without end is counted as it comes, not all of it at the end.
+    // A very long answer is counted while it arrives, not at its end.
     if (this.#text.length + this.#reasoning.length > UNCOUNTED_CHARS_MAX) this.#count();
   }
 
-  /** Counts what has come since it was counted last. */
+  /** Counts the buffered text. */
   #count(): void {
-    if (this.#text !== '') this.#text_tokens.add(this.#text);
-    if (this.#reasoning !== '') this.#reasoning_tokens.add(this.#reasoning);
+    if (this.#text !== '') this.#textTokens.add(this.#text);
+    if (this.#reasoning !== '') this.#reasoningTokens.add(this.#reasoning);
     this.#text = '';
     this.#reasoning = '';
   }
@@ -251,8 +252,8 @@ class AnswerMeter implements Meter {
   #inputs(request: ChatRequest): TokenClasses {
     const reported = this.#reported;
     if (reported?.in_uncached !== undefined) return inputsOf(reported);
-    this.#prompt_tokens ??= estimatePrompt(request);
-    return { in_uncached: this.#prompt_tokens };
+    this.#promptTokens ??= estimatePrompt(request);
+    return { in_uncached: this.#promptTokens };
   }
 
   outputTokens(): number {
@@ -268,17 +269,17 @@ class AnswerMeter implements Meter {
   /** The larger of the reported usage and our own count. */
   #most(reported: TokenClasses): TokenClasses {
     this.#count();
-    const text = this.#text_tokens.total;
-    const reasoning = this.#reasoning_tokens.total;
+    const text = this.#textTokens.total;
+    const reasoning = this.#reasoningTokens.total;
     const { out_text = 0, out_reasoning = 0 } = reported;
-    // Reasoning that is reported apart may never be shown; other reasoning is counted with the text, or not at all.
-    const is_apart = out_reasoning > 0;
-    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return reported;
-    const most_reasoning = Math.max(reasoning, out_reasoning);
+    // Reasoning that is reported separately may not be shown. Other reasoning is part of the text, or not reported.
+    const isApart = out_reasoning > 0;
+    if (isApart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return reported;
+    const mostReasoning = Math.max(reasoning, out_reasoning);
     return {
       ...reported,
-      out_text: is_apart ? Math.max(text, out_text) : text,
-      ...(most_reasoning === 0 ? {} : { out_reasoning: most_reasoning }),
+      out_text: isApart ? Math.max(text, out_text) : text,
+      ...(mostReasoning === 0 ? {} : { out_reasoning: mostReasoning }),
       estimated: true,
     };
   }
@@ -290,7 +291,7 @@ class AnswerMeter implements Meter {
     let chars = 0;
     for (const text of this.#arguments.values()) {
       chars += text.length;
-      // Of very long ones those before them stand for all.
+      // The result is a sample if the arguments are very long.
       if (chars > JUDGED_ARGUMENTS_CHARS_MAX) break;
       count += 1;
       if (isJson(text)) valid += 1;
@@ -301,13 +302,13 @@ class AnswerMeter implements Meter {
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
     if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
-    if (reported && isComplete(reported, this.produced)) return this.#is_outrun ? this.#most(reported) : reported;
+    if (reported && isComplete(reported, this.produced)) return this.#isOutrun ? this.#most(reported) : reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
   }
 }
 
-/** A tool without parameters may be called with nothing at all. */
+/** Whether arguments are valid JSON. Empty ones are: a tool may have no parameters. */
 function isJson(text: string): boolean {
   if (text.trim() === '') return true;
   try {
@@ -318,12 +319,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Makes the meter of one attempt. `choices`: how many its answer has. */
+/** Creates the meter of one attempt. `choices`: the number of choices in its answer. */
 export function createMeter(choices = 1): Meter {
   return new AnswerMeter(choices);
 }
 
-/** The usage itself; undefined if it has impossible counts, which would spoil every sum. */
+/** Returns the usage, or undefined if it has impossible counts, which would corrupt every sum. */
 export function believable(usage: TokenClasses): TokenClasses | undefined {
   let name: keyof TokenClasses;
   for (name in usage) {

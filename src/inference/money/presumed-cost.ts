@@ -18,20 +18,20 @@ export class UsualOutput {
   readonly #means = new Map<string, { mean: number; answers: number }>();
 
   /** Adds a completed answer. */
-  note(endpoint_id: string, usage: TokenClasses): void {
+  note(endpointId: string, usage: TokenClasses): void {
     const tokens = outputTokens(usage);
-    const entry = this.#means.get(endpoint_id);
+    const entry = this.#means.get(endpointId);
     if (entry !== undefined) {
       entry.answers = Math.min(entry.answers + 1, USUAL_OUTPUT_ANSWERS);
       entry.mean += (tokens - entry.mean) / entry.answers;
     } else if (this.#means.size < USUAL_OUTPUT_ENDPOINTS_MAX) {
-      this.#means.set(endpoint_id, { mean: tokens, answers: 1 });
+      this.#means.set(endpointId, { mean: tokens, answers: 1 });
     }
   }
 
   /** Tokens of a usual answer; a fixed number for an endpoint without answers. */
-  of(endpoint_id: string): number {
-    return Math.ceil(this.#means.get(endpoint_id)?.mean ?? limits.expected_completion_tokens);
+  of(endpointId: string): number {
+    return Math.ceil(this.#means.get(endpointId)?.mean ?? limits.expected_completion_tokens);
   }
 }
 

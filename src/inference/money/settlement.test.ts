@@ -31,8 +31,8 @@ describeStores('the settlement of a call', ({ open }) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
       const recorder = await start(ledgerStore(database.queries, database.engine));
-      const asked = { id: 'g', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
-      const hold = await recorder.reserve(asked);
+      const request = { id: 'g', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
+      const hold = await recorder.reserve(request);
       const record = generation({ id: 'g', outcome: 'unknown', attempts: [], cost_nano: 0 });
       await recorder.attempt({ id: 'g', attempt: 1, endpoint: 'e', record, hold });
       const settlement = settlementOf(recorder);
@@ -69,8 +69,11 @@ describeStores('the settlement of a call', ({ open }) => {
     },
   );
 
-  /** What a client is told of one answer at such an endpoint, beside which this was paid for. */
-  async function told(pricing: object, facts: { own?: object; fees?: FeeRecord[]; usage: TokenClasses | null }) {
+  /** The usage that a client sees of one answer at an endpoint with these prices, with these fees. */
+  async function settledUsage(
+    pricing: object,
+    facts: { own?: object; fees?: FeeRecord[]; usage: TokenClasses | null },
+  ) {
     const { own, fees = [], usage } = facts;
     const database = await open();
     const recorder = await start(ledgerStore(database.queries, database.engine));
@@ -108,7 +111,7 @@ describeStores('the settlement of a call', ({ open }) => {
   const fee = { name: 'search', cost_nano: 5_000, charges: [], counts: { web_search: 2 } };
 
   test('what was paid for beside one answer is counted with it', async () => {
-    const usage = await told(
+    const usage = await settledUsage(
       { prompt: 1_000, completion: 1_000 },
       { usage: { in_uncached: 3, out_text: 2 }, fees: [fee] },
     );
@@ -117,18 +120,18 @@ describeStores('the settlement of a call', ({ open }) => {
 
   test('a cost that is not known is not told, but what is owed at an own account is: nothing', async () => {
     const usage = { in_uncached: 3, out_text: 2 };
-    expect(Object.keys(await told({ prompt: 1_000 }, { usage }))).not.toContain('cost');
-    const theirs = await told({ prompt: 1_000 }, { usage, own });
+    expect(Object.keys(await settledUsage({ prompt: 1_000 }, { usage }))).not.toContain('cost');
+    const theirs = await settledUsage({ prompt: 1_000 }, { usage, own });
     expect(theirs).toMatchObject({ cost: 0, is_byok: true });
     expect(theirs).not.toHaveProperty('cost_details');
   });
 
   test('an answer that nobody counted cost nothing but what was paid for beside it', async () => {
-    expect(await told({ prompt: 1_000, completion: 1_000 }, { usage: null })).toMatchObject({
+    expect(await settledUsage({ prompt: 1_000, completion: 1_000 }, { usage: null })).toMatchObject({
       total_tokens: 0,
       cost: 0,
     });
-    const with_fee = await told({ prompt: 1_000, completion: 1_000 }, { usage: null, fees: [fee] });
-    expect(with_fee).toMatchObject({ total_tokens: 0, cost: 5e-6, server_tool_use: { web_search_requests: 2 } });
+    const withFee = await settledUsage({ prompt: 1_000, completion: 1_000 }, { usage: null, fees: [fee] });
+    expect(withFee).toMatchObject({ total_tokens: 0, cost: 5e-6, server_tool_use: { web_search_requests: 2 } });
   });
 });

@@ -42,13 +42,13 @@ export interface Settlement {
   endStep(state: CallState, attempt: Attempt): void;
   /**
    * Writes the record, once for each call; it is durable when this resolves. `answered`: the attempt that answered, if it is not
-   * charged yet. `finish_reason`: the end of the answer if its last attempt does not say it.
+   * charged yet. `finishReason`: the end of the answer if its last attempt does not say it.
    */
   settle(
     state: CallState,
     outcome: GenerationRecord['outcome'],
     answered: Attempt | undefined,
-    finish_reason?: FinishReason,
+    finishReason?: FinishReason,
   ): Promise<AnswerUsage>;
 }
 
@@ -122,8 +122,8 @@ export function createSettlement(options: {
     if (attempt.isHedge) record.hedges = true;
     const cost = endCost(state, attempt, end, rules);
     if (cost !== undefined) Object.assign(record, cost);
-    const more_nano = record.cost_nano - (attempt.record?.cost_nano ?? 0);
-    if (more_nano !== 0) recorder.keep(state.hold, more_nano, record.is_byok);
+    const moreNano = record.cost_nano - (attempt.record?.cost_nano ?? 0);
+    if (moreNano !== 0) recorder.keep(state.hold, moreNano, record.is_byok);
     if (attempt.record === undefined) state.attempts.push(attempt);
     attempt.record = record;
     // An answer may still break off: it is counted when its end is known.
@@ -147,14 +147,14 @@ export function createSettlement(options: {
   };
 
   /** Reports an answer that cost more than was held: the provider ignores the output bound, or counts the prompt higher. */
-  function reportOverrun(state: CallState, attempt: Attempt, usage: TokenClasses, cost_nano: number): void {
+  function reportOverrun(state: CallState, attempt: Attempt, usage: TokenClasses, costNano: number): void {
     const { grant, call, candidate, report } = attempt;
     if (grant === undefined) return;
     const tokens = outputTokens(usage);
     // An estimate may be off by some.
-    const is_over = usage.estimated !== true && tokens > grant.output_tokens;
-    const granted_nano = heldFor(state, attempt);
-    if (!is_over && cost_nano <= granted_nano) return;
+    const isOver = usage.estimated !== true && tokens > grant.output_tokens;
+    const grantedNano = heldFor(state, attempt);
+    if (!isOver && costNano <= grantedNano) return;
     metrics.overrun(candidate.provider.slug);
     const { output_tokens: bound, mode } = grant;
     const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens, bound, mode };
@@ -162,8 +162,8 @@ export function createSettlement(options: {
       usage.estimated === true && mode === 'strict'
         ? 'an answer without a reported usage is larger than was reserved for it; the limit is charged what was reserved'
         : 'an answer cost more than was reserved for it';
-    log.warn({ ...facts, cost_nano, granted_nano }, message);
-    if (!is_over) return;
+    log.warn({ ...facts, cost_nano: costNano, granted_nano: grantedNano }, message);
+    if (!isOver) return;
     report.push({
       kind: 'changed',
       field: 'max_tokens',
@@ -173,11 +173,11 @@ export function createSettlement(options: {
 
   /** Charges an attempt that made its part of the answer and keeps its cost aside. */
   function endPart(state: CallState, attempt: Attempt): number {
-    const counted_nano = priceAnswer(state, attempt, rules);
+    const countedNano = priceAnswer(state, attempt, rules);
     const { cost_nano, is_byok } = attempt.record!;
     if (cost_nano > 0) recorder.keep(state.hold, cost_nano, is_byok);
     state.parts.push(attempt);
-    return counted_nano;
+    return countedNano;
   }
 
   const breakOff: Settlement['breakOff'] = (state, attempt, failure) => {
@@ -192,9 +192,9 @@ export function createSettlement(options: {
 
   const endStep: Settlement['endStep'] = (state, attempt) => {
     try {
-      const counted_nano = endPart(state, attempt);
+      const countedNano = endPart(state, attempt);
       metrics.attempt(attempt.candidate.provider.slug, 'answered');
-      if (attempt.usage !== null) reportOverrun(state, attempt, attempt.usage, counted_nano);
+      if (attempt.usage !== null) reportOverrun(state, attempt, attempt.usage, countedNano);
       observe(attempt, clock.monotonic_ms(), true);
     } catch (error) {
       throw lost(state, error);
@@ -202,18 +202,18 @@ export function createSettlement(options: {
   };
 
   /** Counts a complete answer in the statistics of its endpoint. */
-  function observe(attempt: Attempt, end_ms: number, is_completed: boolean): void {
+  function observe(attempt: Attempt, endMs: number, isCompleted: boolean): void {
     const { call, candidate, usage, meter } = attempt;
     // Of several answers to one request the length of each is unknown.
-    if (usage !== null && is_completed && choicesOf(call.request) === 1) usual.note(candidate.endpoint.id, usage);
+    if (usage !== null && isCompleted && choicesOf(call.request) === 1) usual.note(candidate.endpoint.id, usage);
     traffic.answered(candidate, {
       is_streamed: call.request.stream === true,
       sent_ms: attempt.sentMs,
       first_token_ms: attempt.firstTokenMs,
-      end_ms,
+      end_ms: endMs,
       usage,
       tool_calls: meter.toolCalls?.(),
-      is_completed,
+      is_completed: isCompleted,
       is_error: meter.finish_reason === 'error',
     });
   }
@@ -222,20 +222,20 @@ export function createSettlement(options: {
   function close(state: CallState, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
     const { call, fees } = state;
     const now = clock.monotonic_ms();
-    const counted_nano = answered === undefined ? 0 : priceAnswer(state, answered, rules);
+    const countedNano = answered === undefined ? 0 : priceAnswer(state, answered, rules);
     const parts = answered === undefined ? state.parts : [...state.parts, answered];
     const usage = allUsed(parts, fees);
-    let discount_nano: number | null = null;
+    let discountNano: number | null = null;
     for (const { charge } of parts) {
-      const saved_nano = charge?.cache_discount_nano ?? null;
-      if (saved_nano !== null) discount_nano = (discount_nano ?? 0) + saved_nano;
+      const savedNano = charge?.cache_discount_nano ?? null;
+      if (savedNano !== null) discountNano = (discountNano ?? 0) + savedNano;
     }
     const [first] = parts;
     const latency = first?.firstTokenMs === undefined ? null : first.firstTokenMs - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
       meter: answered?.meter,
       usage,
-      cache_discount_nano: discount_nano,
+      cache_discount_nano: discountNano,
       attempts: recordedWork(state).attempts,
       fees,
       finish_reason: finish_reason ?? null,
@@ -247,7 +247,7 @@ export function createSettlement(options: {
     const { plan, hold } = state;
     state.routing = routingRecord({ call: state.lastSent?.call ?? call, plan, hold }, closed.model, usage);
     closed.routing = state.routing;
-    return { closed, usage, parts, counted_nano, latency, end_ms: now };
+    return { closed, usage, parts, counted_nano: countedNano, latency, end_ms: now };
   }
 
   /** Counts an ended call in metrics and statistics. */
@@ -256,8 +256,8 @@ export function createSettlement(options: {
     if (answered !== undefined) {
       const { failure } = answered.record!;
       metrics.attempt(candidate.provider.slug, failure ?? 'answered');
-      const cost_nano = Math.max(counted_nano, answered.record!.cost_nano);
-      if (answered.usage !== null) reportOverrun(state, answered, answered.usage, cost_nano);
+      const costNano = Math.max(counted_nano, answered.record!.cost_nano);
+      if (answered.usage !== null) reportOverrun(state, answered, answered.usage, costNano);
       if (failure === null) observe(answered, end_ms, outcome === 'completed');
     }
     metrics.generation({
@@ -271,7 +271,7 @@ export function createSettlement(options: {
     });
   }
 
-  const settle: Settlement['settle'] = async (state, outcome, answered, finish_reason) => {
+  const settle: Settlement['settle'] = async (state, outcome, answered, finishReason) => {
     const last = answered ?? state.parts.at(-1);
     const record = last === undefined ? state.record : last.opening;
     const candidate = last?.candidate ?? state.plan.attempts[0];
@@ -279,7 +279,7 @@ export function createSettlement(options: {
       state.reservation.release();
       return NO_USAGE;
     }
-    const closing = { outcome, finish_reason, answered, candidate };
+    const closing = { outcome, finish_reason: finishReason, answered, candidate };
     let ended: ReturnType<typeof close>;
     try {
       ended = close(state, record, closing);

@@ -11,8 +11,8 @@ beforeAll(() => {
 });
 afterAll(() => tokenizer.stop());
 
-const candidate = (upstream_model: string, family = 'GPT') =>
-  ({ model: { tokenizer: family }, endpoint: { upstream_model } }) as unknown as Candidate;
+const candidate = (upstreamModel: string, family = 'GPT') =>
+  ({ model: { tokenizer: family }, endpoint: { upstream_model: upstreamModel } }) as unknown as Candidate;
 const TEXTS = [
   'Plain prose, with a comma. And another sentence.',
   'const sum = (a, b) => a + b; // 12345',
@@ -34,10 +34,10 @@ test.each([
   ['gpt-3.5-turbo', encodeOlder],
 ] as const)('%s is counted with its own vocabulary: not less, and hardly more', async (model, exact) => {
   for (const text of TEXTS) {
-    const told = exact(text, { disallowedSpecial: new Set() }).length;
+    const expected = exact(text, { disallowedSpecial: new Set() }).length;
     const counted = await tokenizer.count(text, candidate(model));
-    expect(counted).toBeGreaterThanOrEqual(told);
-    expect(counted).toBeLessThanOrEqual(told * 1.1 + 2);
+    expect(counted).toBeGreaterThanOrEqual(expected);
+    expect(counted).toBeLessThanOrEqual(expected * 1.1 + 2);
   }
 });
 
@@ -50,7 +50,7 @@ test('counts above the queue’s bound are not awaited', async () => {
   const counts = Array.from({ length: limits.tokenizer_waiting_max + 5 }, () =>
     tokenizer.count('Hello', candidate('o3')),
   );
-  const told = await Promise.all(counts);
-  expect(told.filter((tokens) => tokens === undefined)).toHaveLength(5);
-  expect(told.filter((tokens) => tokens === 2)).toHaveLength(limits.tokenizer_waiting_max);
+  const results = await Promise.all(counts);
+  expect(results.filter((tokens) => tokens === undefined)).toHaveLength(5);
+  expect(results.filter((tokens) => tokens === 2)).toHaveLength(limits.tokenizer_waiting_max);
 });

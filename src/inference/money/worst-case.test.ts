@@ -70,8 +70,8 @@ function promptOf(attempt: PreparedAttempt) {
 }
 
 /** What the attempt may cost at most with so many output tokens. */
-function worst(attempt: PreparedAttempt, output_tokens: number): number {
-  return costOf(exposureOf(attempt, promptOf(attempt), output_tokens), output_tokens);
+function worst(attempt: PreparedAttempt, outputTokens: number): number {
+  return costOf(exposureOf(attempt, promptOf(attempt), outputTokens), outputTokens);
 }
 
 const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{ role: 'user', content }] });
@@ -116,13 +116,13 @@ test.each<[Wire, InnerPart, boolean]>([
   ['gemini-generate-content', { type: 'video_url', video_url: { url: 'https://youtu.be/a' } }, true],
 ])(
   'what %s only points at is found in a body that was written in pieces as in a short one',
-  async (wire, part, is_open) => {
+  async (wire, part, isOpen) => {
     for (const chars of [10, limits.json_long_chars_min - 5, 3 * limits.json_long_chars_min]) {
       const attempt = await preparing(parts({ type: 'text', text: 'x'.repeat(chars) }, part), {}, wire);
       expect([chars, typeof attempt.payload === 'string', mediaOf(attempt).is_open]).toEqual([
         chars,
         chars < 1e6,
-        is_open,
+        isOpen,
       ]);
       expect(JSON.parse(attempt.payload.toString())).toEqual(attempt.encoded.body);
     }
@@ -139,7 +139,7 @@ test('a file with an id and null for its data is a file whose content is unknown
 
 describe('fetched media', () => {
   const url = 'https://files.example/a.png';
-  const asked = {
+  const request = {
     messages: [{ role: 'user', content: [text, { type: 'image_url', image_url: { url } }] }],
   } as ChatRequest;
   const media = new Map([[url, { mime_type: 'image/png', base64 }]]);
@@ -147,7 +147,7 @@ describe('fetched media', () => {
   test('is an image if its bytes are sent, and not their base64 text', () => {
     const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
     const attempt = prepareAttempt(
-      asked,
+      request,
       candidate,
       dialects.get('openai-chat')!,
       false,
@@ -163,7 +163,7 @@ describe('fetched media', () => {
   test('is counted by its address if the address is sent', () => {
     const candidate = candidateOf('openai-chat', {});
     const dialect = dialects.get('openai-chat')!;
-    const attempt = prepareAttempt(asked, candidate, dialect, false, undefined, media) as PreparedAttempt;
+    const attempt = prepareAttempt(request, candidate, dialect, false, undefined, media) as PreparedAttempt;
     expect(attempt.payload).toContain(url);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
   });
@@ -278,17 +278,17 @@ describe('the prompt', () => {
     const url = `data:application/pdf;base64,${base64}`;
     const document = prepared(parts({ type: 'image_url', image_url: { url } }), {}, 'gemini-generate-content');
     expect(promptOf(document)).toMatchObject({ image: 166_384, audio: 0 });
-    const file_data = `data:audio/mp3;base64,${base64}`;
-    const sound = prepared(parts({ type: 'file', file: { file_data } }), {}, 'gemini-generate-content');
+    const fileData = `data:audio/mp3;base64,${base64}`;
+    const sound = prepared(parts({ type: 'file', file: { file_data: fileData } }), {}, 'gemini-generate-content');
     expect(promptOf(sound)).toMatchObject({ image: 0, audio: 4_688 });
   });
 
   test('sound at an address may fill the context, as sound', () => {
     const url = 'https://a.example/b.mp3';
-    const told = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
-    expect(promptOf(prepared(told, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
-    const file_data = 'https://generativelanguage.googleapis.com/v1beta/files/a';
-    const uploaded = parts(text, { type: 'file', file: { file_data } });
+    const fetched = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
+    expect(promptOf(prepared(fetched, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
+    const fileData = 'https://generativelanguage.googleapis.com/v1beta/files/a';
+    const uploaded = parts(text, { type: 'file', file: { file_data: fileData } });
     const prompt = promptOf(prepared(uploaded, { context_length: 9_000 }, 'gemini-generate-content'));
     expect(prompt).toMatchObject({ text: 9_000, audio: 9_000 });
   });
@@ -434,10 +434,10 @@ describe('the price', () => {
   });
 
   test('an input token is priced as a cache write if that alone costs more than the prompt', () => {
-    const { input_cache_write: five_minutes, input_cache_write_1h: an_hour, ...plain } = pricing;
+    const { input_cache_write: fiveMinutes, input_cache_write_1h: anHour, ...plain } = pricing;
     for (const [request, more, nano] of [
-      [hour, { input_cache_write_1h: an_hour }, 8],
-      [cached, { input_cache_write: five_minutes, input_cache_write_1h: 0 }, 5],
+      [hour, { input_cache_write_1h: anHour }, 8],
+      [cached, { input_cache_write: fiveMinutes, input_cache_write_1h: 0 }, 5],
     ] as const) {
       const attempt = prepared(request, { pricing: { ...plain, ...more } }, 'anthropic-messages');
       expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
@@ -462,15 +462,19 @@ describe('the price', () => {
   });
 
   test('the output bound of every model of Bedrock is sent, and read back', () => {
-    for (const upstream_model of ['anthropic.claude-sonnet-4-5', 'amazon.nova-2-lite-v1:0', 'qwen.qwen3-32b-v1:0']) {
-      const wishes: Partial<ChatRequest>[] = [
+    for (const upstreamModel of ['anthropic.claude-sonnet-4-5', 'amazon.nova-2-lite-v1:0', 'qwen.qwen3-32b-v1:0']) {
+      const requests: Partial<ChatRequest>[] = [
         {},
         { reasoning: { effort: 'high' } },
         { reasoning: { max_tokens: 2_000 } },
       ];
-      for (const wish of wishes) {
-        const attempt = prepared({ max_tokens: 3_000, ...wish }, { upstream_model }, 'bedrock-converse');
-        expect(attempt.output_tokens, upstream_model).toBe(3_000);
+      for (const request of requests) {
+        const attempt = prepared(
+          { max_tokens: 3_000, ...request },
+          { upstream_model: upstreamModel },
+          'bedrock-converse',
+        );
+        expect(attempt.output_tokens, upstreamModel).toBe(3_000);
       }
     }
   });
@@ -634,8 +638,8 @@ describe('the price', () => {
   });
 
   test('the most expensive price list that the prompt may reach counts', () => {
-    const price_tiers = [{ prompt_tokens_over: 5_000, price: { prompt: 2_000, completion: 3_000 } }];
-    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, price_tiers };
+    const priceTiers = [{ prompt_tokens_over: 5_000, price: { prompt: 2_000, completion: 3_000 } }];
+    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, price_tiers: priceTiers };
     const short = prepared({}, facts);
     expect(worst(short, 10)).toBe(promptOf(short).text + 10);
     const long = prepared({ messages: [{ role: 'user', content: 'x'.repeat(6_000) }] }, facts);
@@ -644,13 +648,13 @@ describe('the price', () => {
 
   test('the most expensive service tier that may serve counts', () => {
     const dear = { pricing: { prompt: 4_000, completion: 5_000 } };
-    const service_tiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
-    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers };
-    const asked = (service_tier: string) => prepared({ service_tier }, facts);
+    const serviceTiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
+    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers: serviceTiers };
+    const inTier = (serviceTier: string) => prepared({ service_tier: serviceTier }, facts);
     for (const tier of ['priority', 'auto']) {
-      expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text * 4 + 50);
+      expect(worst(inTier(tier), 10)).toBe(promptOf(inTier(tier)).text * 4 + 50);
     }
-    for (const tier of ['flex', 'default']) expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text + 10);
+    for (const tier of ['flex', 'default']) expect(worst(inTier(tier), 10)).toBe(promptOf(inTier(tier)).text + 10);
     const options = prepared({ provider: { options: { a: { service_tier: 'priority' } } } }, facts);
     expect(worst(options, 10)).toBe(promptOf(options).text * 4 + 50);
   });
@@ -717,21 +721,21 @@ test('no usage within the bounds is charged more than the worst case', () => {
       prices,
       fc.tuple(share, share, share),
       fc.integer({ min: 0, max: 5_000 }),
-      (told, [read, write, thought], bound) => {
-        const pricing = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined)) as Prices;
+      (drawn, [read, write, thought], bound) => {
+        const pricing = Object.fromEntries(Object.entries(drawn).filter(([, value]) => value !== undefined)) as Prices;
         const attempt = prepared(parts(text, image, audio), { pricing });
         const prompt = promptOf(attempt);
-        const in_cache_read = Math.floor(prompt.text * read);
-        const in_cache_write_5m = Math.floor((prompt.text - in_cache_read) * write);
-        const out_reasoning = Math.floor(bound * thought);
+        const inCacheRead = Math.floor(prompt.text * read);
+        const inCacheWrite5m = Math.floor((prompt.text - inCacheRead) * write);
+        const outReasoning = Math.floor(bound * thought);
         const usage: TokenClasses = {
-          in_uncached: prompt.text - in_cache_read - in_cache_write_5m,
-          in_cache_read,
-          in_cache_write_5m,
+          in_uncached: prompt.text - inCacheRead - inCacheWrite5m,
+          in_cache_read: inCacheRead,
+          in_cache_write_5m: inCacheWrite5m,
           in_image: prompt.image,
           in_audio: prompt.audio,
-          out_reasoning,
-          out_text: bound - out_reasoning,
+          out_reasoning: outReasoning,
+          out_text: bound - outReasoning,
         };
         const { cost_nano } = priceAttempt(usage, attempt.request, attempt.candidate, () => undefined);
         expect(cost_nano).toBeLessThanOrEqual(worst(attempt, bound));

@@ -15,7 +15,7 @@ import { dataOf, jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that a template can add for the schema of an answer. */
 export const TEMPLATE_SCHEMA_TOKENS_MAX = 512;
-/** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
+/** The prompt bound of a model whose context length is not known, if the parts of the prompt do not determine one. */
 export const PROMPT_TOKENS_UNKNOWN = 1_048_576;
 
 /** The most tokens of a prompt, by price class. */
@@ -48,21 +48,21 @@ function upTo(amount: number, divisor: number): number {
 const toNano = (pico: number) => upTo(pico, 1000);
 
 /** The most that the attempt costs with this many output tokens, in nano-USD. */
-export function costOf(exposure: WorstCaseCost, output_tokens: number): number {
+export function costOf(exposure: WorstCaseCost, outputTokens: number): number {
   let most = 0;
   for (const { fixed_pico, output_pico, afterDiscountPpm } of exposure.lines) {
-    const pico = fixed_pico + output_tokens * output_pico;
+    const pico = fixed_pico + outputTokens * output_pico;
     most = Math.max(most, toNano(afterDiscountPpm === MILLION ? pico : upTo(pico * afterDiscountPpm, MILLION)));
   }
   return most;
 }
 
 /** The most output tokens that an amount pays for, up to the bound that is sent. */
-export function outputFor(exposure: WorstCaseCost, granted_nano: number): number {
+export function outputFor(exposure: WorstCaseCost, grantedNano: number): number {
   let [low, high] = [0, exposure.output_tokens];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (costOf(exposure, middle) <= granted_nano) low = middle;
+    if (costOf(exposure, middle) <= grantedNano) low = middle;
     else high = middle - 1;
   }
   return low;
@@ -85,8 +85,8 @@ function base64Of(data: string, isBare: boolean): string | undefined {
  * patches (https://platform.openai.com/docs/guides/images-vision). The largest number of other models is 16,384 (Qwen-VL,
  * `max_pixels` of its processor); Claude counts at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
  */
-export function imageTokens(tokenizer: string, upstream_model: string): number {
-  if (upstream_model.includes('gpt-4o-mini')) return 2_833 + 8 * 5_667;
+export function imageTokens(tokenizer: string, upstreamModel: string): number {
+  if (upstreamModel.includes('gpt-4o-mini')) return 2_833 + 8 * 5_667;
   return tokenizer === 'GPT' ? 10_000 : 16_384;
 }
 
@@ -105,13 +105,13 @@ function soundTokens(base64: string): number | undefined {
   const tokensByBytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
   const bytes = Buffer.from(base64, 'base64');
   const format = sniffSound(bytes);
-  const duration_ms = (format && soundMs(bytes, format)) ?? 0;
-  return Math.max(tokensByBytes, Math.ceil((duration_ms / 1000) * limits.sound_tokens_per_second));
+  const durationMs = (format && soundMs(bytes, format)) ?? 0;
+  return Math.max(tokensByBytes, Math.ceil((durationMs / 1000) * limits.sound_tokens_per_second));
 }
 
 /** What a provider may read a part as: its data's media type goes before the type of the part. */
-function readAs(part: InnerPart, media_type: string): 'image' | 'audio' | 'video' | 'file' {
-  const kind = media_type.split('/')[0];
+function readAs(part: InnerPart, mediaType: string): 'image' | 'audio' | 'video' | 'file' {
+  const kind = mediaType.split('/')[0];
   if (kind === 'video' || kind === 'audio') return kind;
   if (part.type === 'video_url') return 'video';
   if (part.type === 'input_audio') return 'audio';
@@ -119,13 +119,13 @@ function readAs(part: InnerPart, media_type: string): 'image' | 'audio' | 'video
 }
 
 /** The most tokens of a part, besides its text; undefined if only the model's context bounds them. */
-function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, image_tokens: number): number | undefined {
-  if (kind === 'image') return image_tokens;
+function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, imageTokens: number): number | undefined {
+  if (kind === 'image') return imageTokens;
   // A video is counted by its seconds, and a still image may last for hours in a few bytes.
   if (data === undefined || kind === 'video') return undefined;
   if (kind === 'audio') return soundTokens(data);
   // A document is compressed text and an image of each page: two tokens a byte exceed every measured page.
-  return image_tokens + 2 * Math.ceil((data.length * 3) / 4);
+  return imageTokens + 2 * Math.ceil((data.length * 3) / 4);
 }
 
 /** The media of a payload: its base64, and the tokens that it may count. */
@@ -194,12 +194,12 @@ export function mediaOf(prepared: PreparedAttempt): Media {
 function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> {
   const { request, encoded, candidate, dialect, media: fetched } = prepared;
   const sent = yield* sentDataOf(encoded.body, dataIn(prepared));
-  const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
+  const tokensPerImage = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const most = assumedContextOf(candidate.endpoint);
   for (const { content, images, ext } of request.messages) {
     const natives = [...(ext?.natives ?? []), ...(Array.isArray(content) ? content.filter(isNative) : [])];
     for (const { wire, block } of natives) {
-      if (wire === dialect.wire) media.image += image_tokens * dialect.worstCase.picturesIn(block);
+      if (wire === dialect.wire) media.image += tokensPerImage * dialect.worstCase.picturesIn(block);
     }
     // Images of the model's earlier turns.
     for (const { image_url } of images ?? []) {
@@ -208,7 +208,7 @@ function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> 
       const mark = yield* sent.markOf(data);
       if (!sent.has(mark)) continue;
       if (sent.take(mark)) media.data.push(data);
-      media.image += image_tokens;
+      media.image += tokensPerImage;
     }
     if (!Array.isArray(content)) continue;
     for (const part of content) {
@@ -223,7 +223,7 @@ function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> 
       if (!isSent && !(source !== undefined && isPercentEncoded(source))) continue;
       if (data !== undefined && mark !== undefined && isSent && sent.take(mark)) media.data.push(data);
       const kind = readAs(part, file?.mime_type ?? (source && readDataUrl(source)?.media_type) ?? '');
-      const tokens = tokensOf(kind, data, image_tokens);
+      const tokens = tokensOf(kind, data, tokensPerImage);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
       if (tokens === undefined && kind === 'audio') media.audio += most;
       if (tokens === undefined) media.is_open = true;
@@ -249,14 +249,14 @@ function toolUses({ request, encoded, candidate, dialect }: PreparedAttempt): nu
 }
 
 /**
- * The most tokens that a prompt may count, given those of its text. An upper bound if `text_tokens` is one; the bytes of the payload
+ * The most tokens that a prompt may count, given those of its text. An upper bound if `textTokens` is one; the bytes of the payload
  * are: each token stands for at least one byte, and the JSON of every wire is longer than a template's marks in its place.
  * Text that providers add is an allowance (`limits.template_…`), and so is content that they read at addresses if no context length
  * is known.
  */
-export function promptTokens(prepared: PreparedAttempt, text_tokens: number, media: Media): PromptTokens {
+export function promptTokens(prepared: PreparedAttempt, textTokens: number, media: Media): PromptTokens {
   const most = contextOf(prepared.candidate.endpoint);
-  const text = text_tokens + templateTokens(prepared);
+  const text = textTokens + templateTokens(prepared);
   // Results of the provider's own tools count as prompt.
   if (media.is_open || toolUses(prepared).length > 0) {
     const open = Number.isFinite(most) ? most : Math.max(text, PROMPT_TOKENS_UNKNOWN);
@@ -305,29 +305,33 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
 }
 
 /** The most that an attempt may cost with a prompt of at most these tokens and this output bound. */
-export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): WorstCaseCost {
+export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outputTokens: number): WorstCaseCost {
   const { candidate, dialect, encoded, request } = prepared;
   const { endpoint } = candidate;
   const beside = dialect.worstCase.tokensBesideBound(encoded.body, endpoint);
   const passes = dialect.worstCase.passes(encoded.body);
   // The prompt is read once for all answers; each answer may be as long as the bound.
   const choices = choicesOf(request);
-  const prompt_tokens = prompt.text + prompt.image + prompt.audio;
+  const promptTokens = prompt.text + prompt.image + prompt.audio;
   const uses = toolUses(prepared).reduce((sum, most) => sum + most, 0);
   const searches = uses > 1 && dialect.worstCase.billsOneSearch(endpoint) ? 1 : uses;
-  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
+  const lists = pricesInReach(endpoint, { prompt_tokens: promptTokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
-    const input_pico = inputPrice(prices, prepared);
-    const output_pico = outputPrice(prices, candidate) * passes * choices;
-    const fixed_pico =
-      passes * prompt.text * input_pico +
-      passes * prompt.image * Math.max(input_pico, prices.image_token ?? 0) +
-      prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
+    const inputPico = inputPrice(prices, prepared);
+    const outputPico = outputPrice(prices, candidate) * passes * choices;
+    const fixedPico =
+      passes * prompt.text * inputPico +
+      passes * prompt.image * Math.max(inputPico, prices.image_token ?? 0) +
+      prompt.audio * Math.max(inputPico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
       (prices.image === undefined ? 0 : prices.image * contentsOf(request).images) +
       (prices.web_search === undefined ? 0 : prices.web_search * searches) +
-      beside * output_pico;
-    return { fixed_pico, output_pico, afterDiscountPpm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
+      beside * outputPico;
+    return {
+      fixed_pico: fixedPico,
+      output_pico: outputPico,
+      afterDiscountPpm: MILLION - Math.round((prices.discount ?? 0) * MILLION),
+    };
   });
-  return { lines, output_tokens };
+  return { lines, output_tokens: outputTokens };
 }

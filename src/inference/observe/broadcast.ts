@@ -137,13 +137,13 @@ function createSender(
   const queue: string[] = [];
   let queueChars = 0;
   let sending: Promise<void> | undefined;
-  let warned_ms = Number.NEGATIVE_INFINITY;
+  let warnedMs = Number.NEGATIVE_INFINITY;
   const stopping = new AbortController();
   const resource = { 'service.name': SCOPE, 'service.version': version };
 
   function warn(facts: object, message: string): void {
-    if (clock.monotonic_ms() - warned_ms < limits.loss_notice_ms) return;
-    warned_ms = clock.monotonic_ms();
+    if (clock.monotonic_ms() - warnedMs < limits.loss_notice_ms) return;
+    warnedMs = clock.monotonic_ms();
     log.warn({ destination: name, ...facts }, message);
   }
 
@@ -218,10 +218,10 @@ function createSender(
         return;
       }
       if (tries >= BROADCAST_TRIES_MAX || stopping.signal.aborted) return lose(batch.length, result.reason);
-      const backoff_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), BROADCAST_RETRY_MS_MAX);
+      const backoffMs = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), BROADCAST_RETRY_MS_MAX);
       // With jitter: nodes that lost the same collector do not all retry at once.
-      const wait_ms = Math.max(result.after_ms, backoff_ms * (0.5 + chance() / 2));
-      await sleep(wait_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+      const waitMs = Math.max(result.after_ms, backoffMs * (0.5 + chance() / 2));
+      await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
 

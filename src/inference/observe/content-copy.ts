@@ -50,12 +50,12 @@ const MEDIA_CHARS_MIN = 64;
 const ENCODED = /^[A-Za-z0-9+/_\-\s]+={0,2}$/;
 
 /** Replaces media: its type, size and hash. */
-function mediaStub(base64: string, media_type: string): string {
+function mediaStub(base64: string, mediaType: string): string {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   const bytes = Math.max(0, Math.floor((base64.length * 3) / 4) - padding);
   const isHashed = base64.length <= LOGGED_MEDIA_HASHED_CHARS_MAX;
   const digest = isHashed ? `, sha256 ${hash('sha256', Buffer.from(base64, 'base64'))}` : '';
-  return `[${media_type}, ${bytes} bytes${digest}]`;
+  return `[${mediaType}, ${bytes} bytes${digest}]`;
 }
 
 /** An address without the parts that may be secret. */
@@ -121,8 +121,8 @@ export class Copier {
   #kind: 'conversation' | 'fields' | 'schema' = 'conversation';
   is_cut = false;
 
-  constructor(chars_max: number) {
-    this.#left = chars_max;
+  constructor(charsMax: number) {
+    this.#left = charsMax;
   }
 
   text(text: string): string {

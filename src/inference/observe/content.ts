@@ -77,7 +77,7 @@ const paragraphs = (a: string | null, b: string | null) => (a === null ? b : b =
 /** Two choices of one answer as one, their texts separated by a blank line. */
 function joinChoices(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
   const refusal = paragraphs(a.refusal ?? null, b.refusal ?? null);
-  const tool_calls = [...(a.tool_calls ?? []), ...(b.tool_calls ?? [])];
+  const toolCalls = [...(a.tool_calls ?? []), ...(b.tool_calls ?? [])];
   const media = [...(a.media ?? []), ...(b.media ?? [])];
   return {
     ...b,
@@ -85,7 +85,7 @@ function joinChoices(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
     completion: paragraphs(a.completion, b.completion),
     reasoning: paragraphs(a.reasoning, b.reasoning),
     ...(refusal === null ? {} : { refusal }),
-    ...(tool_calls.length === 0 ? {} : { tool_calls }),
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
     ...(media.length === 0 ? {} : { media }),
   };
 }
@@ -101,7 +101,7 @@ export class OutputText {
   #hasContent = false;
   readonly #calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = [];
   readonly #media: string[] = [];
-  #finish_reason: string | null | undefined;
+  #finishReason: string | null | undefined;
   /** An error that the upstream reported inside its answer. */
   error: LoggedError | undefined;
 
@@ -120,7 +120,7 @@ export class OutputText {
         continue;
       }
       const { delta, finish_reason } = chunk;
-      if (finish_reason !== undefined) this.#finish_reason = finish_reason;
+      if (finish_reason !== undefined) this.#finishReason = finish_reason;
       if (this.#copier.is_cut) continue;
       if (delta.content != null) this.#addText(delta.content);
       this.#reasoning += this.#copier.text(textOf(delta.reasoning));
@@ -156,7 +156,7 @@ export class OutputText {
       this.#calls.push({ id: textOf(id), type: 'function', function: copied });
     }
     this.#addImages(images);
-    this.#finish_reason = finish_reason;
+    this.#finishReason = finish_reason;
     if (error != null) {
       const status = Number.isInteger(error.code) ? error.code : 502;
       this.error = {
@@ -186,7 +186,7 @@ export class OutputText {
       ...(this.#refusal === '' ? {} : { refusal: this.#refusal }),
       ...(this.#calls.length === 0 ? {} : { tool_calls: this.#calls.filter((call) => call !== undefined) }),
       ...(this.#media.length === 0 ? {} : { media: this.#media }),
-      ...(this.#finish_reason === undefined ? {} : { finish_reason: this.#finish_reason }),
+      ...(this.#finishReason === undefined ? {} : { finish_reason: this.#finishReason }),
     };
   }
 

@@ -60,8 +60,8 @@ function idOf(id: unknown, form: RegExp, chars: number): string | undefined {
   return form.test(plain) ? plain : hash('sha256', id).slice(0, chars);
 }
 
-function spanId(generation_id: string, at: number): string {
-  return hash('sha256', `${generation_id} ${at}`).slice(0, 16);
+function spanId(generationId: string, at: number): string {
+  return hash('sha256', `${generationId} ${at}`).slice(0, 16);
 }
 
 /** The place of the call in a trace: by its body, otherwise by its header; otherwise it starts a trace. */
@@ -122,7 +122,7 @@ function argumentsOf(text: string): JsonValue {
 /** The parts of a message in the form of the conventions (docs/gen-ai/gen-ai-input-messages.json). */
 function partsOf(message: LoggedContent['request']['messages'][number]): JsonObject[] {
   const { role, content, reasoning, tool_call_id } = message;
-  const tool_calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+  const toolCalls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
   if (role === 'tool') return [{ type: 'tool_call_response', id: tool_call_id ?? null, response: textOf(content) }];
   const parts: JsonObject[] = [];
   if (reasoning) parts.push({ type: 'reasoning', content: reasoning });
@@ -133,7 +133,7 @@ function partsOf(message: LoggedContent['request']['messages'][number]): JsonObj
       else parts.push(part as unknown as JsonObject);
     }
   }
-  for (const call of tool_calls) {
+  for (const call of toolCalls) {
     const { name, arguments: text } = call?.function ?? { name: '', arguments: '' };
     parts.push({ type: 'tool_call', id: call.id ?? null, name, arguments: argumentsOf(text) });
   }
@@ -306,9 +306,9 @@ export function bareSpan({ call, record, duration_ms }: EndedCall): Span {
 export function generationSpans(ended: EndedCall, { content }: { content: boolean }): Span[] {
   const { call, record, duration_ms } = ended;
   const place = placeOf(call);
-  const span_id = spanId(record.id, 0);
-  const start_ms = call.accepted_ms;
-  const end_ms = start_ms + duration_ms;
+  const rootSpanId = spanId(record.id, 0);
+  const startMs = call.accepted_ms;
+  const endMs = startMs + duration_ms;
   const trace = traceOf(call.request);
   const name = [trace['generation_name'], trace['span_name']].find((text) => typeof text === 'string' && text !== '');
   const operation = operationOf(record);
@@ -316,13 +316,13 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
   const spans: Span[] = [
     {
       ...place,
-      span_id,
+      span_id: rootSpanId,
       name: String(name ?? `${operation} ${record.requested_model ?? record.model}`).slice(
         0,
         limits.broadcast_field_chars_max,
       ),
-      start_ms,
-      end_ms,
+      start_ms: startMs,
+      end_ms: endMs,
       attributes: {
         ...callAttributes(ended),
         ...(logged === undefined ? {} : contentAttributes(logged)),
@@ -331,19 +331,19 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
       failure: record.outcome === 'failed' ? errorType(record) : undefined,
     },
   ];
-  let at_ms = start_ms;
+  let atMs = startMs;
   for (const [at, attempt] of record.attempts.entries()) {
-    const begun_ms = Math.min(end_ms, at_ms + (attempt.wait ?? 0));
+    const begunMs = Math.min(endMs, atMs + (attempt.wait ?? 0));
     const isLast = at === record.attempts.length - 1 && attempt.failure === null;
-    at_ms = isLast ? end_ms : Math.min(end_ms, begun_ms + (attempt.latency ?? 0));
+    atMs = isLast ? endMs : Math.min(endMs, begunMs + (attempt.latency ?? 0));
     spans.push({
       trace_id: place.trace_id,
       trace_state: place.trace_state,
       span_id: spanId(record.id, at + 1),
-      parent_span_id: span_id,
+      parent_span_id: rootSpanId,
       name: `attempt ${attempt.provider_name}`,
-      start_ms: begun_ms,
-      end_ms: at_ms,
+      start_ms: begunMs,
+      end_ms: atMs,
       attributes: attemptAttributes(attempt, at),
       failure: attempt.failure ?? undefined,
     });

@@ -60,9 +60,9 @@ function sumOf(usages: TokenClasses[]): TokenClasses {
   return sum;
 }
 
-async function ask(services: Services, attempts_url: string, name: string): Promise<Answer> {
+async function ask(services: Services, attemptsUrl: string, name: string): Promise<Answer> {
   const { status, body } = await services.ask({
-    url: `${attempts_url}/${encodeURIComponent(name)}/close`,
+    url: `${attemptsUrl}/${encodeURIComponent(name)}/close`,
     bytes_max: LOOKUP_ANSWER_BYTES_MAX,
     timeout_ms: limits.lookups_ms_max,
   });

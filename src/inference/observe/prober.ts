@@ -25,11 +25,11 @@ export interface ProberOptions {
   health: Pick<Health, 'coolingUntil'>;
   /** The key that pays for probes, with its budgets. Null if none may be used. */
   principal(): Promise<Principal | null>;
-  /** Whether this process may probe the endpoint now: one process of all, once in `every_ms`. */
-  claim(endpoint_id: string, every_ms: number): Promise<boolean>;
-  generationId(now_ms: number): string;
+  /** Whether this process may probe the endpoint now: one process of all, once in `everyMs`. */
+  claim(endpointId: string, everyMs: number): Promise<boolean>;
+  generationId(nowMs: number): string;
   every_minutes: number;
-  /** Ids of the models to probe; undefined: all. */
+  /** Ids of the models to probe. Undefined for all. */
   models: readonly string[] | undefined;
   clock: Clock;
   log: { info(facts: object, message: string): void; warn(facts: object, message: string): void };
@@ -69,28 +69,26 @@ function* targetsIn(catalog: ModelSource, ids: readonly string[] | undefined): G
  */
 export function createProber(options: ProberOptions): Prober {
   const { clock, health, inference, log, statistics } = options;
-  const every_ms = options.every_minutes * 60_000;
+  const everyMs = options.every_minutes * 60_000;
   /** The time before which an endpoint is not due. */
-  const notBefore_ms = new Map<string, number>();
+  const notBeforeMs = new Map<string, number>();
   const stopping = createCancellation();
   /** Running probes by endpoint: whether the budget paid for it. */
   const inFlight = new Map<string, Promise<boolean>>();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
-  let paused_until_ms = 0;
+  let pausedUntilMs = 0;
 
-  function isDue(endpoint_id: string, now_ms: number): boolean {
-    const wait_ms = (notBefore_ms.get(endpoint_id) ?? 0) - now_ms;
+  function isDue(endpointId: string, nowMs: number): boolean {
+    const waitMs = (notBeforeMs.get(endpointId) ?? 0) - nowMs;
     // A longer wait means that the clock was set back.
-    if ((wait_ms > 0 && wait_ms <= every_ms) || inFlight.has(endpoint_id)) return false;
-    return (
-      statistics.isQuiet(endpoint_id, options.every_minutes, now_ms) && health.coolingUntil(endpoint_id, now_ms) === 0
-    );
+    if ((waitMs > 0 && waitMs <= everyMs) || inFlight.has(endpointId)) return false;
+    return statistics.isQuiet(endpointId, options.every_minutes, nowMs) && health.coolingUntil(endpointId, nowMs) === 0;
   }
 
   function callFor({ model, endpoint_id }: Target, principal: Principal): Call {
-    const accepted_ms = clock.now_ms();
-    const generation_id = options.generationId(accepted_ms);
+    const acceptedMs = clock.now_ms();
+    const generationId = options.generationId(acceptedMs);
     return {
       api_type: 'completions',
       request: {
@@ -102,11 +100,11 @@ export function createProber(options: ProberOptions): Prober {
       },
       refuses: ({ endpoint, own, tier }: Candidate) =>
         endpoint.id === endpoint_id && own === undefined && tier === undefined ? undefined : 'it is not probed now',
-      generation_id,
-      request_id: generation_id,
+      generation_id: generationId,
+      request_id: generationId,
       principal,
       attribution: { ...ATTRIBUTION, traceparent: undefined, tracestate: undefined },
-      accepted_ms,
+      accepted_ms: acceptedMs,
       accepted_monotonic_ms: clock.monotonic_ms(),
       cancellation: stopping,
       wants_metadata: false,
@@ -142,28 +140,28 @@ export function createProber(options: ProberOptions): Prober {
   }
 
   function pause(): void {
-    const now_ms = clock.now_ms();
-    paused_until_ms = windowEnd('daily', now_ms) ?? now_ms;
+    const nowMs = clock.now_ms();
+    pausedUntilMs = windowEnd('daily', nowMs) ?? nowMs;
     log.info(
-      { until: new Date(paused_until_ms).toISOString() },
+      { until: new Date(pausedUntilMs).toISOString() },
       'the rest of the budget does not pay for another probe; probes pause',
     );
   }
 
   async function round(): Promise<void> {
-    const started_ms = clock.now_ms();
-    if (started_ms < paused_until_ms && paused_until_ms - started_ms <= DAY_MS) return;
-    if (notBefore_ms.size > limits.health_endpoints_max) notBefore_ms.clear();
+    const startedMs = clock.now_ms();
+    if (startedMs < pausedUntilMs && pausedUntilMs - startedMs <= DAY_MS) return;
+    if (notBeforeMs.size > limits.health_endpoints_max) notBeforeMs.clear();
     let principal: Principal | null | undefined;
     let count = 0;
     for (const target of targetsIn(options.catalog(), options.models)) {
       if (stopping.cancelled || count >= PROBES_PER_ROUND_MAX) return;
       if (inFlight.size >= PROBES_UNDER_WAY_MAX) return;
-      if (!isDue(target.endpoint_id, started_ms)) continue;
+      if (!isDue(target.endpoint_id, startedMs)) continue;
       principal ??= await options.principal();
       if (principal === null) return;
-      notBefore_ms.set(target.endpoint_id, started_ms + every_ms);
-      if (!(await options.claim(target.endpoint_id, every_ms))) continue;
+      notBeforeMs.set(target.endpoint_id, startedMs + everyMs);
+      if (!(await options.claim(target.endpoint_id, everyMs))) continue;
       count += 1;
       if (await begin(target, principal)) continue;
       // Running probes may release a part of their holds.

@@ -64,11 +64,11 @@ function draw(id: string, secret: string | undefined): string {
   return secret === undefined ? hash('sha256', id) : createHmac('sha256', secret).update(id).digest('hex');
 }
 
-/** Whether an id is in a sample of `share_bp` ten-thousandths; the same on every node. */
-export function isSampled(id: string, share_bp: number, secret?: string): boolean {
-  if (share_bp >= BASIS_POINTS) return true;
+/** Whether an id is in a sample of `shareBp` ten-thousandths; the same on every node. */
+export function isSampled(id: string, shareBp: number, secret?: string): boolean {
+  if (shareBp >= BASIS_POINTS) return true;
   const position = Number.parseInt(draw(id, secret).slice(0, 8), 16) / 2 ** 32;
-  return position * BASIS_POINTS < share_bp;
+  return position * BASIS_POINTS < shareBp;
 }
 
 function loggedCall({ generation_id, principal, accepted_ms, request }: Call, model: string | undefined): LoggedCall {
@@ -171,13 +171,13 @@ class RequestLogMiddleware implements CallHooks {
   onEnd({ error, isSettled, record }: CallEnd): void {
     const { clock, broadcast } = this.#options;
     const call = this.#call;
-    const duration_ms = clock.monotonic_ms() - call.accepted_monotonic_ms;
+    const durationMs = clock.monotonic_ms() - call.accepted_monotonic_ms;
     // A call that was sent to no endpoint is not a generation.
     if (!isSettled) return;
     // After the answer, since copying takes time.
     setImmediate(() => {
       const content = this.#output && this.#keep(this.#output, record, error);
-      if (this.#isBroadcast && record !== undefined) broadcast.add({ call, record, duration_ms, content });
+      if (this.#isBroadcast && record !== undefined) broadcast.add({ call, record, duration_ms: durationMs, content });
     });
   }
 

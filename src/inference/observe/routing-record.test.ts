@@ -22,10 +22,10 @@ const candidate = (of: typeof MANY, at: number, over: Partial<Candidate> = {}): 
   excluded: undefined,
   ...over,
 });
-const planOf = (attempts: Candidate[], left_out: Candidate[] = []): Plan => ({
+const planOf = (attempts: Candidate[], leftOut: Candidate[] = []): Plan => ({
   requested: 'a/many',
   strategy: 'direct',
-  candidates: [...attempts, ...left_out],
+  candidates: [...attempts, ...leftOut],
   attempts,
   funnel: [],
 });
@@ -51,26 +51,26 @@ test('endpoints are in order with weight and expected cost, named by their tags 
 test('excluded endpoints are grouped by step, also those excluded at their attempt', () => {
   const excluded = { step: 'Encode', reason: 'r' };
   const attempts = [candidate(MANY, 0, { excluded }), candidate(MANY, 1)];
-  const left_out = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
-  const { plan, excluded: told } = routingRecord(
-    { call, plan: planOf(attempts, left_out), hold: nothing },
+  const leftOut = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
+  const { plan, excluded: steps } = routingRecord(
+    { call, plan: planOf(attempts, leftOut), hold: nothing },
     'a/many',
     null,
   );
   expect(plan.map(({ id }) => id)).toEqual(['alpha/1']);
-  expect(told).toEqual({ Encode: ['alpha/0'], 'Filter by Data Policy': ['alpha/2'] });
+  expect(steps).toEqual({ Encode: ['alpha/0'], 'Filter by Data Policy': ['alpha/2'] });
 });
 
 test('the lists are bounded, and so is the record', () => {
   const place = { weight: 1 / 3, because: ['order', 'recent_outage'] as const };
   const attempts = MANY.endpoints.slice(0, 16).map((_one, at) => candidate(MANY, at, place));
   const excluded = { step: 'Filter by Allowed Providers', reason: 'r' };
-  const left_out = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
-  const told = routingRecord({ call, plan: planOf(attempts, left_out), hold: nothing }, 'a/many', USAGE);
-  expect(told.total).toBe(30);
-  expect(told.plan).toHaveLength(ROUTING_RECORDED_MAX);
-  expect(Object.values(told.excluded ?? {}).flat()).toHaveLength(ROUTING_RECORDED_MAX);
-  expect(JSON.stringify(told).length).toBeLessThan(1_000);
+  const leftOut = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
+  const record = routingRecord({ call, plan: planOf(attempts, leftOut), hold: nothing }, 'a/many', USAGE);
+  expect(record.total).toBe(30);
+  expect(record.plan).toHaveLength(ROUTING_RECORDED_MAX);
+  expect(Object.values(record.excluded ?? {}).flat()).toHaveLength(ROUTING_RECORDED_MAX);
+  expect(JSON.stringify(record).length).toBeLessThan(1_000);
 });
 
 test('the hold has the budgets that count it', () => {
@@ -85,12 +85,12 @@ test('the hold has the budgets that count it', () => {
       { ...line, granted: 0, budget: { ...budget, scope: 'workspace', reset_interval: 'daily' } },
     ],
   };
-  const told = routingRecord({ call, plan: planOf([candidate(MANY, 0)]), hold }, 'a/many', USAGE);
-  expect(told).toMatchObject({ hold_nano: 7, held_in: ['key never'] });
+  const record = routingRecord({ call, plan: planOf([candidate(MANY, 0)]), hold }, 'a/many', USAGE);
+  expect(record).toMatchObject({ hold_nano: 7, held_in: ['key never'] });
 });
 
 test('a call that is not chat has no expected cost', () => {
   const vectors = { ...call, api_type: 'embeddings' as const };
-  const told = routingRecord({ call: vectors, plan: planOf([candidate(MANY, 0)]), hold: nothing }, 'a/many', USAGE);
-  expect(told.plan).toEqual([{ id: 'alpha/0' }]);
+  const record = routingRecord({ call: vectors, plan: planOf([candidate(MANY, 0)]), hold: nothing }, 'a/many', USAGE);
+  expect(record.plan).toEqual([{ id: 'alpha/0' }]);
 });

@@ -25,8 +25,8 @@ export function routingRecord(
     if (own !== undefined) entry.byok_id = own.id;
     if (weight !== undefined) entry.weight = Math.round(weight * 1000) / 1000;
     if (because !== undefined && because.length > 0) entry.because = because;
-    const cost_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
-    if (cost_nano !== undefined) entry.expected_nano = cost_nano;
+    const costNano = expected && expectedCost(candidate, expected, call.request.service_tier);
+    if (costNano !== undefined) entry.expected_nano = costNano;
     planned.push(entry);
   }
   const record: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };

@@ -59,10 +59,10 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
 
   test('continues without a store, logs that once, and writes the queued rows when it is back', async () => {
     const store = await opened();
-    let is_down = true;
+    let isDown = true;
     const flaky: StatisticsStore = {
       ...store,
-      save: (...given) => (is_down ? Promise.reject(new Error('down')) : store.save(...given)),
+      save: (...args) => (isDown ? Promise.reject(new Error('down')) : store.save(...args)),
     };
     const one = processOn(flaky, 'one');
     one.answer(10);
@@ -70,7 +70,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
     await one.exchange.exchange();
     expect(one.warn).toHaveBeenCalledTimes(1);
     expect(one.figures().uptime_last_5m).toBe(100);
-    is_down = false;
+    isDown = false;
     one.answer(10, 'error');
     await one.exchange.exchange();
     const two = processOn(store, 'two');

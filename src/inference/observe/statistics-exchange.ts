@@ -29,9 +29,9 @@ export interface StatisticsStore {
     run: string,
     since: number,
     after: RowKey | undefined,
-    rows_max: number,
+    rowsMax: number,
   ): Promise<(StoredRow & { run: string })[]>;
-  sweep(at: number, rows_max: { minutes: number; quarters: number }): Promise<void>;
+  sweep(at: number, rowsMax: { minutes: number; quarters: number }): Promise<void>;
 }
 
 export interface ExchangeOptions {
@@ -90,14 +90,14 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
   let running: Promise<void> | undefined;
   /** The store's time of the last read; undefined before the first. */
   let readAt: number | undefined;
-  let swept_ms = 0;
-  let expired_ms = 0;
+  let sweptMs = 0;
+  let expiredMs = 0;
   let isFailing = false;
 
   function expire(): void {
-    if (now_ms() - expired_ms < STATISTICS_SWEEP_MS) return;
-    expired_ms = now_ms();
-    statistics.sweep(expired_ms);
+    if (now_ms() - expiredMs < STATISTICS_SWEEP_MS) return;
+    expiredMs = now_ms();
+    statistics.sweep(expiredMs);
   }
 
   async function write(): Promise<void> {
@@ -132,9 +132,9 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       expire();
       await write();
       await readOthers();
-      if (now_ms() - swept_ms >= STATISTICS_SWEEP_MS) {
-        swept_ms = now_ms();
-        await store.sweep(swept_ms, STORED_ROWS_MAX);
+      if (now_ms() - sweptMs >= STATISTICS_SWEEP_MS) {
+        sweptMs = now_ms();
+        await store.sweep(sweptMs, STORED_ROWS_MAX);
       }
       isFailing = false;
     } catch (err) {

@@ -36,21 +36,21 @@ export function sampleOf(facts: AnswerFacts): Sample {
   const { is_streamed, is_completed, is_error, usage, sent_ms, end_ms, tool_calls } = facts;
   const isGood = is_completed && !is_error;
   // A first token before the send is that of an earlier attempt, whose text this one continues.
-  const first_token_ms =
+  const firstTokenMs =
     facts.first_token_ms !== undefined && facts.first_token_ms >= sent_ms ? facts.first_token_ms : undefined;
   const tokens = usage === null ? 0 : outputTokens(usage);
-  let tokens_per_second: number | undefined;
+  let tokensPerSecond: number | undefined;
   if (isGood && tokens >= 2) {
     // From the first token to the end; over the whole time if the answer arrived in one piece.
-    const flow_ms = end_ms - (first_token_ms ?? end_ms);
-    if (is_streamed && flow_ms >= THROUGHPUT_MS_MIN) tokens_per_second = ((tokens - 1) / flow_ms) * 1000;
-    else if (end_ms > sent_ms) tokens_per_second = (tokens / (end_ms - sent_ms)) * 1000;
+    const flowMs = end_ms - (firstTokenMs ?? end_ms);
+    if (is_streamed && flowMs >= THROUGHPUT_MS_MIN) tokensPerSecond = ((tokens - 1) / flowMs) * 1000;
+    else if (end_ms > sent_ms) tokensPerSecond = (tokens / (end_ms - sent_ms)) * 1000;
   }
   return {
     result: isGood ? 'success' : is_completed ? 'error' : undefined,
     is_streamed,
-    latency_ms: first_token_ms === undefined ? undefined : first_token_ms - sent_ms,
-    tokens_per_second,
+    latency_ms: firstTokenMs === undefined ? undefined : firstTokenMs - sent_ms,
+    tokens_per_second: tokensPerSecond,
     tool_calls: isGood ? tool_calls?.count : undefined,
     tool_calls_valid: isGood ? tool_calls?.valid : undefined,
   };

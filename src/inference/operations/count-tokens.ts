@@ -53,8 +53,8 @@ export function createTokenCount(
     if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
-    const limit_ms = TOKEN_COUNT_MS_MAX;
-    const context = { upstream, call, attempt: 1, first_token_ms_max: limit_ms, total_ms_max: limit_ms };
+    const limitMs = TOKEN_COUNT_MS_MAX;
+    const context = { upstream, call, attempt: 1, first_token_ms_max: limitMs, total_ms_max: limitMs };
     const exchange = start({ ...outgoing, payload: await writeBody(body) }, context);
     try {
       const body = await readJson(prepared.dialect, await headersOf(prepared.dialect, exchange), call);
@@ -91,13 +91,13 @@ export function createTokenCount(
   async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
     const request = statesTools(original, candidate) ? templated(original).request : original;
     const texts: string[] = [];
-    const other_tokens = estimatePrompt(request, (text) => {
+    const otherTokens = estimatePrompt(request, (text) => {
       texts.push(text);
       return 0;
     });
     const tokens = await tokenizer.count(texts.join('\n'), candidate);
-    const input_tokens = tokens === undefined ? estimatePrompt(request) : tokens + other_tokens;
-    return { input_tokens, is_estimate: true, rest: {} };
+    const inputTokens = tokens === undefined ? estimatePrompt(request) : tokens + otherTokens;
+    return { input_tokens: inputTokens, is_estimate: true, rest: {} };
   }
 
   return async (received) => {

@@ -13,8 +13,16 @@ import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbedd
 /** In pico-USD a token; the image token dearer. */
 const pricing = { prompt: 1_000_000, completion: 0, image_token: 3_000_000, image: 5_000_000, request: 7_000_000 };
 
-function candidateOf(wire: EmbeddingWire, upstream_model: string): Candidate {
-  const endpoint = { id: 'e', model: 'a/b', provider: 'p', upstream_model, pricing, quirks: {}, input_modalities: [] };
+function candidateOf(wire: EmbeddingWire, upstreamModel: string): Candidate {
+  const endpoint = {
+    id: 'e',
+    model: 'a/b',
+    provider: 'p',
+    upstream_model: upstreamModel,
+    pricing,
+    quirks: {},
+    input_modalities: [],
+  };
   const provider = { slug: 'p', name: 'P', dialect: 'openai-chat', embeddings_dialect: wire };
   return {
     model: { id: 'a/b', tokenizer: 'Other', output_modalities: ['embeddings'] } as unknown as Model,
@@ -27,12 +35,12 @@ function candidateOf(wire: EmbeddingWire, upstream_model: string): Candidate {
 const noTokenizer = { count: async () => undefined, stop: async () => undefined };
 
 function attemptOf(inputs: EmbeddingInput[], wire: EmbeddingWire, model: string, media = new Map()) {
-  const asked = { model: 'a/b', messages: messagesOf(inputs) };
+  const request = { model: 'a/b', messages: messagesOf(inputs) };
   const candidate = candidateOf(wire, model);
-  const task = embeddingsTask({ inputs, encoding_format: 'float' }, asked, noTokenizer);
+  const task = embeddingsTask({ inputs, encoding_format: 'float' }, request, noTokenizer);
   const prepared = task.prepare(candidate, media) as PreparedEmbeddings;
   const costIn = (mode: 'strict' | 'soft') => costOf((task.measure(prepared, 0, mode) as Measured).exposure, 0);
-  const price = (usage: TokenClasses) => priceAttempt(usage, asked, candidate, () => undefined).cost_nano;
+  const price = (usage: TokenClasses) => priceAttempt(usage, request, candidate, () => undefined).cost_nano;
   return { prepared, costIn, price };
 }
 
@@ -111,14 +119,14 @@ describe('dividing', () => {
         fc.array(fc.array(fc.nat(), { minLength: 1, maxLength: 30 }), { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 1, max: 10 }),
         fc.integer({ min: 1, max: 60 }),
-        (inputs, inputs_max, tokens_max) => {
-          const batches = divide(inputs, { inputs_max, tokens_max });
+        (inputs, inputsMax, tokensMax) => {
+          const batches = divide(inputs, { inputs_max: inputsMax, tokens_max: tokensMax });
           expect(batches.flat()).toEqual(inputs);
           for (const batch of batches) {
             expect(batch.length).toBeGreaterThan(0);
-            expect(batch.length).toBeLessThanOrEqual(inputs_max);
+            expect(batch.length).toBeLessThanOrEqual(inputsMax);
             const tokens = batch.reduce((sum, one) => sum + Math.ceil(one.length * 1.25), 0);
-            if (batch.length > 1) expect(tokens).toBeLessThanOrEqual(tokens_max);
+            if (batch.length > 1) expect(tokens).toBeLessThanOrEqual(tokensMax);
           }
         },
       ),

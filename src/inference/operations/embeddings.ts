@@ -195,12 +195,16 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
   const { endpoint } = candidate;
   const line = (prices: Prices) => {
     const prompt = prices.prompt ?? 0;
-    const fixed_pico =
+    const fixedPico =
       text * prompt +
       image * Math.max(prompt, prices.image_token ?? 0) +
       images * (prices.image ?? 0) +
       (prices.request ?? 0);
-    return { fixed_pico, output_pico: 0, afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
+    return {
+      fixed_pico: fixedPico,
+      output_pico: 0,
+      afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000),
+    };
   };
   const lists = pricesInReach(endpoint, { prompt_tokens: text + image, service_tier: undefined });
   return { lines: lists.map(line), output_tokens: 0 };
@@ -213,11 +217,11 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
 function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokenizer: Tokenizer): Measured {
   const { candidate, batches } = prepared;
   const { bytes, inputs, images } = sizeOf(prepared);
-  const least_tokens = 0;
+  const leastTokens = 0;
   if (mode === 'soft') {
     const { in_uncached = 0, in_image = 0 } = estimateInputs(batches.flatMap((batch) => batch.inputs));
     const exposure = exposureFor(prepared, Math.ceil(in_uncached * ESTIMATE_MARGIN), images, in_image);
-    return { exposure, floor: () => exposure, least_tokens, count: async () => undefined };
+    return { exposure, floor: () => exposure, least_tokens: leastTokens, count: async () => undefined };
   }
   const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const added = inputs * EMBEDDING_TEMPLATE_TOKENS_MAX;
@@ -225,7 +229,7 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
   return {
     exposure: exposureOf(bytes),
     floor: () => exposureOf(Math.floor(bytes / TOKEN_BYTES_MAX)),
-    least_tokens,
+    least_tokens: leastTokens,
     async count() {
       // The digits of token inputs, and base64, are not the text that the model reads.
       if (images > 0 || batches.some((batch) => batch.inputs.some((input) => typeof input !== 'string')))
@@ -240,8 +244,8 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
 
 async function sendBatch({ dialect }: PreparedEmbeddings, batch: Batch, upstream: TaskUpstream): Promise<Vector[]> {
   const { path, headers, payload, inputs } = batch;
-  const values_max = limits.answer_values_max + inputs.length * EMBEDDING_ANSWER_VALUES_MAX;
-  const answer = await upstream.send({ path, headers, payload, values_max });
+  const valuesMax = limits.answer_values_max + inputs.length * EMBEDDING_ANSWER_VALUES_MAX;
+  const answer = await upstream.send({ path, headers, payload, values_max: valuesMax });
   const { vectors, usage, upstream_id } = readable(() => dialect.decodeResponse(answer.body, answer.headers));
   if (usage === undefined || !upstream.bill(usage, upstream_id)) upstream.bill(estimateInputs(inputs), upstream_id);
   if (vectors.length !== inputs.length) {

@@ -28,7 +28,7 @@ import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state
 /** One request of a task's attempt. The engine adds the address and the credential. */
 export interface TaskRequest extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
   /** Credentials and errors of the operation's wire, if they differ from the provider's chat. */
-  manners?: AuthAndErrors;
+  authAndErrors?: AuthAndErrors;
   /** Default: POST. */
   method?: 'GET';
   /** The most values of its answer. Default: `answer_values_max`. */
@@ -43,7 +43,7 @@ export interface TaskUpstream {
    * Charges the usage of one answer. Called for each answer at once, so that it is charged even if a later one fails. Returns false for
    * counts that no answer can have: then the caller estimates them.
    */
-  bill(usage: TokenClasses, upstream_id?: string): boolean;
+  bill(usage: TokenClasses, upstreamId?: string): boolean;
   /** True if the client has left: no further request should be sent. */
   isCancelled(): boolean;
 }
@@ -95,9 +95,9 @@ class Tally implements Account {
   upstream_id: string | null = null;
   #sum: TokenClasses | null = null;
 
-  add(usage: TokenClasses, upstream_id: string | undefined): boolean {
+  add(usage: TokenClasses, upstreamId: string | undefined): boolean {
     if (believable(usage) === undefined) return false;
-    this.upstream_id ??= upstream_id ?? null;
+    this.upstream_id ??= upstreamId ?? null;
     const { counts: _counts, extra: _extra, estimated, ...classes } = usage;
     const sum: TokenClasses = { ...this.#sum };
     for (const [name, count] of Object.entries(classes) as [keyof typeof classes, number][]) {
@@ -168,25 +168,25 @@ function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Task
   const context = { upstream, call, attempt: number, first_token_ms_max, total_ms_max };
   const chatDialect = flow.dialect(wireOf(candidate));
   return {
-    async send({ manners = chatDialect, values_max = limits.answer_values_max, ...request }) {
-      if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
+    async send({ authAndErrors = chatDialect, values_max = limits.answer_values_max, ...request }) {
+      if (authAndErrors === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-      const exchange = start(
-        { method: 'POST', ...request, candidate, dialect: manners, accept: 'application/json' },
+      const upstreamCall = start(
+        { method: 'POST', ...request, candidate, dialect: authAndErrors, accept: 'application/json' },
         context,
       );
       try {
-        const response = await headersOf(manners, exchange);
+        const response = await headersOf(authAndErrors, upstreamCall);
         return {
-          body: await readJson(manners, response, call, { ...answerLevels, values_max }),
+          body: await readJson(authAndErrors, response, call, { ...answerLevels, values_max }),
           headers: response.headers,
         };
       } finally {
-        exchange.release();
+        upstreamCall.release();
       }
     },
-    bill(usage, upstream_id) {
-      const isAccepted = meter.add(usage, upstream_id);
+    bill(usage, upstreamId) {
+      const isAccepted = meter.add(usage, upstreamId);
       attempt.used = meter.usage();
       return isAccepted;
     },

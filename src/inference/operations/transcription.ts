@@ -42,13 +42,13 @@ interface PreparedTranscription extends Prepared {
 const TOKENS_PER_SECOND = 10;
 
 /** The estimated usage of a sound, without its text. */
-export function estimateSound(duration_ms: number): TokenClasses {
-  return { audio_ms: duration_ms, in_audio: Math.ceil((duration_ms / 1000) * TOKENS_PER_SECOND), estimated: true };
+export function estimateSound(durationMs: number): TokenClasses {
+  return { audio_ms: durationMs, in_audio: Math.ceil((durationMs / 1000) * TOKENS_PER_SECOND), estimated: true };
 }
 
 /** The billed length: some providers bill a minimum of seconds. */
-function paidMs(duration_ms: number, { quirks: { transcription_seconds_min = 0 } }: DialectEndpoint): number {
-  return Math.max(duration_ms, transcription_seconds_min * 1000);
+function paidMs(durationMs: number, { quirks: { transcription_seconds_min = 0 } }: DialectEndpoint): number {
+  return Math.max(durationMs, transcription_seconds_min * 1000);
 }
 
 function exposureOf(
@@ -59,13 +59,17 @@ function exposureOf(
   const lines = lists.map((prices) => {
     const prompt = prices.prompt ?? 0;
     const completion = prices.completion ?? 0;
-    const fixed_pico =
+    const fixedPico =
       Math.ceil((audio_ms * (prices.audio_second ?? 0)) / 1000) +
       text * prompt +
       audio * Math.max(prompt, prices.audio ?? 0) +
       out * Math.max(completion, prices.internal_reasoning ?? 0) +
       (prices.request ?? 0);
-    return { fixed_pico, output_pico: 0, afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
+    return {
+      fixed_pico: fixedPico,
+      output_pico: 0,
+      afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000),
+    };
   });
   return { lines, output_tokens: 0 };
 }
@@ -133,12 +137,13 @@ function usageOf(
   { sound }: TranscriptionRequest,
   { facts, candidate: { endpoint } }: PreparedTranscription,
 ): TokenClasses {
-  const reported_ms = seconds === undefined ? undefined : Math.round(seconds * 1000);
-  const audio_ms = paidMs(reported_ms ?? sound.duration_ms, facts);
-  if (tokens !== undefined) return { ...tokens, audio_ms };
+  const reportedMs = seconds === undefined ? undefined : Math.round(seconds * 1000);
+  const audioMs = paidMs(reportedMs ?? sound.duration_ms, facts);
+  if (tokens !== undefined) return { ...tokens, audio_ms: audioMs };
   const { prompt = 0, completion = 0, audio = 0 } = endpoint.pricing;
-  if (prompt + completion + audio === 0) return { audio_ms, ...(reported_ms === undefined ? { estimated: true } : {}) };
-  return { ...estimateSound(sound.duration_ms), audio_ms, out_text: Math.ceil(estimateTokens(text)) };
+  if (prompt + completion + audio === 0)
+    return { audio_ms: audioMs, ...(reportedMs === undefined ? { estimated: true } : {}) };
+  return { ...estimateSound(sound.duration_ms), audio_ms: audioMs, out_text: Math.ceil(estimateTokens(text)) };
 }
 
 /** Charges an answer: the usage that it reports if that is possible, otherwise our estimate. */
@@ -167,22 +172,22 @@ function isReportedFailure(error: unknown): boolean {
 /** Sends the sound and polls for its text. Once the upstream works in the background, only a failure that it reports is not billed. */
 async function send(prepared: PreparedTranscription, request: TranscriptionRequest, upstream: TaskUpstream) {
   const { dialect, facts, fields } = prepared;
-  const deadline_ms = performance.now() + limits.upstream_total_ms_max;
-  const manners = dialect.manners === undefined ? {} : { manners: dialect.manners };
+  const deadlineMs = performance.now() + limits.upstream_total_ms_max;
+  const overrides = dialect.manners === undefined ? {} : { authAndErrors: dialect.manners };
   let ask: TranscriptionAsk = dialect.begin(request, facts, fields);
   let isStarted = false;
   for (let failures = 0; ; ) {
     if (ask.wait_ms !== undefined) await sleep(ask.wait_ms);
     const { path, headers, payload, method } = ask;
-    const values_max = TRANSCRIPT_VALUES_MAX;
+    const valuesMax = TRANSCRIPT_VALUES_MAX;
     try {
       const reply = await upstream.send({
         path,
         headers,
         payload,
-        values_max,
+        values_max: valuesMax,
         ...(method === undefined ? {} : { method }),
-        ...manners,
+        ...overrides,
       });
       const { read } = ask;
       const next = readable(() => read(reply.body, reply.headers));
@@ -195,13 +200,13 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
       isStarted = ask.is_billed;
       ask = next;
       failures = 0;
-      if (performance.now() > deadline_ms) {
+      if (performance.now() > deadlineMs) {
         throw new UpstreamError('timeout', 'The answer took longer than the gateway allows');
       }
     } catch (error) {
       failures += 1;
       if (!isStarted || isReportedFailure(error)) throw error;
-      if (mayPollAgain(error) && failures < TRANSCRIPTION_POLL_FAILURES_MAX && performance.now() < deadline_ms) {
+      if (mayPollAgain(error) && failures < TRANSCRIPTION_POLL_FAILURES_MAX && performance.now() < deadlineMs) {
         ask = { ...ask, wait_ms: limits.transcription_poll_ms_max };
         continue;
       }

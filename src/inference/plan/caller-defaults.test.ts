@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { Principal } from '../../http/principal.ts';
 import { type CallerDefaults, defaultModel, defaultSort, type RoutingRules } from './caller-defaults.ts';
 
-const caller = (workspace?: [string | null, string | null], user_id: string | null = 'u') =>
+const caller = (workspace?: [string | null, string | null], userId: string | null = 'u') =>
   ({
-    user_id,
+    user_id: userId,
     ...(workspace && { defaults: { default_text_model: workspace[0], default_provider_sort: workspace[1] } }),
   }) as unknown as Principal;
 const rules = (user?: CallerDefaults): RoutingRules => ({

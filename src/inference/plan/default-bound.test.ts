@@ -28,8 +28,8 @@ test.each<[string, ChatRequest, number | undefined, number | undefined, number, 
   ['what a small context leaves', ask(10), undefined, 4_096, 2_806, context],
   ['half of a small context at least', ask(4_000), undefined, 4_096, 2_048, context],
   ['a stated default where nothing is known', ask(10), undefined, undefined, 16_384, 'the default, because'],
-])('a request without an output bound gets %s', (_, request, max_completion_tokens, context_length, tokens, source) => {
-  const bound = defaultBound(request, { max_completion_tokens, context_length });
+])('a request without an output bound gets %s', (_, request, maxCompletionTokens, contextLength, tokens, source) => {
+  const bound = defaultBound(request, { max_completion_tokens: maxCompletionTokens, context_length: contextLength });
   expect(bound).toEqual({ tokens, source: expect.stringContaining(source) });
 });
 

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
-/** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */
+/** The default bound of a request under a spend limit, on every wire, if the model's maximum is not known. */
 export const OUTPUT_TOKENS_UNKNOWN = 16_384;
 
 /** The output bound of a request that sets none; `source` is its origin as reports name it. */
@@ -13,11 +13,11 @@ export interface DefaultBound {
 }
 
 /** Context tokens left beside the prompt: each character counts as a token; tools, schemas and media are not counted. */
-function spareContext(request: ChatRequest, context_length: number): number {
+function remainingContext(request: ChatRequest, contextLength: number): number {
   const { chars, has_more } = contentsOf(request);
-  const spare = context_length - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
-  const is_counted = !has_more && !request.tools?.length && request.response_format == null;
-  return is_counted ? spare : Math.min(spare, Math.floor(context_length / 2));
+  const remaining = contextLength - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
+  const isCounted = !has_more && !request.tools?.length && request.response_format == null;
+  return isCounted ? remaining : Math.min(remaining, Math.floor(contextLength / 2));
 }
 
 /**
@@ -35,6 +35,6 @@ export function defaultBound(
       : { tokens: max_completion_tokens, source: "the model's maximum" };
   if (context_length === undefined) return most;
   const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
-  const room = Math.max(spareContext(request, context_length), least);
+  const room = Math.max(remainingContext(request, context_length), least);
   return most.tokens <= room ? most : { tokens: room, source: "the rest of the model's context" };
 }

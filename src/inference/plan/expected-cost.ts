@@ -39,9 +39,9 @@ export function expectedTokens(
 export function expectedCost(
   { endpoint, tier }: Candidate,
   tokens: ExpectedTokens,
-  service_tier: string | null | undefined,
+  serviceTier: string | null | undefined,
 ): number | undefined {
-  const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? service_tier });
+  const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? serviceTier });
   if (!isPriced(prices)) return undefined;
   const completion = Math.min(tokens.completion, (endpoint.max_completion_tokens ?? Infinity) * tokens.choices);
   return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;

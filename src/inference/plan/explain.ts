@@ -16,7 +16,7 @@ import { NO_MEDIA } from '../prepare/media.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
 
-/** A request is not encoded for more endpoints of its plan once so much was, where it is only explained. */
+/** The payload length after which an explained request is not encoded for further endpoints. */
 const EXPLAINED_CHARS_MAX = 8_000_000;
 
 /** The money that would be held for an attempt. */
@@ -56,7 +56,7 @@ export interface Explanation {
   names: Planned['names'];
   plan: Plan;
   /** Changes of the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   expected: ExpectedTokens | undefined;
   /** The endpoints of the plan, in the order of attempts. */
   attempts: ExplainedAttempt[];
@@ -160,14 +160,14 @@ export function createExplain(
         return { ...facts, output_tokens, report, chars };
       }
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };
-      const is_byok = candidate.own !== undefined;
-      const { prepared, grant } = await admit({ call, hold, is_byok, prepare, measure });
+      const isByok = candidate.own !== undefined;
+      const { prepared, grant } = await admit({ call, hold, is_byok: isByok, prepare, measure });
       const { output_tokens, report } = prepared;
       // A soft budget admits by an estimate.
       const isUpperBound = grant !== undefined && grant.mode === 'strict';
       const worst = isUpperBound ? costOf(grant.exposure, grant.output_tokens) : await worstCase(prepared);
-      const worst_case_nano = isPriced(candidate.endpoint.pricing) ? worst : undefined;
-      return { ...facts, output_tokens, report, worst_case_nano, hold: last.hold, chars };
+      const worstCaseNano = isPriced(candidate.endpoint.pricing) ? worst : undefined;
+      return { ...facts, output_tokens, report, worst_case_nano: worstCaseNano, hold: last.hold, chars };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       return { ...facts, hold: last.hold, refusal: error, chars };
@@ -175,12 +175,12 @@ export function createExplain(
   }
 
   function healthOf(candidate: Candidate): ExplainedAttempt['health'] {
-    const now_ms = clock.now_ms();
+    const nowMs = clock.now_ms();
     const id = healthId(candidate);
     return {
-      cooling_until_ms: health.coolingUntil(id, now_ms),
-      had_outage: health.hadOutage(id, now_ms),
-      performance: health.performance(servedId(candidate), now_ms),
+      cooling_until_ms: health.coolingUntil(id, nowMs),
+      had_outage: health.hadOutage(id, nowMs),
+      performance: health.performance(servedId(candidate), nowMs),
     };
   }
 
@@ -190,35 +190,41 @@ export function createExplain(
     expected: ExpectedTokens | undefined,
   ): Promise<Pick<Explanation, 'attempts' | 'error'>> {
     const attempts: ExplainedAttempt[] = [];
-    let is_reached = true;
+    let isReached = true;
     let encodedChars = 0;
     for (const candidate of plan.attempts) {
       const { chars, ...attempt } = encodedChars > EXPLAINED_CHARS_MAX ? UNTRIED : await runTrial(call, candidate);
       encodedChars += chars;
-      const expected_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
-      attempts.push({ candidate, ...attempt, expected_nano, health: healthOf(candidate), is_reached });
-      if (!is_reached || attempt.refusal === undefined) continue;
+      const expectedNano = expected && expectedCost(candidate, expected, call.request.service_tier);
+      attempts.push({
+        candidate,
+        ...attempt,
+        expected_nano: expectedNano,
+        health: healthOf(candidate),
+        is_reached: isReached,
+      });
+      if (!isReached || attempt.refusal === undefined) continue;
       const step = stepPassed(attempt.refusal, candidate, plan);
-      if (step === undefined) is_reached = false;
+      if (step === undefined) isReached = false;
       else candidate.excluded = { step, reason: attempt.refusal.message };
     }
     const reached = attempts.filter((attempt) => attempt.is_reached);
-    const is_sent = reached.some(({ refusal }) => refusal === undefined);
-    return { attempts, error: is_sent ? undefined : reached.at(-1)?.refusal };
+    const isSent = reached.some(({ refusal }) => refusal === undefined);
+    return { attempts, error: isSent ? undefined : reached.at(-1)?.refusal };
   }
 
   return async (call) => {
     const { request } = call;
     try {
       const routed = await planned(call, chat.wanted(call));
-      const { plan, requested, names, told } = routed;
+      const { plan, requested, names, report } = routed;
       const expected = expectedTokens(routed.call);
-      return { requested, names, plan, told, expected, ...(await runTrials(routed, expected)) };
+      return { requested, names, plan, report, expected, ...(await runTrials(routed, expected)) };
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
       const { plan } = error;
       const requested = request.model ?? request.models?.[0] ?? plan.requested;
-      return { requested, names: undefined, plan, told: [], expected: expectedTokens(call), attempts: [], error };
+      return { requested, names: undefined, plan, report: [], expected: expectedTokens(call), attempts: [], error };
     }
   };
 }

@@ -63,9 +63,9 @@ const DENIED: [Wire, JsonObject][] = [
 
 test.each(DENIED)('options do not set fields over %s: %j', (wire, options) => {
   const plain = sent(wire, {});
-  const told = sent(wire, options);
-  expect(told.encoded.body).toEqual(plain.encoded.body);
-  expect(told.report.map(({ field }) => field)).toEqual(
+  const merged = sent(wire, options);
+  expect(merged.encoded.body).toEqual(plain.encoded.body);
+  expect(merged.report.map(({ field }) => field)).toEqual(
     Object.keys(options).map((name) => `provider.options.a.${name}`),
   );
 });
@@ -109,8 +109,8 @@ test("under a spend limit, Anthropic's own tools in options are bounded like tho
   };
   const prepare = (spend?: { default_tokens: number }) => {
     const [candidate, dialect] = [candidateOf('anthropic-messages'), dialects.get('anthropic-messages')!];
-    const asked = request as unknown as ChatRequest;
-    return (prepareAttempt(asked, candidate, dialect, false, spend) as PreparedAttempt).encoded.body['tools'];
+    const chatRequest = request as unknown as ChatRequest;
+    return (prepareAttempt(chatRequest, candidate, dialect, false, spend) as PreparedAttempt).encoded.body['tools'];
   };
   expect(prepare({ default_tokens: 9 })).toEqual([{ ...search, max_uses: 10 }, { name: 'f' }]);
   expect(prepare()).toEqual(tools);

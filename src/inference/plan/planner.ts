@@ -24,22 +24,22 @@ import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
 import type { SessionAffinity } from './session-affinity.ts';
 
-export interface StepsOptions {
+export interface PlannerOptions {
   /** Asked once a request, so that a reload takes effect at once. */
   catalog(): ModelSource;
-  /** The same with the providers that are on for those alone who bring a credential. */
+  /** The same with the providers that are only active for callers with their own credential. */
   wholeCatalog(): ModelSource;
-  /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
+  /** The enabled credentials of the caller's workspace. Synchronous if the workspace was used recently. */
   ownCredentials(
     caller: Call['principal'],
-    store_wait?: Call['store_wait'],
+    storeWait?: Call['store_wait'],
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   recorder: Recorder;
   health: Health;
-  /** Told what calls show of the endpoints that they went to. */
+  /** Receives the observations of calls about their endpoints. */
   traffic: Traffic;
   clock: Clock;
-  /** A number from 0 to 1, below 1: routing has no chance of its own. */
+  /** A random number from 0 to below 1. */
   chance(): number;
   allow_unpriced: boolean;
   /** Asked once a request, so that a reload takes effect at once. */
@@ -55,43 +55,46 @@ export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'pro
 
 const NO_CHANGES: readonly Report[] = [];
 
-/** What a call is for: which models, and at which of their endpoints. */
+/** The models of a call, and the conditions for their endpoints. */
 export interface Wanted {
-  /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
+  /** Throws the operation's refusal of a model that is unknown or does not support the operation. */
   models(catalog: ModelSource): Requested;
   /** Keeps the conversation at one endpoint. Not set if the operation has no conversation. */
   home?: SessionAffinity | undefined;
   /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Prepares the call for its plan when its models are known. Not set if the call is planned as it is. */
-  recall?(call: Call, known: { models: readonly Model[]; catalog: ModelSource }): Suited | Promise<Suited>;
+  prepareCall?(
+    call: Call,
+    known: { models: readonly Model[]; catalog: ModelSource },
+  ): PreparedCall | Promise<PreparedCall>;
 }
 
 /** A call that is ready to be planned, and the candidates that it prefers. */
-export interface Suited {
+export interface PreparedCall {
   call: Call;
   /** Changes that were made to the request for all endpoints. */
-  told: readonly Report[];
+  report: readonly Report[];
   prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 /** A planned call that is not counted against rate limits yet. */
 export interface Planned extends CallPlan {
-  /** What the names of its models ask for beside the models. */
-  wishes: Requested['wishes'];
+  /** The variants that the names of its models request. */
+  variants: Requested['variants'];
 }
 
-/** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
+/** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. */
 export interface Planner {
-  /** Where a call would go. Nothing comes of it. Throws, or rejects, as `open` does. */
+  /** Plans a call without side effects. Throws or rejects as `open` does. */
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
   /** Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no endpoint can be tried. */
   open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
-   * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
-   * `CallCancelled` when the client left.
+   * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
+   * `CallCancelled` if the client left.
    */
   giveUp(state: CallState, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
@@ -113,7 +116,7 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
 
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
 
-/** Tells why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
+/** Returns the reason why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
 export function restrictionOf({
   guardrails,
 }: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
@@ -138,8 +141,8 @@ function shownAttempt({ candidate: { provider, model, own }, record }: Attempt):
   return { provider: provider.name, model: model.id, status: status ?? 0, ...shownOwn(own), ...attemptFacts(record!) };
 }
 
-export function createSteps(
-  options: StepsOptions,
+export function createPlanner(
+  options: PlannerOptions,
   { settle }: Pick<Settlement, 'settle'>,
   { reportFailure }: Pick<Attempts, 'reportFailure'>,
 ): Planner {
@@ -162,10 +165,10 @@ export function createSteps(
     const named = pickWith(received, wanted, catalog);
     const call = named.request === undefined ? received : { ...received, request: named.request };
     const choice = { catalog, named, own };
-    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NO_CHANGES };
-    return suited instanceof Promise
-      ? suited.then((one) => planFor(one, wanted, choice))
-      : planFor(suited, wanted, choice);
+    const prepared = wanted.prepareCall?.(call, { models: named.models, catalog }) ?? { call, report: NO_CHANGES };
+    return prepared instanceof Promise
+      ? prepared.then((one) => planFor(one, wanted, choice))
+      : planFor(prepared, wanted, choice);
   }
 
   function open(call: Call, wanted: Wanted): CallState | Promise<CallState> {
@@ -173,30 +176,30 @@ export function createSteps(
     return routed instanceof Promise ? routed.then(admit) : admit(routed);
   }
 
-  /** Last: what is refused for what it is does not count against a rate limit. */
+  /** Counts a planned call against rate limits. This is the last check, so that refused calls do not count. */
   function admit(routed: Planned): CallState | Promise<CallState> {
-    const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
+    const passing = rates.open(routed.call, (model) => routed.variants?.get(model)?.free === true);
     return passing instanceof Promise
       ? passing.then((reservation) => new CallState(routed, reservation))
       : new CallState(routed, passing);
   }
 
-  /** A provider that is on for those who bring a credential is there for them alone. */
+  /** The catalog for a caller: with the providers that require an own credential only if it has one for them. */
   function catalogFor(own: readonly OwnCredential[]): ModelSource {
     const catalog = options.catalog();
     return own.every(({ provider }) => catalog.provider(provider) !== undefined) ? catalog : options.wholeCatalog();
   }
 
   function planFor(
-    { call, told, prefers }: Suited,
+    { call, report, prefers }: PreparedCall,
     { refuses, home }: Wanted,
     { catalog, named, own }: { catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
   ): Planned {
-    const { models, names, wishes, strategy, requested } = named;
+    const { models, names, variants, strategy, requested } = named;
     try {
       const planOfCall = plan(call.request, {
         models,
-        wishes,
+        wishes: variants,
         strategy,
         default_sort: defaultSort(call.principal, options.routing()),
         provider: (slug) => catalog.provider(slug),
@@ -212,14 +215,14 @@ export function createSteps(
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),
       });
-      const changes = call.changes === undefined ? told : [...call.changes, ...told];
-      return { call, catalog, plan: planOfCall, requested, names, wishes, told: changes, home };
+      const changes = call.changes === undefined ? report : [...call.changes, ...report];
+      return { call, catalog, plan: planOfCall, requested, names, variants, report: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }
   }
 
-  /** The models of a call; a router may find none. */
+  /** The models of a call. Throws if a router finds none. */
   function pickWith(call: Call, wanted: Wanted, catalog: ModelSource): Requested {
     try {
       return wanted.models(catalog);
@@ -238,16 +241,16 @@ export function createSteps(
     return error.with({ gateway_metadata: routingMetadata(facts) });
   }
 
-  /** What was done to a call before its guardrails left nothing of its plan, and that they did. */
+  /** The stages of a call whose guardrails exclude all endpoints, with the stages of these guardrails. */
   function stagesOf({ principal, stages }: Call, { candidates }: Plan): Call['stages'] {
     return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
   }
 
   function metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
-    const { plan, requested, attempts, told, lastSent, routing, usage } = state;
+    const { plan, requested, attempts, report: planReport, lastSent, routing, usage } = state;
     const call = lastSent?.call ?? state.call;
     if (!call.wants_metadata) return undefined;
-    const report = [...told, ...(lastSent?.report ?? [])];
+    const report = [...planReport, ...(lastSent?.report ?? [])];
     const facts = { call, plan, requested, routing, usage, selected, report };
     return routingMetadata({ ...facts, attempts: attempts.map(shownAttempt) });
   }
@@ -276,7 +279,7 @@ export function createSteps(
         return withdrawn(state, error);
       case 'failed':
         return fail(state);
-      case 'gone':
+      case 'cancelled':
         await settle(state, outcomeOf(error, state.call), undefined);
         return error;
       case 'internal':
@@ -285,25 +288,25 @@ export function createSteps(
     }
   }
 
-  /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
+  /** Ends a call whose next attempt was not sent: no money, no journal, or the client left. The cost of earlier attempts is settled. */
   async function withdrawn(state: CallState, error: unknown): Promise<unknown> {
     if (state.record === undefined) {
       recorder.release(state.hold);
       state.reservation.release();
     } else await settle(state, outcomeOf(error, state.call), undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, state.failed);
-    // Those alone that routing led to: not what stands against every call, nor a fault.
+    // Routing metadata is only for refusals that depend on the endpoint.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
     const refusal = withEarlier(inClientsWords(error, state.call), state.failed);
-    const gateway_metadata = metadataOf(state, undefined);
-    return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
+    const gatewayMetadata = metadataOf(state, undefined);
+    return gatewayMetadata === undefined ? refusal : refusal.with({ gateway_metadata: gatewayMetadata });
   }
 
   async function fail(state: CallState): Promise<GatewayError> {
     await settle(state, 'failed', undefined);
     const error = clientError(state.failed);
-    const gateway_metadata = metadataOf(state, undefined);
-    return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
+    const gatewayMetadata = metadataOf(state, undefined);
+    return gatewayMetadata === undefined ? error : error.with({ gateway_metadata: gatewayMetadata });
   }
 
   function lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError {

@@ -31,7 +31,7 @@ export interface RateLog {
 interface Queued {
   entry: RateEntry;
   ask(now: Moment): RateAsk;
-  resolve(is_answered: boolean): void;
+  resolve(isAnswered: boolean): void;
 }
 
 /** Requests units from the store in batches. Requests made while a batch is running form the next one. */
@@ -40,9 +40,9 @@ export class RateAsker {
   readonly #clock: Clock;
   readonly #log: RateLog;
   #queued: Queued[] = [];
-  #is_sending = false;
+  #isSending = false;
   /** Monotonic time until which a store that did not answer gets no request. */
-  #down_until_ms = 0;
+  #downUntilMs = 0;
 
   constructor({ store, clock, log }: { store: RateStore; clock: Clock; log: RateLog }) {
     this.#store = store;
@@ -56,23 +56,23 @@ export class RateAsker {
 
   /** Whether the store answered within `rate_ask_ms_max`. Never rejects. */
   ask(entry: RateEntry, ask: (now: Moment) => RateAsk): Promise<boolean> {
-    if (this.#clock.monotonic_ms() < this.#down_until_ms) return Promise.resolve(false);
+    if (this.#clock.monotonic_ms() < this.#downUntilMs) return Promise.resolve(false);
     entry.asking ??= new Promise<boolean>((resolve) => {
       this.#queued.push({
         entry,
         ask,
-        resolve(is_answered) {
+        resolve(isAnswered) {
           entry.asking = undefined;
-          resolve(is_answered);
+          resolve(isAnswered);
         },
       });
-      if (!this.#is_sending) void this.#send();
+      if (!this.#isSending) void this.#send();
     });
     return entry.asking;
   }
 
   async #send(): Promise<void> {
-    this.#is_sending = true;
+    this.#isSending = true;
     // Requests of the same turn of the event loop join the batch.
     await Promise.resolve();
     while (this.#queued.length > 0) {
@@ -80,7 +80,7 @@ export class RateAsker {
       const size = 2 ** Math.floor(Math.log2(this.#queued.length));
       await this.#sendBatch(this.#queued.splice(0, Math.min(size, RATE_ASKS_MAX)));
     }
-    this.#is_sending = false;
+    this.#isSending = false;
   }
 
   async #sendBatch(batch: readonly Queued[]): Promise<void> {
@@ -100,7 +100,7 @@ export class RateAsker {
     const err = await Promise.race([done, late]);
     clearTimeout(timer);
     if (err !== undefined) {
-      this.#down_until_ms = this.#clock.monotonic_ms() + RATE_ASK_MS_MAX;
+      this.#downUntilMs = this.#clock.monotonic_ms() + RATE_ASK_MS_MAX;
       this.#log.warn({ err, counters: batch.length }, 'rate limits could not be counted');
     }
     for (const { resolve } of batch) resolve(err === undefined);

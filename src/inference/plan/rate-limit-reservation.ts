@@ -20,7 +20,7 @@ export interface RateLimitReservation {
    * The call has used these tokens of a model. Reserved tokens that were not used are returned while their minute lasts; tokens
    * above the reservation count in the current minute.
    */
-  commit(tokens: number, model_id: string | undefined): void;
+  commit(tokens: number, modelId: string | undefined): void;
   /** The call has ended with an unknown usage: the whole reservation counts as used. */
   commitInFull(): void;
   /** The call ended before anything was sent: it is not counted. */
@@ -45,7 +45,7 @@ export interface RateCounting {
   /** Undefined if the units are not at hand: `acquire` may get them. */
   take(limit: RateLimit, units: number): Permit | undefined;
   /** Undefined if nobody can count, and the operator admits such calls. Throws `GatewayError` 429 or 503. */
-  acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined>;
+  acquire(limit: RateLimit, units: number, storeWait: Call['store_wait']): Promise<Permit | undefined>;
   /** The refusal of a request whose prompt alone exceeds the limit. */
   neverFits(limit: RateLimit, units: number): GatewayError;
 }
@@ -58,8 +58,8 @@ interface Held {
 }
 
 function callerOf({ principal: { key_hash, rate_name, organization_id, budgets, parents } }: Call): RateCaller {
-  const granted_nano = budgets.find(({ scope }) => scope === 'organization')?.limit_nano;
-  return { key_hash, rate_name, organization_id, granted_nano, parents };
+  const grantedNano = budgets.find(({ scope }) => scope === 'organization')?.limit_nano;
+  return { key_hash, rate_name, organization_id, granted_nano: grantedNano, parents };
 }
 
 /** The expected tokens of a call: its prompt by our estimate, and the output bound that it sets. */
@@ -101,12 +101,12 @@ export class CallReservation implements RateLimitReservation {
     const { id } = model;
     // Free at the operator's account; free models at an organization's own account have no limit.
     const isNamedFree = own === undefined && (id.endsWith(':free') || this.#asksFree(model));
-    const is_free = isNamedFree && isFree(pricesOf(candidate));
-    if (!is_free && !this.#counting.limitsModels) return undefined;
+    const isFreeOfCharge = isNamedFree && isFree(pricesOf(candidate));
+    if (!isFreeOfCharge && !this.#counting.limitsModels) return undefined;
     this.#caller ??= callerOf(this.#call);
-    const list = this.#counting.book.ofModel(this.#caller, { id, is_free });
+    const list = this.#counting.book.ofModel(this.#caller, { id, is_free: isFreeOfCharge });
     if (list.length === 0) return undefined;
-    const name = is_free ? `${id} free` : id;
+    const name = isFreeOfCharge ? `${id} free` : id;
     if (this.#acquired?.has(name)) return this.#acquired.get(name);
     let acquiring: Promise<void> | undefined;
     try {
@@ -133,14 +133,14 @@ export class CallReservation implements RateLimitReservation {
   }
 
   /** Takes units of all limits, or of none. Synchronous if this node has them. */
-  #take(list: readonly RateLimit[], model_id: string | undefined): Promise<void> | undefined {
+  #take(list: readonly RateLimit[], modelId: string | undefined): Promise<void> | undefined {
     const taken: Held[] = [];
     try {
       for (const limit of list) {
         if (this.#holds(limit)) continue;
         const permit = this.#counting.take(limit, this.#unitsFor(limit));
-        if (permit === undefined) return this.#takeRest(list, taken, model_id);
-        taken.push({ limit, permit, model_id });
+        if (permit === undefined) return this.#takeRest(list, taken, modelId);
+        taken.push({ limit, permit, model_id: modelId });
       }
     } catch (error) {
       giveBackAll(taken);
@@ -150,12 +150,12 @@ export class CallReservation implements RateLimitReservation {
     return undefined;
   }
 
-  async #takeRest(list: readonly RateLimit[], taken: Held[], model_id: string | undefined): Promise<void> {
+  async #takeRest(list: readonly RateLimit[], taken: Held[], modelId: string | undefined): Promise<void> {
     try {
       for (const limit of list) {
         if (this.#holds(limit) || taken.some((held) => held.limit === limit)) continue;
         const permit = await this.#counting.acquire(limit, this.#unitsFor(limit), this.#call.store_wait);
-        if (permit !== undefined) taken.push({ limit, permit, model_id });
+        if (permit !== undefined) taken.push({ limit, permit, model_id: modelId });
       }
     } catch (error) {
       giveBackAll(taken);
@@ -164,13 +164,13 @@ export class CallReservation implements RateLimitReservation {
     this.#held.push(...taken);
   }
 
-  commit(tokens: number, model_id: string | undefined): void {
+  commit(tokens: number, modelId: string | undefined): void {
     const held = this.#held;
     if (held.length === 0) return;
     this.#held = [];
     for (const { limit, permit, model_id: countedModel } of held) {
       if (limit.unit !== 'tokens') continue;
-      const used = countedModel === undefined || countedModel === model_id ? tokens : 0;
+      const used = countedModel === undefined || countedModel === modelId ? tokens : 0;
       if (used > permit.units) permit.owe(used - permit.units);
       else permit.giveBack(permit.units - used);
     }

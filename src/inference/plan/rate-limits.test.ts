@@ -8,9 +8,9 @@ import type { RateAmounts, RateAnswer, RateAsk, RateRules } from '../../schemas/
 import type { Call } from '../call.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
-const amounts = (requests_per_minute?: number, tokens_per_minute?: number): RateAmounts => ({
-  requests_per_minute,
-  tokens_per_minute,
+const amounts = (requestsPerMinute?: number, tokensPerMinute?: number): RateAmounts => ({
+  requests_per_minute: requestsPerMinute,
+  tokens_per_minute: tokensPerMinute,
 });
 const running: RateLimits[] = [];
 afterEach(async () => {
@@ -20,9 +20,9 @@ afterEach(async () => {
 /** Rates over a store that a test may hold up. */
 function setUp(rules: Partial<RateRules>) {
   const model = createRateModel();
-  const asked: RateAsk[] = [];
+  const sentAsks: RateAsk[] = [];
   let way = async () => {};
-  const now_ms = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
+  const nowMs = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
   const begun = performance.now();
   const warnings: string[] = [];
   let all: RateRules = {
@@ -34,13 +34,13 @@ function setUp(rules: Partial<RateRules>) {
     store: {
       async ask(asks, at): Promise<RateAnswer[]> {
         if (new Set(asks.map(({ id }) => id)).size < asks.length) throw new Error('a counter is named twice');
-        asked.push(...asks);
+        sentAsks.push(...asks);
         await way();
         return model.ask(asks, at);
       },
       sweep: async () => {},
     },
-    clock: { now_ms: () => now_ms + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
+    clock: { now_ms: () => nowMs + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
     log: { warn: (_facts, message) => void warnings.push(message) },
     metrics: { rateLimited: () => {} },
   });
@@ -62,56 +62,56 @@ function setUp(rules: Partial<RateRules>) {
   const change = (to: Partial<RateRules>) => {
     all = { ...all, ...to };
   };
-  return { asked, warnings, open, outcome, hold, change };
+  return { sentAsks, warnings, open, outcome, hold, change };
 }
 
 const at = (id: string) => ({ model: { id }, endpoint: { pricing: { prompt: 1 } } }) as unknown as Candidate;
 
 test('a warm node rarely asks the store, and never again right after a refusal', async () => {
-  const { asked, outcome } = setUp({ per_key: amounts(5_000) });
+  const { sentAsks, outcome } = setUp({ per_key: amounts(5_000) });
   for (let n = 0; n < 2_000; n += 1) expect(typeof (await outcome())).toBe('object');
-  expect(asked.length).toBeLessThan(60);
-  const found = await Promise.all(Array.from({ length: 5_000 }, () => outcome()));
-  expect(found.filter((one) => one === 429)).toHaveLength(2_000);
-  const before = asked.length;
+  expect(sentAsks.length).toBeLessThan(60);
+  const outcomes = await Promise.all(Array.from({ length: 5_000 }, () => outcome()));
+  expect(outcomes.filter((one) => one === 429)).toHaveLength(2_000);
+  const before = sentAsks.length;
   for (let n = 0; n < 500; n += 1) expect(await outcome()).toBe(429);
-  expect(asked.length - before).toBeLessThan(10);
+  expect(sentAsks.length - before).toBeLessThan(10);
 });
 
 test('many simultaneous calls are counted with few requests to the store', async () => {
-  const { asked, outcome, hold } = setUp({ per_key: amounts(100) });
+  const { sentAsks, outcome, hold } = setUp({ per_key: amounts(100) });
   hold(() => sleep(5));
-  const found = await Promise.all(Array.from({ length: 300 }, () => outcome()));
-  expect(found.filter((one) => one === 429)).toHaveLength(200);
-  expect(asked.length).toBeLessThan(10);
+  const outcomes = await Promise.all(Array.from({ length: 300 }, () => outcome()));
+  expect(outcomes.filter((one) => one === 429)).toHaveLength(200);
+  expect(sentAsks.length).toBeLessThan(10);
 });
 
 test('a store that hangs delays calls for a bounded time, and its late answer is used', async () => {
-  const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
+  const { sentAsks, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
   const began = performance.now();
   expect(await outcome()).toBe(503);
   expect(await outcome()).toBe(503);
   expect(performance.now() - began).toBeLessThan(2_000);
-  expect(asked).toHaveLength(1);
+  expect(sentAsks).toHaveLength(1);
   expect(warnings).toHaveLength(1);
   held.resolve();
   await sleep(5);
   expect(typeof (await outcome())).toBe('object');
-  expect(asked).toHaveLength(1);
+  expect(sentAsks).toHaveLength(1);
 });
 
 test('a call that has used up its wait for the store is refused, and the next one is counted', async () => {
-  const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
+  const { sentAsks, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
   expect(await outcome({ store_wait: new StoreWait(0, () => 0) })).toBe(503);
-  expect([asked.length, warnings.length]).toEqual([1, 0]);
+  expect([sentAsks.length, warnings.length]).toEqual([1, 0]);
   const next = outcome({ store_wait: new StoreWait(60_000, () => 0) });
   held.resolve();
   expect(typeof (await next)).toBe('object');
-  expect(asked).toHaveLength(1);
+  expect(sentAsks).toHaveLength(1);
 });
 
 test('a store that fails is asked again after a while', async () => {
@@ -183,31 +183,31 @@ test('with more counters than the bound, none in use is deleted, and each has on
   timeout: 30_000,
 }, async () => {
   const { outcome, hold } = setUp({ per_key: amounts(2) });
-  const keyed = (key_hash: string) => outcome({ key_hash });
+  const keyed = (keyHash: string) => outcome({ key_hash: keyHash });
   expect(typeof (await keyed('first'))).toBe('object');
   for (let n = 1; n < limits.rate_counters_max - 1; n += 1) await keyed(`other ${n}`);
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
   // The oldest of all waits, when one more comes.
-  const found = [keyed('busy'), keyed('first'), keyed('one more'), keyed('first'), keyed('first')];
+  const outcomes = [keyed('busy'), keyed('first'), keyed('one more'), keyed('first'), keyed('first')];
   await sleep(5);
   held.resolve();
-  const ends = await Promise.all(found);
+  const ends = await Promise.all(outcomes);
   expect(ends.map((end) => (typeof end === 'number' ? end : 200))).toEqual([200, 200, 200, 429, 429]);
 });
 
 test('changed rules apply to the next call, and used units still count', async () => {
   const { outcome, change } = setUp({ per_key: amounts(2) });
-  const found = async (count: number) => {
+  const refusals = async (count: number) => {
     const outcomes = [];
     for (let n = 0; n < count; n += 1) outcomes.push((await outcome()) === 429);
     return outcomes;
   };
-  expect(await found(3)).toEqual([false, false, true]);
+  expect(await refusals(3)).toEqual([false, false, true]);
   change({ per_key: amounts(4) });
-  // A refusal is believed for a moment.
-  await expect.poll(async () => (await found(1))[0], { timeout: 5_000 }).toBe(false);
-  expect(await found(2)).toEqual([false, true]);
+  // A refusal is cached for a moment.
+  await expect.poll(async () => (await refusals(1))[0], { timeout: 5_000 }).toBe(false);
+  expect(await refusals(2)).toEqual([false, true]);
   change({ per_key: amounts() });
-  expect(await found(3)).toEqual([false, false, false]);
+  expect(await refusals(3)).toEqual([false, false, false]);
 });

@@ -117,7 +117,7 @@ class NodeCounters implements RateCounting {
     return this.#permit(entry, units);
   }
 
-  async acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined> {
+  async acquire(limit: RateLimit, units: number, storeWait: Call['store_wait']): Promise<Permit | undefined> {
     const entry = this.#entryOf(limit);
     this.#entries.delete(limit.id);
     this.#entries.set(limit.id, entry);
@@ -130,7 +130,7 @@ class NodeCounters implements RateCounting {
         const now = this.#asker.now();
         if (counter.take(units, now)) return this.#permit(entry, units);
         if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
-        if (!(await this.#isAnswered(entry, units, store_wait))) break;
+        if (!(await this.#isAnswered(entry, units, storeWait))) break;
       }
       if (this.rules.uncounted === 'allow') return undefined;
       throw uncountable('The gateway cannot count requests against their rate limits at the moment');
@@ -141,21 +141,25 @@ class NodeCounters implements RateCounting {
   }
 
   /** Whether the store answered within the time that the request can wait. */
-  async #isAnswered(entry: RateEntry, units: number, store_wait: Call['store_wait']): Promise<boolean> {
+  async #isAnswered(entry: RateEntry, units: number, storeWait: Call['store_wait']): Promise<boolean> {
     const answered = this.#asker.ask(entry, (at) => entry.counter.ask(units, entry.waiting, at));
-    if (store_wait === undefined) return answered;
+    if (storeWait === undefined) return answered;
     try {
-      return await store_wait.within(answered);
+      return await storeWait.within(answered);
     } catch (error) {
       if (error instanceof StoreWaitExceeded) return false;
       throw error;
     }
   }
 
-  #refusal(counter: RateCounter, now: Moment, more = '', is_final = false): GatewayError {
+  #refusal(counter: RateCounter, now: Moment, more = '', isFinal = false): GatewayError {
     const { told, amount } = counter.limit;
     this.#options.metrics.rateLimited(/^[a-z-]+/.exec(told)?.[0] ?? 'other');
-    return rateLimited(`Rate limit exceeded: ${told}${more}`, { limit: amount, ...counter.window(now), is_final });
+    return rateLimited(`Rate limit exceeded: ${told}${more}`, {
+      limit: amount,
+      ...counter.window(now),
+      is_final: isFinal,
+    });
   }
 
   neverFits(limit: RateLimit, units: number): GatewayError {
@@ -185,15 +189,15 @@ class NodeCounters implements RateCounting {
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const { store, clock, log } = options;
   const counters = new NodeCounters(options);
-  let swept_ms = clock.now_ms();
+  let sweptMs = clock.now_ms();
 
   async function sweep(): Promise<void> {
     await counters.report(false);
-    const now_ms = clock.now_ms();
-    if (now_ms - swept_ms < RATE_STORE_SWEEP_MS) return;
-    swept_ms = now_ms;
+    const nowMs = clock.now_ms();
+    if (nowMs - sweptMs < RATE_STORE_SWEEP_MS) return;
+    sweptMs = nowMs;
     try {
-      await store.sweep(now_ms);
+      await store.sweep(nowMs);
     } catch (err) {
       log.warn({ err }, 'old counters of rate limits could not be deleted');
     }

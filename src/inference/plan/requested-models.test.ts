@@ -26,7 +26,7 @@ function ask(request: Partial<ChatRequest>, over: Partial<Lookup> = {}) {
     },
   );
   const [first] = requested.models;
-  return { ...requested, ids: requested.models.map(({ id }) => id), wish: requested.wishes?.get(first as never) };
+  return { ...requested, ids: requested.models.map(({ id }) => id), variant: requested.variants?.get(first as never) };
 }
 
 describe('names', () => {
@@ -43,9 +43,9 @@ describe('names', () => {
     ['gateway/free', ['a/fast-1:free', 'b/gift'], 'free', { free: true }],
     ['gateway/auto:floor', ['a/fast-2', 'a/fast-1'], 'auto', { sort: 'price', tiers: ['flex'] }],
     ['openrouter/free:exacto', ['a/fast-1:free', 'b/gift'], 'free', { sort: 'exacto', free: true }],
-  ])('%s', (name, ids, strategy, wish) => {
+  ])('%s', (name, ids, strategy, variant) => {
     expect(ask({ model: name })).toMatchObject({ ids, strategy, requested: name });
-    expect(ask({ model: name }).wish).toEqual(wish);
+    expect(ask({ model: name }).variant).toEqual(variant);
   });
 
   test.each(['a/nobody', 'a/fast-1:unknown', '~a/slow-latest', 'gateway/other'])('%s is no model', (name) => {
@@ -99,9 +99,9 @@ describe('names', () => {
 
 describe('several names', () => {
   test('are tried in order, each model once', () => {
-    const found = ask({ model: 'a/fast-1', models: ['gateway/auto', 'b/gift', 'a/fast-1'] });
-    expect(found).toMatchObject({ ids: ['a/fast-1', 'a/fast-2', 'b/gift'], strategy: 'fallback' });
-    expect(found.requested).toBe('a/fast-1');
+    const result = ask({ model: 'a/fast-1', models: ['gateway/auto', 'b/gift', 'a/fast-1'] });
+    expect(result).toMatchObject({ ids: ['a/fast-1', 'a/fast-2', 'b/gift'], strategy: 'fallback' });
+    expect(result.requested).toBe('a/fast-1');
   });
   test('of a free variant and then of its model select the free endpoints first and the priced ones second', () => {
     const both = model('a/both', [endpoint('a/both', 'alpha', 0), endpoint('a/both', 'beta', 1)]);
@@ -111,10 +111,10 @@ describe('several names', () => {
       provider: (slug: string) => PROVIDERS[slug],
     };
     const turns = (models: string[]) => {
-      const found = ask({ models }, { catalog });
-      return found.models.map((one) => [
+      const result = ask({ models }, { catalog });
+      return result.models.map((one) => [
         one.id,
-        found.wishes?.get(one)?.free === true ? 'free' : one.endpoints.map(({ provider }) => provider).join(),
+        result.variants?.get(one)?.free === true ? 'free' : one.endpoints.map(({ provider }) => provider).join(),
       ]);
     };
     const rest = ['a/both', 'beta'];
@@ -134,9 +134,9 @@ describe('several names', () => {
     expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
   });
   test('keep the variant of each', () => {
-    const found = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
-    expect(found.models.map((one) => found.wishes?.get(one)?.sort)).toEqual(['price', undefined]);
-    expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).wish).toMatchObject({ sort: 'price' });
+    const result = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
+    expect(result.models.map((one) => result.variants?.get(one)?.sort)).toEqual(['price', undefined]);
+    expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).variant).toMatchObject({ sort: 'price' });
   });
 });
 
@@ -159,9 +159,9 @@ describe('a request without a model', () => {
 
 describe(':thinking', () => {
   test('enables reasoning if the request does not mention it', () => {
-    expect(ask({ model: 'a/fast-1:thinking' }).wish).toEqual({ sends: { reasoning: { enabled: true } } });
-    expect(ask({ model: 'a/fast-1:thinking', reasoning: { effort: 'low' } }).wish).toEqual({});
-    expect(ask({ model: 'a/fast-1:thinking', reasoning_effort: 'none' }).wish).toEqual({});
+    expect(ask({ model: 'a/fast-1:thinking' }).variant).toEqual({ sends: { reasoning: { enabled: true } } });
+    expect(ask({ model: 'a/fast-1:thinking', reasoning: { effort: 'low' } }).variant).toEqual({});
+    expect(ask({ model: 'a/fast-1:thinking', reasoning_effort: 'none' }).variant).toEqual({});
   });
 });
 

@@ -17,7 +17,7 @@ import { type KnownModels, unknownModel } from './unknown-model.ts';
 /** The part of the catalog that inference reads. */
 export interface ModelSource extends KnownModels {
   find(id: string): Model | undefined;
-  provider(slug_or_name: string): Provider | undefined;
+  provider(slugOrName: string): Provider | undefined;
 }
 
 /** A name of a request, and its models. */
@@ -34,7 +34,7 @@ export interface Requested {
   /** The models of each name. */
   names?: readonly ResolvedName[] | undefined;
   /** What the names request besides the models. */
-  wishes?: ReadonlyMap<Model, ModelVariant> | undefined;
+  variants?: ReadonlyMap<Model, ModelVariant> | undefined;
   /** Undefined if the models are named directly. */
   strategy?: Strategy | undefined;
   /** The request with the plugin that a name adds; undefined if none does. */
@@ -63,7 +63,7 @@ interface Named {
 interface Resolved {
   models: readonly Model[];
   strategy: Strategy;
-  wish?: ModelVariant | undefined;
+  variant?: ModelVariant | undefined;
   is_online?: boolean;
 }
 
@@ -92,8 +92,8 @@ function autoChoice(named: Named, request: ChatRequest, lookup: Lookup): readonl
     routers.sandbox_models === undefined
       ? builtInModels(catalog.models(), (slug) => catalog.provider(slug))
       : modelsOf(routers.sandbox_models, catalog);
-  const default_model = lookup.defaultModel();
-  const first = default_model === undefined ? undefined : catalog.find(default_model);
+  const defaultModel = lookup.defaultModel();
+  const first = defaultModel === undefined ? undefined : catalog.find(defaultModel);
   const choice = first === undefined ? on : [first, ...on.filter(({ id }) => id !== first.id)];
   if (choice.length > 0) return choice;
   if (request.model == null && !request.models?.length) {
@@ -116,7 +116,7 @@ function routed(router: string, named: Named, request: ChatRequest, lookup: Look
   const { free_models } = routers;
   if (free_models === undefined) throw invalid(named, `${named.name} is not configured (routing.free_models)`);
   const free = free_models === 'all' ? freeModels(catalog.models()) : modelsOf(free_models, catalog);
-  return { models: freeChoice(free, choice), strategy: 'free', wish: { free: true } };
+  return { models: freeChoice(free, choice), strategy: 'free', variant: { free: true } };
 }
 
 /** Resolves a name that is no id of the catalog: with suffixes, `~author/family-latest`, or of a router. */
@@ -126,21 +126,25 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   if (name.includes('@preset/'))
     throw invalid(named, `${name} is a preset, and this gateway has no presets; name a model`);
   const latest = latestModels(catalog.models());
-  const variant = resolveVariant<Model | string>(name, (id) => catalog.find(id) ?? routerOf(id) ?? latest.get(id));
-  if (variant === undefined) throw unknownModel(name, catalog, { status: 400, field, ...(allows && { allows }) });
-  const { model, suffixes } = variant;
+  const parsedName = resolveVariant<Model | string>(name, (id) => catalog.find(id) ?? routerOf(id) ?? latest.get(id));
+  if (parsedName === undefined) throw unknownModel(name, catalog, { status: 400, field, ...(allows && { allows }) });
+  const { model, suffixes } = parsedName;
   if (suffixes.includes('batch')) {
     throw new GatewayError(404, `${name} is offered for batches only, which this gateway does not support`, {
       metadata: { field },
     });
   }
-  const wish = wishOf(suffixes);
-  const is_online = suffixes.includes('online');
+  const variant = wishOf(suffixes);
+  const isOnline = suffixes.includes('online');
   if (typeof model === 'string') {
     const router = routed(model, named, request, lookup);
-    return { ...router, wish: router.wish && wish ? { ...wish, ...router.wish } : (router.wish ?? wish), is_online };
+    return {
+      ...router,
+      variant: router.variant && variant ? { ...variant, ...router.variant } : (router.variant ?? variant),
+      is_online: isOnline,
+    };
   }
-  return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online };
+  return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', variant, is_online: isOnline };
 }
 
 /** The plugin that `:online` adds to a request: this very object, so that errors can name the suffix. */
@@ -158,10 +162,10 @@ function withoutFree(model: Model): Model | undefined {
 }
 
 /** The variant; a suffix enables reasoning only if the request itself does not mention it. */
-function fitting(wish: ModelVariant, request: ChatRequest): ModelVariant {
-  const is_stated = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
-  if (wish.sends?.reasoning === undefined || !is_stated) return wish;
-  const { sends: _, ...rest } = wish;
+function fitting(variant: ModelVariant, request: ChatRequest): ModelVariant {
+  const isStated = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
+  if (variant.sends?.reasoning === undefined || !isStated) return variant;
+  const { sends: _, ...rest } = variant;
   return rest;
 }
 
@@ -182,7 +186,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   let ids: Set<string> | undefined;
   /** The ids that are in `list` for their free endpoints only. */
   let freeOnly: Set<string> | undefined;
-  let wishes: Map<Model, ModelVariant> | undefined;
+  let variants: Map<Model, ModelVariant> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
   let isOnline = false;
@@ -204,7 +208,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
         continue;
       }
     }
-    const { models, wish } = match;
+    const { models, variant } = match;
     names.push({ name, models });
     strategy ??= match.strategy;
     isOnline ||= match.is_online === true;
@@ -217,21 +221,21 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
       if (list.length > 0) {
         ids ??= new Set(list.map(({ id }) => id));
         if (ids.has(model.id)) {
-          if (wish?.free === true || freeOnly?.delete(model.id) !== true) continue;
+          if (variant?.free === true || freeOnly?.delete(model.id) !== true) continue;
           const priced = withoutFree(model);
           if (priced === undefined) continue;
           model = priced;
         }
         ids.add(model.id);
       }
-      if (wish?.free === true) {
+      if (variant?.free === true) {
         freeOnly ??= new Set();
         freeOnly.add(model.id);
       }
       list.push(model);
-      if (wish === undefined) continue;
-      wishes ??= new Map();
-      wishes.set(model, fitting(wish, request));
+      if (variant === undefined) continue;
+      variants ??= new Map();
+      variants.set(model, fitting(variant, request));
     }
   }
   if (list.length === 0 && noEndpoint !== undefined) throw noEndpoint;
@@ -249,7 +253,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     models: list,
     requested: named[0]?.name ?? '',
     names,
-    wishes,
+    variants,
     strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
     request: isOnline ? online(request) : undefined,
   };

@@ -6,8 +6,12 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
-const candidateAt = (provider: string, input_cache_read?: number): Candidate => {
-  const pricing = { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) };
+const candidateAt = (provider: string, inputCacheRead?: number): Candidate => {
+  const pricing = {
+    prompt: 10,
+    completion: 10,
+    ...(inputCacheRead === undefined ? {} : { input_cache_read: inputCacheRead }),
+  };
   const one = endpoint('a/x', provider, 10, { pricing });
   return {
     model: model('a/x', [one]),
@@ -22,9 +26,13 @@ const CHEAP = candidateAt('alpha', 1);
 function conversation() {
   const stickiness = createStickiness();
   const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
-  const next = (more: Partial<ChatRequest> = {}, organization_id = 'o'): SessionAffinity => {
+  const next = (more: Partial<ChatRequest> = {}, organizationId = 'o'): SessionAffinity => {
     const request = { messages: [{ role: 'user', content: 'x' }], ...more } as ChatRequest;
-    return new ConversationAffinity({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
+    return new ConversationAffinity(
+      { principal: { organization_id: organizationId }, request } as unknown as Call,
+      stickiness,
+      clock,
+    );
   };
   return { clock, next };
 }

@@ -15,7 +15,7 @@ export interface SessionAffinity {
   /** The model that the router chose for the conversation before. */
   ofRouter(router: string): string | undefined;
   /** Remembers an endpoint that answered. A conversation without a client's name for it is kept only if its prompt was cached. */
-  keep(candidate: Candidate, cached_tokens: number): void;
+  keep(candidate: Candidate, cachedTokens: number): void;
 }
 
 /** Affinity in the memory of this process. Identifies the conversation only if the result can matter. */
@@ -64,17 +64,17 @@ export class ConversationAffinity implements SessionAffinity {
     return this.#find(router);
   }
 
-  keep(candidate: Candidate, cached_tokens: number): void {
+  keep(candidate: Candidate, cachedTokens: number): void {
     if (!cachesCheaply(candidate)) return;
     const { session_id } = this.#call.request;
     const name = candidate.model.id;
     const isHome = this.#lookup?.name === name && this.#lookup.home === healthId(candidate);
     const isNamed = session_id != null && session_id !== '';
-    if (!isNamed && cached_tokens === 0 && !isHome) return;
+    if (!isNamed && cachedTokens === 0 && !isHome) return;
     const conversation = this.#identified();
     if (conversation === null) return;
-    const now_ms = this.#clock.now_ms();
-    this.#stickiness.keep(this.#keyOf(name, conversation), healthId(candidate), now_ms);
-    for (const router of this.#routers ?? []) this.#stickiness.keep(this.#keyOf(router, conversation), name, now_ms);
+    const nowMs = this.#clock.now_ms();
+    this.#stickiness.keep(this.#keyOf(name, conversation), healthId(candidate), nowMs);
+    for (const router of this.#routers ?? []) this.#stickiness.keep(this.#keyOf(router, conversation), name, nowMs);
   }
 }

@@ -37,10 +37,10 @@ export class TryOrder {
 
   /** Moves this endpoint to the end; false if it is tried now. An order of the client's own is kept. */
   putOff(): boolean {
-    const was_put_off = this.#at >= this.#planned;
-    const is_last = this.#at + 1 === this.#order.length;
-    const is_ordered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
-    if (was_put_off || is_last || is_ordered) return false;
+    const wasPutOff = this.#at >= this.#planned;
+    const isLast = this.#at + 1 === this.#order.length;
+    const isOrdered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
+    if (wasPutOff || isLast || isOrdered) return false;
     this.#order = [...this.#order, this.candidate];
     return true;
   }

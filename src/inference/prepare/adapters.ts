@@ -15,9 +15,9 @@ export interface Fitted {
 export interface CallAdapter {
   /**
    * Gets what `fit` needs for this endpoint, once a call. Undefined if there is nothing to wait for. Rejects with `GatewayError` as
-   * encoding does, or `CallCancelled`. `is_beside`: the attempt is a hedge, which does not wait and for which nothing can be paid.
+   * encoding does, or `CallCancelled`. `isBeside`: the attempt is a hedge, which does not wait and for which nothing can be paid.
    */
-  ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
+  ready?(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined;
   /** The same request object if nothing changes. */
   fit(request: ChatRequest, candidate: Candidate): Fitted;
 }
@@ -28,13 +28,13 @@ export type Adapter = (call: Call, resources: CallResources) => CallAdapter | un
 /** Several adapters of one call, applied in order. */
 export function combineAdapters(adapters: readonly CallAdapter[]): CallAdapter {
   return {
-    ready(candidate, is_beside) {
+    ready(candidate, isBeside) {
       let ready: Promise<void> | undefined;
       for (const adapter of adapters) {
         ready =
           ready === undefined
-            ? adapter.ready?.(candidate, is_beside)
-            : ready.then(() => adapter.ready?.(candidate, is_beside));
+            ? adapter.ready?.(candidate, isBeside)
+            : ready.then(() => adapter.ready?.(candidate, isBeside));
       }
       return ready;
     },

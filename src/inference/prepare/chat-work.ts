@@ -10,10 +10,10 @@ import type { ChatRequest, Wire } from '../../schemas/inner.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import type { Call, Clock } from '../call.ts';
 import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
-import { restrictionOf, type Suited, type Wanted, wireOf } from '../plan/planner.ts';
+import { type PreparedCall, restrictionOf, type Wanted, wireOf } from '../plan/planner.ts';
 import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
 import { ConversationAffinity } from '../plan/session-affinity.ts';
-import { issuerOf, type Recalled, type TurnStates } from '../reasoning/states.ts';
+import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
 import type { Preparation } from './adapters.ts';
 import type { SpendBound } from './fit-request.ts';
 import { leftOut } from './left-out.ts';
@@ -48,7 +48,7 @@ export interface ChatWork {
   prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt | Promise<PreparedAttempt>;
 }
 
-type PlanContext = Parameters<NonNullable<Wanted['recall']>>[1];
+type PlanContext = Parameters<NonNullable<Wanted['prepareCall']>>[1];
 
 const NO_REPORT: readonly Report[] = [];
 const NO_NEEDS: readonly MediaNeed[] = [];
@@ -71,18 +71,18 @@ function refuseZeroOutput(): never {
 }
 
 /** Filters restored turns as well: they may be older than the current filters of the caller. */
-async function filterRestored(restoring: Recalled | Promise<Recalled>, original: Call): Promise<Recalled> {
-  const recalled = await restoring;
-  const { messages } = recalled.call.request;
+async function filterRestored(restoring: RestoredCall | Promise<RestoredCall>, original: Call): Promise<RestoredCall> {
+  const restoredCall = await restoring;
+  const { messages } = restoredCall.call.request;
   const restored = messages.filter((message, at) => message !== original.request.messages[at]);
-  if (original.screening === undefined || restored.length === 0) return recalled;
+  if (original.screening === undefined || restored.length === 0) return restoredCall;
   const filtered = await original.screening.messages(restored);
   const replacements = new Map(restored.map((message, at) => [message, filtered[at]!]));
   const request = {
-    ...recalled.call.request,
+    ...restoredCall.call.request,
     messages: messages.map((message) => replacements.get(message) ?? message),
   };
-  return { ...recalled, call: { ...recalled.call, request } };
+  return { ...restoredCall, call: { ...restoredCall.call, request } };
 }
 
 /** Whether the caller's guardrails allow an endpoint of the model; undefined if they exclude none. */
@@ -107,19 +107,22 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   }
 
   /** The call as it is planned: its reasoning state restored, and changed by the preparations. */
-  function recall(call: Call, context: PlanContext): Suited | Promise<Suited> {
-    if (!contentsOf(call.request).is_stateful) return prepareCall({ call, told: NO_REPORT }, context);
-    const recalled = states.recall(call, () => mayCarryState(context));
-    if (!(recalled instanceof Promise) && call.screening === undefined) return suited(recalled, context);
-    return filterRestored(recalled, call).then((filtered) => suited(filtered, context));
+  function prepareForPlan(call: Call, context: PlanContext): PreparedCall | Promise<PreparedCall> {
+    if (!contentsOf(call.request).is_stateful) return prepareCall({ call, report: NO_REPORT }, context);
+    const restored = states.restore(call, () => mayCarryState(context));
+    if (!(restored instanceof Promise) && call.screening === undefined) return withPreference(restored, context);
+    return filterRestored(restored, call).then((filtered) => withPreference(filtered, context));
   }
 
-  function suited({ call, report, issuer }: Recalled, context: PlanContext): Suited | Promise<Suited> {
+  function withPreference(
+    { call, report, issuer }: RestoredCall,
+    context: PlanContext,
+  ): PreparedCall | Promise<PreparedCall> {
     const prefers = issuer === undefined ? undefined : (candidate: Candidate) => issuerOf(candidate) === issuer;
-    return prepareCall({ call, told: report, prefers }, context);
+    return prepareCall({ call, report, prefers }, context);
   }
 
-  function prepareCall(original: Suited, { models }: PlanContext): Suited | Promise<Suited> {
+  function prepareCall(original: PreparedCall, { models }: PlanContext): PreparedCall | Promise<PreparedCall> {
     let prepared: Call | Promise<Call> = original.call;
     for (const prepare of preparations) {
       prepared =
@@ -145,7 +148,7 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
             allows: (model) => allowedBy(call, catalog)?.(model) !== false,
           }),
         refuses: call.refuses,
-        recall,
+        prepareCall: prepareForPlan,
       };
     },
 

@@ -15,15 +15,15 @@ test('a request that fits is the same object', () => {
 });
 
 test('unsupported parameters are dropped, a bound above the endpoint’s is lowered, and both are reported', () => {
-  const given = { messages: [], seed: 1, max_tokens: 11, max_completion_tokens: 12 };
-  const { request, report } = fitRequest(given, endpoint);
+  const original = { messages: [], seed: 1, max_tokens: 11, max_completion_tokens: 12 };
+  const { request, report } = fitRequest(original, endpoint);
   expect(request).toEqual({ messages: [], max_tokens: 10, max_completion_tokens: 10 });
   expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
     'dropped seed',
     'clamped max_completion_tokens',
     'clamped max_tokens',
   ]);
-  expect(given.seed).toBe(1);
+  expect(original.seed).toBe(1);
 });
 
 test('parameters that bill several answers for one are dropped', () => {
@@ -44,9 +44,9 @@ test('server tools are dropped, and a choice of them too', () => {
 });
 
 test('a choice among the remaining tools stays', () => {
-  const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
-  expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice }).request.tool_choice).toBe(
-    tool_choice,
+  const toolChoice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
+  expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: toolChoice }).request.tool_choice).toBe(
+    toolChoice,
   );
 });
 
@@ -58,8 +58,8 @@ test('native tools are left to the dialect', () => {
 test('a service tier is sent if its price is known or not above the default price', () => {
   const pricing = { prompt: 1, completion: 1 };
   const priced = { ...endpoint, supported_parameters: undefined, pricing, service_tiers: { fast: { pricing } } };
-  const tierOf = (service_tier: string) => {
-    const { request, report } = fitRequest({ messages: [], service_tier }, priced);
+  const tierOf = (serviceTier: string) => {
+    const { request, report } = fitRequest({ messages: [], service_tier: serviceTier }, priced);
     return [request.service_tier, ...report.map(({ kind, field }) => `${kind} ${field}`)];
   };
   expect(tierOf('fast')).toEqual(['fast']);
@@ -70,7 +70,10 @@ test('a service tier is sent if its price is known or not above the default pric
 describe('under a spend limit', () => {
   const messages = [{ role: 'user' as const, content: 'Hi' }];
   const spend = { default_tokens: 500 };
-  const bounded = (max_completion_tokens: number | undefined) => ({ ...endpoint, max_completion_tokens });
+  const bounded = (maxCompletionTokens: number | undefined) => ({
+    ...endpoint,
+    max_completion_tokens: maxCompletionTokens,
+  });
 
   test('a request without an output bound gets the default, within the endpoint’s own', () => {
     const fitted = fitRequest({ messages }, bounded(undefined), spend);
@@ -119,10 +122,10 @@ describe("Anthropic's own tools under a spend limit", () => {
   const bounded = native({ type: 'web_search_20250305', name: 'web_search', max_uses: 2 });
   const bash = native({ type: 'bash_20250124', name: 'bash' });
   const advisor = native({ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' });
-  const given: ChatRequest = { messages: [], tools: [called, search, bounded, bash, advisor], max_tokens: 5 };
+  const original: ChatRequest = { messages: [], tools: [called, search, bounded, bash, advisor], max_tokens: 5 };
 
   test('searches are bounded, and no other model is called', () => {
-    const { request, report } = fitRequest(given, endpoint, { default_tokens: 5 });
+    const { request, report } = fitRequest(original, endpoint, { default_tokens: 5 });
     expect(request.tools).toEqual([called, native({ ...search.block, max_uses: 10 }), bounded, bash]);
     expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
       'changed tools[1].max_uses',
@@ -132,7 +135,7 @@ describe("Anthropic's own tools under a spend limit", () => {
   });
 
   test('pass unchanged without one', () => {
-    expect(fitRequest(given, endpoint).request).toBe(given);
+    expect(fitRequest(original, endpoint).request).toBe(original);
   });
 
   test('tools in the conversation are bounded as well', () => {
@@ -140,12 +143,12 @@ describe("Anthropic's own tools under a spend limit", () => {
       type: 'tool_addition',
       tool: { type: 'tool_definition', definition: tool.block },
     });
-    const told = { type: 'text' as const, text: 'Now you may.' };
+    const instruction = { type: 'text' as const, text: 'Now you may.' };
     const compaction = (...tools: { block: JsonObject }[]) =>
       native({ type: 'compaction', content: 'x', tool_changes: tools.map(added) });
     const messages: ChatRequest['messages'] = [
       { role: 'user', content: 'x' },
-      { role: 'system', content: [told, native(added(search)), native(added(advisor)), native(added(bash))] },
+      { role: 'system', content: [instruction, native(added(search)), native(added(advisor)), native(added(bash))] },
       {
         role: 'assistant',
         content: 'y',
@@ -156,7 +159,7 @@ describe("Anthropic's own tools under a spend limit", () => {
     const bound = native({ ...search.block, max_uses: 10 });
     expect(request.messages).toEqual([
       messages[0],
-      { role: 'system', content: [told, native(added(bound)), native(added(bash))] },
+      { role: 'system', content: [instruction, native(added(bound)), native(added(bash))] },
       { ...messages[2], ext: { ...messages[2]!.ext, natives: [compaction(bound)] } },
     ]);
     expect(request.messages[0]).toBe(messages[0]);

@@ -10,7 +10,7 @@ import { boundConversation, boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
-  /** The bound if the request sets none; undefined: the model's maximum. */
+  /** The bound if the request sets none. Undefined for the model's maximum. */
   default_tokens: number | undefined;
   /** The output that the budgets pay for, if that is less than the bound. */
   paid_tokens?: number | undefined;
@@ -71,16 +71,16 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
     delete own().service_tier;
     report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });
   }
-  let is_default_bound = false;
+  let isDefaultBound = false;
   if (spend !== undefined) {
-    is_default_bound = boundOutput(fitted, own, report, { endpoint, ...spend });
+    isDefaultBound = boundOutput(fitted, own, report, { endpoint, ...spend });
     const tools = fitted.tools && boundTools(fitted.tools, report);
     if (tools !== fitted.tools) own().tools = tools;
     const messages = contentsOf(fitted).has_natives ? boundConversation(fitted.messages, report) : fitted.messages;
     if (messages !== fitted.messages) own().messages = messages;
   }
   if (fitted.tools != null && !fitted.tools.every(isForUpstream)) dropServerTools(fitted.tools, own(), report);
-  return is_default_bound ? { request: fitted, report, is_default_bound } : { request: fitted, report };
+  return isDefaultBound ? { request: fitted, report, is_default_bound: isDefaultBound } : { request: fitted, report };
 }
 
 /** Sets the output bound, which a request under a budget always has: money is held for it. Returns whether it is a default bound. */

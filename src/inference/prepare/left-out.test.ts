@@ -36,10 +36,10 @@ test.each<[string, Partial<ChatRequest>, boolean]>([
   ['a tool that it does not know', { tools: [native, called], tool_choice: named('bash') }, true],
   ['a tool that it knows', { tools: [native, called], tool_choice: named('f') }, false],
   ['no tool', { tools: [native], tool_choice: 'auto' }, false],
-])('a demand for a call of %s on another wire is refused or not', (_title, told, refused) => {
-  const ask = () => leftOut({ ...request, ...told }, 'openai-chat');
+])('a demand for a call of %s on another wire is refused or not', (_title, fields, refused) => {
+  const ask = () => leftOut({ ...request, ...fields }, 'openai-chat');
   if (refused)
     expect(ask).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining('tool_choice') }));
   else expect(ask).not.toThrow();
-  expect(() => leftOut({ ...request, ...told }, 'anthropic-messages')).not.toThrow();
+  expect(() => leftOut({ ...request, ...fields }, 'anthropic-messages')).not.toThrow();
 });

@@ -9,12 +9,12 @@ import { createCallMedia } from './media.ts';
 const needs: MediaNeed[] = ['slow', 'bad'].map((name) => ({ url: `https://files.test/${name}`, kind: 'image' }));
 
 test('a fetch that was aborted by the failure of another is repeated for the next endpoint; a refused one is not', async () => {
-  const asked: string[] = [];
+  const urls: string[] = [];
   const fetcher: MediaFetcher = {
     fetch({ url }, { signal }) {
-      asked.push(url);
+      urls.push(url);
       if (url.endsWith('bad')) return Promise.reject(new MediaRefused('it is empty'));
-      if (asked.length > 2) return Promise.resolve({ mime_type: 'image/png', base64: 'AAAA', bytes: 3 });
+      if (urls.length > 2) return Promise.resolve({ mime_type: 'image/png', base64: 'AAAA', bytes: 3 });
       return new Promise((_, reject) => {
         // A connection is not gone at once.
         signal.addEventListener('abort', () => setTimeout(reject, 20, signal.reason));
@@ -29,5 +29,5 @@ test('a fetch that was aborted by the failure of another is repeated for the nex
     expect(failure).toBeInstanceOf(GatewayError);
     expect(failure).toMatchObject({ status: 400, message: 'messages cannot be fetched: it is empty' });
   }
-  expect(asked.map((url) => url.split('/').at(-1))).toEqual(['slow', 'bad', 'slow']);
+  expect(urls.map((url) => url.split('/').at(-1))).toEqual(['slow', 'bad', 'slow']);
 });

@@ -22,19 +22,19 @@ export interface Envelope {
 }
 
 /** The envelope of an organization. */
-export type Envelopes = (organization_id: string) => Envelope;
+export type Envelopes = (organizationId: string) => Envelope;
 
 /** Envelopes are not compressed, so their size is bounded without unpacking. */
 export function createEnvelopes(secret: string): Envelopes {
   const texts = createSignedTexts(secret, 'reasoning envelope', ENVELOPE_CHARS_MAX);
-  return (organization_id) => ({
+  return (organizationId) => ({
     wrap(details) {
       const packed = Buffer.from(JSON.stringify(details)).toString('base64url');
-      return packed.length > ENVELOPE_CHARS_MAX ? undefined : texts.sign(packed, organization_id);
+      return packed.length > ENVELOPE_CHARS_MAX ? undefined : texts.sign(packed, organizationId);
     },
     unwrap(text) {
       if (!isMarked(text)) return undefined;
-      const packed = texts.verify(text, organization_id);
+      const packed = texts.verify(text, organizationId);
       if (packed === undefined) return [];
       return JSON.parse(Buffer.from(packed, 'base64url').toString()) as ReasoningDetail[];
     },

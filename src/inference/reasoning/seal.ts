@@ -19,7 +19,7 @@ export interface Sealer {
    * The turn of a seal; undefined if the seal was not made here for this organization, was changed, or `room` is used up. Subtracts the
    * unpacked bytes from `room`.
    */
-  unseal(data: string, organization_id: string, room?: { bytes: number }): SealedTurn | undefined;
+  unseal(data: string, organizationId: string, room?: { bytes: number }): SealedTurn | undefined;
 }
 
 const ID = 'seal_';
@@ -58,9 +58,9 @@ export function createSealer(secret: string): Sealer {
       const id = `${ID}${generation_id}`;
       return { detail: { type: 'reasoning.encrypted', data, id, format: 'unknown' }, is_whole: packed === whole };
     },
-    unseal(data, organization_id, room) {
+    unseal(data, organizationId, room) {
       if (room !== undefined && room.bytes <= 0) return undefined;
-      const packed = texts.verify(data, organization_id);
+      const packed = texts.verify(data, organizationId);
       if (packed === undefined) return undefined;
       const text = inflateRawSync(Buffer.from(packed, 'base64url'), {
         maxOutputLength: SEAL_UNPACKED_BYTES_MAX,

@@ -3,9 +3,9 @@ import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:cry
 /** Signs texts that clients send back, each for one organization. */
 export interface SignedTexts {
   /** `packed` has only base64url characters. */
-  sign(packed: string, organization_id: string): string;
+  sign(packed: string, organizationId: string): string;
   /** The signed text; undefined if it was not signed here for this organization, or was changed. */
-  verify(text: string, organization_id: string): string | undefined;
+  verify(text: string, organizationId: string): string | undefined;
 }
 
 const PREFIX = 'gw1.';
@@ -18,21 +18,21 @@ export function isMarked(text: string): boolean {
 }
 
 /** The signer of one kind of texts: HMAC-SHA-256 over the text and its organization, with a key derived by HKDF (RFC 5869). */
-export function createSignedTexts(secret: string, purpose: string, packed_chars_max: number): SignedTexts {
+export function createSignedTexts(secret: string, purpose: string, packedCharsMax: number): SignedTexts {
   // A key object: passing the bytes each time takes ten times as long.
   const key = createSecretKey(new Uint8Array(hkdfSync('sha256', secret, '', `model-gateway ${purpose}`, 32)));
-  const mac = (packed: string, organization_id: string) =>
-    createHmac('sha256', key).update(`${organization_id}\n${packed}`).digest();
+  const mac = (packed: string, organizationId: string) =>
+    createHmac('sha256', key).update(`${organizationId}\n${packed}`).digest();
   return {
-    sign: (packed, organization_id) => `${PREFIX}${packed}.${mac(packed, organization_id).toString('base64url')}`,
+    sign: (packed, organizationId) => `${PREFIX}${packed}.${mac(packed, organizationId).toString('base64url')}`,
 
-    verify(text, organization_id) {
+    verify(text, organizationId) {
       const end = text.indexOf('.', PREFIX.length);
-      if (!isMarked(text) || end === -1 || end - PREFIX.length > packed_chars_max) return undefined;
+      if (!isMarked(text) || end === -1 || end - PREFIX.length > packedCharsMax) return undefined;
       if (text.length - end > MAC_CHARS_MAX) return undefined;
       const packed = text.slice(PREFIX.length, end);
       const received = Buffer.from(text.slice(end + 1), 'base64url');
-      const expected = mac(packed, organization_id);
+      const expected = mac(packed, organizationId);
       return received.length === expected.length && timingSafeEqual(received, expected) ? packed : undefined;
     },
   };

@@ -65,18 +65,18 @@ const CHUNKS: ChatChunk[] = [
 const question: Message = { role: 'user', content: 'Q' };
 
 function answered(states = statesOf(), call = callOf({ messages: [question] })) {
-  const chunks = states.keeper(call, at('anthropic'), 'anthropic-messages')!.add(CHUNKS);
+  const chunks = states.recorder(call, at('anthropic'), 'anthropic-messages')!.add(CHUNKS);
   const details = chunks.flatMap(({ delta }) => delta.reasoning_details ?? []);
   return { chunks, details, seal: details.find(({ id }) => id?.startsWith('seal_')) };
 }
 
-async function recall(
+async function restore(
   states: ReturnType<typeof statesOf>,
   message: Message,
   principal?: { workspace_id: string; organization_id: string },
 ) {
   const messages = [question, message, { role: 'user' as const, content: 'More' }];
-  return states.recall(callOf({ messages }, principal), () => true);
+  return states.restore(callOf({ messages }, principal), () => true);
 }
 
 describe('the seal', () => {
@@ -110,14 +110,14 @@ describe('the seal', () => {
   test('is not made for an answer that breaks off', () => {
     const states = statesOf();
     const chunks: ChatChunk[] = [...CHUNKS.slice(0, -1), { delta: {}, finish_reason: 'error' }];
-    expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(chunks)).toEqual(chunks);
+    expect(states.recorder(callOf({}), at('anthropic'), 'anthropic-messages')!.add(chunks)).toEqual(chunks);
   });
 
   test('is not made if text and calls are the whole turn, nor on a wire without state', () => {
     const states = statesOf();
     const plain = [CHUNKS[0]!, CHUNKS[1]!, CHUNKS[4]!, CHUNKS[5]!];
-    expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(plain)).toEqual(plain);
-    expect(states.keeper(callOf({}), at('openai', 'openai-chat'), 'openai-chat')).toBeUndefined();
+    expect(states.recorder(callOf({}), at('anthropic'), 'anthropic-messages')!.add(plain)).toEqual(plain);
+    expect(states.recorder(callOf({}), at('openai', 'openai-chat'), 'openai-chat')).toBeUndefined();
   });
 
   test('restores two reasoning details that a client merged, with both signatures', async () => {
@@ -128,7 +128,7 @@ describe('the seal', () => {
       content: 'Text',
       reasoning_details: [thinking('OneTwo', 'sig-1', 0), seal!],
     };
-    const { call, issuer } = await recall(states, merged);
+    const { call, issuer } = await restore(states, merged);
     expect(issuer).toBe('anthropic');
     expect(call.request.messages[1]).toMatchObject({
       content: 'Text',
@@ -150,7 +150,7 @@ describe('the seal', () => {
     const states = statesOf();
     const { details } = answered(states);
     const dropped = details.map(({ id: _, format: __, index: ___, ...one }) => one);
-    const { call } = await recall(states, { role: 'assistant', content: 'Text', reasoning_details: dropped });
+    const { call } = await restore(states, { role: 'assistant', content: 'Text', reasoning_details: dropped });
     expect(call.request.messages[1]?.ext?.natives).toEqual([search]);
     expect(JSON.stringify(call.request)).not.toContain('gw1.');
   });
@@ -170,7 +170,7 @@ describe('the seal', () => {
   ])('is removed, and nothing is restored, if %s', async (_what, change) => {
     const states = statesOf();
     const { details } = answered(states);
-    const { call } = await recall(states, { role: 'assistant', ...change(details) });
+    const { call } = await restore(states, { role: 'assistant', ...change(details) });
     const [, message] = call.request.messages;
     expect(message?.ext?.order).toBeUndefined();
     expect(message?.reasoning_details).toEqual(details.slice(0, 2));
@@ -179,10 +179,10 @@ describe('the seal', () => {
   test('of another organization or another gateway is not accepted', async () => {
     const states = statesOf();
     const { details } = answered(states);
-    const told: Message = { role: 'assistant', content: 'Text', reasoning_details: details };
+    const turn: Message = { role: 'assistant', content: 'Text', reasoning_details: details };
     for (const { call } of [
-      await recall(states, told, { workspace_id: 'w', organization_id: 'another' }),
-      await recall(statesOf('another secret of 32 characters!'), told),
+      await restore(states, turn, { workspace_id: 'w', organization_id: 'another' }),
+      await restore(statesOf('another secret of 32 characters!'), turn),
     ]) {
       expect(call.request.messages[1]?.ext?.natives).toBeUndefined();
       expect(call.request.messages[1]?.reasoning_details).toEqual(details.slice(0, 2));
@@ -202,7 +202,7 @@ describe('the seal', () => {
       question,
       { role: 'assistant', content: 'Text', reasoning_details: [detail] },
     ]).flat();
-    const { call } = await states.recall(callOf({ messages }), () => true);
+    const { call } = await states.restore(callOf({ messages }), () => true);
     const whole = call.request.messages.filter(({ ext }) => ext?.natives !== undefined);
     expect(whole.length).toBeLessThanOrEqual(SEALS_UNPACKED_BYTES_MAX / SEAL_UNPACKED_BYTES_MAX + 3);
     expect(whole.length).toBeGreaterThan(200);
@@ -213,7 +213,7 @@ describe('the seal', () => {
   test('restores the order without the reasoning if a client removed the reasoning', async () => {
     const states = statesOf();
     const { seal } = answered(states);
-    const { call } = await recall(states, { role: 'assistant', content: 'Text', reasoning_details: [seal!] });
+    const { call } = await restore(states, { role: 'assistant', content: 'Text', reasoning_details: [seal!] });
     expect(call.request.messages[1]).toMatchObject({
       reasoning_details: [],
       ext: {
@@ -284,15 +284,15 @@ describe('state of another account', () => {
       { delta: { content: 'Text' }, ext: { slot: { n: 1, open: { kind: 'text' } } } },
       { delta: {}, finish_reason: 'stop' },
     ];
-    const keeper = states.keeper(
+    const recorder = states.recorder(
       callOf({ messages: [question] }),
       at('azure', 'openai-responses'),
       'openai-responses',
     )!;
-    expect(keeper.add(chunks)).toEqual(chunks);
-    const told: Message = { role: 'assistant', content: 'Text', reasoning_details: [bound('opaque', 0)] };
-    expect((await recall(states, told)).issuer).toBe('azure');
-    expect((await recall(states, { ...told, reasoning_details: [bound('unknown', 0)] })).issuer).toBeUndefined();
+    expect(recorder.add(chunks)).toEqual(chunks);
+    const turn: Message = { role: 'assistant', content: 'Text', reasoning_details: [bound('opaque', 0)] };
+    expect((await restore(states, turn)).issuer).toBe('azure');
+    expect((await restore(states, { ...turn, reasoning_details: [bound('unknown', 0)] })).issuer).toBeUndefined();
   });
 });
 
@@ -306,14 +306,14 @@ describe('a turn that a client sends without its reasoning', () => {
     { delta: { tool_calls: [{ index: 0, ...called }] }, ext: { slot: { n: 1, open: { kind: 'call' } } } },
     { delta: {}, finish_reason: 'tool_calls' },
   ];
-  const told: Message = { role: 'assistant', content: null, tool_calls: [called] };
+  const turn: Message = { role: 'assistant', content: null, tool_calls: [called] };
   const ext = { wire: 'anthropic-messages', client: messagesClient, rest: {} } as const;
 
-  async function restored(asked: Partial<ChatRequest>, before: Message[] = []) {
+  async function restored(fields: Partial<ChatRequest>, before: Message[] = []) {
     const states = statesOf();
-    states.keeper(callOf({ messages: [question], ...asked }), at('anthropic'), 'anthropic-messages')!.add(chunks);
-    const messages = [question, ...before, told, question];
-    const { call } = await states.recall(callOf({ messages, ...asked }), () => true);
+    states.recorder(callOf({ messages: [question], ...fields }), at('anthropic'), 'anthropic-messages')!.add(chunks);
+    const messages = [question, ...before, turn, question];
+    const { call } = await states.restore(callOf({ messages, ...fields }), () => true);
     return call.request.messages.at(-2)?.reasoning_details;
   }
 
@@ -328,8 +328,8 @@ describe('a turn that a client sends without its reasoning', () => {
 
   test('is unchanged if the message before it has the reasoning: some clients send a message a block', async () => {
     const beside: Message = { role: 'assistant', content: null, reasoning_details: [thinking('One', 'sig-1', 0)] };
-    const said: Message = { role: 'assistant', content: 'Text' };
-    expect(await restored({}, [beside, said])).toBeUndefined();
+    const answer: Message = { role: 'assistant', content: 'Text' };
+    expect(await restored({}, [beside, answer])).toBeUndefined();
     expect(await restored({}, [beside, question])).toEqual([thinking('One', 'sig-1', 0)]);
   });
 });
@@ -341,6 +341,6 @@ test('a request without state is passed on unchanged', async () => {
   const never = () => {
     throw new Error('asked');
   };
-  expect(states.recall(call, never)).toEqual({ call, report: [], issuer: undefined });
-  expect((await states.recall(call, never)).call).toBe(call);
+  expect(states.restore(call, never)).toEqual({ call, report: [], issuer: undefined });
+  expect((await states.restore(call, never)).call).toBe(call);
 });

@@ -29,13 +29,13 @@ import {
 } from './turn-state.ts';
 import type { TurnVault } from './vault.ts';
 
-/** What the seals of one request unpack to together: they pack so well that a small request of them could be very large. */
+/** The most bytes of all unpacked seals of one request. Seals compress so well that a small request could unpack to a very large one. */
 export const SEALS_UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
-/** Of the turns of one request, so many of the last are looked up. */
+/** The turns of one request that are looked up in the store, the last ones first. */
 const TURN_LOOKUPS_MAX = 128;
 
 /** A call with the reasoning state of its earlier turns restored, as far as it is known. */
-export interface Recalled {
+export interface RestoredCall {
   call: Call;
   report: Report[];
   /** The account that made the last turn with opaque state. */
@@ -62,11 +62,11 @@ export interface TurnStates {
    * Restores the state of earlier turns. Synchronous unless the store must be read. `mayCarry`: whether any endpoint of the call
    * accepts reasoning state; called only if turns may have lost some.
    */
-  recall(call: Call, mayCarry: () => boolean): Recalled | Promise<Recalled>;
-  /** The request without the state of other accounts, which the candidate's cannot read. */
+  restore(call: Call, mayCarry: () => boolean): RestoredCall | Promise<RestoredCall>;
+  /** Removes the state of other accounts from a request, which the candidate's account cannot read. */
   fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
-  /** Undefined if the wire of the answer has no state. */
-  keeper(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
+  /** Creates the recorder of one answer. Undefined if the wire of the answer has no state. */
+  recorder(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
 }
 
 /** The account of an endpoint: an organization's own credential, or the gateway's at the provider. */
@@ -169,8 +169,8 @@ export function createTurnStates({
     return message;
   }
 
-  function finish(call: Call, recalled: Message[], report: Report[]): Recalled {
-    const messages = recalled.map(attributed);
+  function finish(call: Call, restored: Message[], report: Report[]): RestoredCall {
+    const messages = restored.map(attributed);
     const changed = messages.some((message, at) => message !== call.request.messages[at]);
     const last = messages.findLast(
       ({ ext, reasoning_details = [] }) => ext?.issuer && reasoning_details.some(isOpaque),
@@ -199,7 +199,7 @@ export function createTurnStates({
   }
 
   return {
-    recall(call, mayCarry) {
+    restore(call, mayCarry) {
       const { request, principal } = call;
       // A conversation of texts only has no state.
       if (!contentsOf(request).is_stateful) return { call, report: [], issuer: undefined };
@@ -235,7 +235,7 @@ export function createTurnStates({
         return compare(hasSeal ? bare : message, turn, own);
       });
       if (lost.size === 0) return finish(call, messages, report);
-      const restore = (turns: ReadonlyMap<string, string>): Recalled => {
+      const withStored = (turns: ReadonlyMap<string, string>): RestoredCall => {
         for (const [place, text] of turns) {
           const at = lost.get(place)!;
           const turn = JSON.parse(text) as KeptTurn;
@@ -251,8 +251,8 @@ export function createTurnStates({
         }
         return finish(call, messages, report);
       };
-      const turns = vault.recall([...lost.keys()].slice(-TURN_LOOKUPS_MAX), call.store_wait);
-      return turns instanceof Promise ? turns.then(restore) : restore(turns);
+      const turns = vault.load([...lost.keys()].slice(-TURN_LOOKUPS_MAX), call.store_wait);
+      return turns instanceof Promise ? turns.then(withStored) : withStored(turns);
     },
 
     fit(request, candidate) {
@@ -271,7 +271,7 @@ export function createTurnStates({
       return report.length === 0 ? { request, report } : { request: { ...request, messages }, report };
     },
 
-    keeper(call, candidate, wire) {
+    recorder(call, candidate, wire) {
       // Of several answers, it is not known which one the client continues.
       const { carriesState } = dialectOf(wire).facts;
       if (!carriesState(candidate.endpoint.quirks) || choicesOf(call.request) > 1) return undefined;

@@ -74,8 +74,8 @@ export function sealedTurn(message: Message, wire: Wire, issuer: string): Sealed
 }
 
 /** Shorter forms of a turn: without native blocks and the citations of texts, then without an order. */
-export function shorterTurns({ n: _, o, k: __, ...turn }: SealedTurn, generation_id: string): SealedTurn[] {
-  const shortest = { ...turn, g: generation_id };
+export function shorterTurns({ n: _, o, k: __, ...turn }: SealedTurn, generationId: string): SealedTurn[] {
+  const shortest = { ...turn, g: generationId };
   const order = o?.filter(({ kind }) => kind !== 'native').map(({ ext: ___, ...slot }): Slot => slot);
   return order === undefined ? [shortest] : [{ ...shortest, o: order }, shortest];
 }

@@ -12,30 +12,30 @@ import {
 
 const KEEP_MS = 3_600_000;
 
-/** A store that counts what is asked of it, and can be made to fail. */
+/** A store that counts its queries and can be made to fail. */
 function storeOf() {
   const rows = new Map<string, { owner: string; sealed: string; expires_at: string }>();
-  const asked = { inserts: [] as number[], reads: [] as number[], sweeps: 0 };
-  const store: TurnStore & { asked: typeof asked; rows: typeof rows; failing: boolean } = {
-    asked,
+  const queries = { inserts: [] as number[], reads: [] as number[], sweeps: 0 };
+  const store: TurnStore & { queries: typeof queries; rows: typeof rows; failing: boolean } = {
+    queries,
     rows,
     failing: false,
     async insert(batch) {
       await new Promise(setImmediate);
       if (store.failing) throw new Error('the store is away');
-      asked.inserts.push(batch.length);
+      queries.inserts.push(batch.length);
       for (const { id, ...row } of batch) rows.set(id, row);
     },
     async findMany(ids, now) {
       if (store.failing) throw new Error('the store is away');
-      asked.reads.push(ids.length);
+      queries.reads.push(ids.length);
       return ids.flatMap((id) => {
         const row = rows.get(id);
         return row && row.expires_at > now ? [{ id, sealed: row.sealed }] : [];
       });
     },
     async sweep() {
-      asked.sweeps += 1;
+      queries.sweeps += 1;
     },
     async deleteBy(owner) {
       for (const [id, row] of rows) if (row.owner === owner) rows.delete(id);
@@ -73,34 +73,34 @@ const turn = (id: string, args = '{"a": 1, "b": [{"c": 2, "d": 3}]}', name = 'f'
   content: null,
   tool_calls: [{ id, type: 'function', function: { name, arguments: args } }],
 });
-const said = (content: string): Message => ({ role: 'user', content });
+const userMessage = (content: string): Message => ({ role: 'user', content });
 const LONG = 'call_8XkQ2mZ0aB4cD6eF8gH0';
 
 describe('places', () => {
   const { vault } = vaultOf(undefined);
 
   test('a call with a unique id has a place by that id, in its workspace only', () => {
-    const place = vault.placeOf('w', turn(LONG), said('x'));
+    const place = vault.placeOf('w', turn(LONG), userMessage('x'));
     expect(vault.placeOf('w', turn(LONG, '{}'), undefined)).toBe(place);
-    expect(vault.placeOf('other', turn(LONG), said('x'))).not.toBe(place);
-    expect(vault.placeOf('w', turn(`${LONG}1`), said('x'))).not.toBe(place);
-    expect(vault.placeOf('w', turn(LONG, '{}', 'g'), said('x'))).not.toBe(place);
+    expect(vault.placeOf('other', turn(LONG), userMessage('x'))).not.toBe(place);
+    expect(vault.placeOf('w', turn(`${LONG}1`), userMessage('x'))).not.toBe(place);
+    expect(vault.placeOf('w', turn(LONG, '{}', 'g'), userMessage('x'))).not.toBe(place);
   });
 
   test.each(['call_0', 'functions.get_temperature:0', 'oqeiriep', 'a1b2c3d4e'])(
     'an id that other conversations may have too counts with what was called and answered: %s',
     (id) => {
-      const place = vault.placeOf('w', turn(id), said('x'));
-      expect(vault.placeOf('w', turn(id, '{"b":[{"d":3,"c":2}],"a":1}'), said('x'))).toBe(place);
-      expect(vault.placeOf('w', turn(id, '{"a": 2}'), said('x'))).not.toBe(place);
-      expect(vault.placeOf('w', turn(id), said('y'))).not.toBe(place);
+      const place = vault.placeOf('w', turn(id), userMessage('x'));
+      expect(vault.placeOf('w', turn(id, '{"b":[{"d":3,"c":2}],"a":1}'), userMessage('x'))).toBe(place);
+      expect(vault.placeOf('w', turn(id, '{"a": 2}'), userMessage('x'))).not.toBe(place);
+      expect(vault.placeOf('w', turn(id), userMessage('y'))).not.toBe(place);
       expect(vault.placeOf('w', turn(id), { role: 'tool', content: 'x' })).not.toBe(place);
     },
   );
 
   test('do not exist for a turn without calls', () => {
-    expect(vault.placeOf('w', { role: 'assistant', content: 'x' }, said('x'))).toBeUndefined();
-    expect(vault.placeOf('w', { role: 'assistant', content: 'x', tool_calls: [] }, said('x'))).toBeUndefined();
+    expect(vault.placeOf('w', { role: 'assistant', content: 'x' }, userMessage('x'))).toBeUndefined();
+    expect(vault.placeOf('w', { role: 'assistant', content: 'x', tool_calls: [] }, userMessage('x'))).toBeUndefined();
   });
 
   test('differ for another secret', () => {
@@ -115,8 +115,8 @@ describe('a kept turn', () => {
     const { vault } = vaultOf(store);
     vault.keep('p', 'text');
     vault.keep('q', undefined);
-    expect(vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
-    expect(store.asked.reads).toEqual([]);
+    expect(vault.load(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(store.queries.reads).toEqual([]);
   });
 
   test('is written in few batches, none of which is empty', async () => {
@@ -125,12 +125,12 @@ describe('a kept turn', () => {
     for (let nth = 0; nth < 250; nth += 1) vault.keep(`p${nth}`, 'text');
     vault.keep('p0', 'changed');
     await expect.poll(() => store.rows.size).toBe(250);
-    expect(store.asked.inserts).toEqual([100, 100, 50]);
+    expect(store.queries.inserts).toEqual([100, 100, 50]);
     expect(store.rows.get('p0')?.sealed).toBe('p0:changed');
     vault.keep('empty', undefined);
     await vault.stop();
-    expect(store.asked.inserts).toHaveLength(3);
-    expect(store.asked.sweeps).toBe(1);
+    expect(store.queries.inserts).toHaveLength(3);
+    expect(store.queries.sweeps).toBe(1);
   });
 
   test('is in the store when the vault has stopped', async () => {
@@ -147,13 +147,13 @@ describe('a kept turn', () => {
     first.keep('p', 'text');
     await first.stop();
     const { vault, clock } = vaultOf(store);
-    expect(await vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
-    expect(vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
-    expect(store.asked.reads).toEqual([2]);
+    expect(await vault.load(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(vault.load(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(store.queries.reads).toEqual([2]);
     // That there is nothing is not believed for long: another process may just have been writing it.
     clock.ms += TURN_ABSENCE_MS;
-    await vault.recall(['p', 'q']);
-    expect(store.asked.reads).toEqual([2, 1]);
+    await vault.load(['p', 'q']);
+    expect(store.queries.reads).toEqual([2, 1]);
   });
 
   test('expires', async () => {
@@ -162,7 +162,7 @@ describe('a kept turn', () => {
     vault.keep('p', 'text');
     await vault.stop();
     clock.ms += KEEP_MS;
-    expect(await vault.recall(['p'])).toEqual(new Map());
+    expect(await vault.load(['p'])).toEqual(new Map());
   });
 
   test('stays in memory while the store fails, which is logged, and is written later', async () => {
@@ -171,8 +171,8 @@ describe('a kept turn', () => {
     store.failing = true;
     vault.keep('p', 'text');
     await expect.poll(() => warnings.length).toBeGreaterThan(0);
-    expect(vault.recall(['p'])).toEqual(new Map([['p', 'text']]));
-    expect(await vault.recall(['unknown'])).toEqual(new Map());
+    expect(vault.load(['p'])).toEqual(new Map([['p', 'text']]));
+    expect(await vault.load(['unknown'])).toEqual(new Map());
     store.failing = false;
     await expect.poll(() => store.rows.size, { timeout: 3_000 }).toBe(1);
     await vault.stop();
@@ -197,7 +197,7 @@ describe('a kept turn', () => {
   test('is left out of a request while the store hangs', async () => {
     const store = { ...storeOf(), findMany: () => new Promise<never>(() => {}) };
     const { vault, warnings } = vaultOf(store);
-    expect(await vault.recall(['p'])).toEqual(new Map());
+    expect(await vault.load(['p'])).toEqual(new Map());
     expect(warnings).toEqual(['reasoning state could not be read']);
   });
 
@@ -214,7 +214,7 @@ describe('a kept turn', () => {
     const store = storeOf();
     store.rows.set('p', { owner: 'o', sealed: 'another:text', expires_at: '9' });
     const { vault, warnings } = vaultOf(store);
-    expect(await vault.recall(['p'])).toEqual(new Map());
+    expect(await vault.load(['p'])).toEqual(new Map());
     expect(warnings).toEqual(['reasoning state could not be read']);
   });
 

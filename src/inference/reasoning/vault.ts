@@ -38,15 +38,15 @@ export interface Crypt {
 /** Keeps turns by their tool calls, for clients that drop reasoning state. */
 export interface TurnVault {
   /** The key of a turn; undefined for a turn without calls. `before`: the message that it answers. */
-  placeOf(workspace_id: string, turn: Message, before: Message | undefined): string | undefined;
+  placeOf(workspaceId: string, turn: Message, before: Message | undefined): string | undefined;
   /** The key of the turn that a generation made. */
-  placeOfGeneration(workspace_id: string, generation_id: string): string;
+  placeOfGeneration(workspaceId: string, generationId: string): string;
   /** Keeps a turn in memory, and writes it to the store soon. `text` undefined: the turn is known to have no state. */
   keep(place: string, text: string | undefined): void;
   /** The kept turns. Synchronous if this process knows all places. */
-  recall(
+  load(
     places: readonly string[],
-    store_wait?: StoreWait | undefined,
+    storeWait?: StoreWait | undefined,
   ): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
   /** The turn, if this process has it in memory. */
   remembered(place: string): string | undefined;
@@ -54,14 +54,14 @@ export interface TurnVault {
   keepIssuer(data: string, issuer: string): void;
   issuerOf(data: string): string | undefined;
   /** Deletes the turns of a deleted workspace, also those that are not written yet. */
-  forget(workspace_id: string): void;
+  forget(workspaceId: string): void;
   /** Writes the rest. */
   stop(): Promise<void>;
 }
 
 export interface VaultOptions {
   secret: string;
-  /** Undefined: turns are kept in memory only. */
+  /** Undefined if turns are kept in memory only. */
   store: TurnStore | undefined;
   crypt: Crypt;
   now_ms(): number;
@@ -122,8 +122,8 @@ const OWNER_CHARS = 22;
 const TURN_CHARS = 32;
 
 /** The owner of a workspace's turns in the store. */
-export function turnOwner(secret: string, workspace_id: string): string {
-  return placeName(placesKey(secret), [workspace_id], OWNER_CHARS);
+export function turnOwner(secret: string, workspaceId: string): string {
+  return placeName(placesKey(secret), [workspaceId], OWNER_CHARS);
 }
 
 /** The memory of one process, oldest first. `text` undefined: known to be absent until `until_ms`. */
@@ -131,9 +131,9 @@ class Memory {
   readonly #entries = new Map<string, { text: string | undefined; until_ms: number }>();
   #chars = 0;
 
-  set(place: string, text: string | undefined, until_ms: number): void {
+  set(place: string, text: string | undefined, untilMs: number): void {
     this.#delete(place);
-    this.#entries.set(place, { text, until_ms });
+    this.#entries.set(place, { text, until_ms: untilMs });
     this.#chars += text?.length ?? 0;
     for (const oldest of this.#entries.keys()) {
       const isFull =
@@ -147,10 +147,10 @@ class Memory {
     for (const place of this.#entries.keys()) if (ownerOf(place) === owner) this.#delete(place);
   }
 
-  get(place: string, now_ms: number): { text: string | undefined } | undefined {
+  get(place: string, nowMs: number): { text: string | undefined } | undefined {
     const entry = this.#entries.get(place);
     if (entry === undefined) return undefined;
-    if (entry.until_ms <= now_ms) {
+    if (entry.until_ms <= nowMs) {
       this.#delete(place);
       return undefined;
     }
@@ -178,17 +178,17 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   const unwritten = new Map<string, string>();
   let unwrittenChars = 0;
   let writing: Promise<void> | undefined;
-  let swept_ms = 0;
+  let sweptMs = 0;
   const stopping = new AbortController();
   /** Owners whose turns were deleted while a batch was being written: the batch may restore them. */
   const deletedOwners = new Set<string>();
   /** The last owner: a request looks up the same one for each of its turns. */
   let lastOwner = { workspace_id: '', owner: '' };
-  const placeFor = (workspace_id: string, identity: string[]) => {
-    if (lastOwner.workspace_id !== workspace_id) {
-      lastOwner = { workspace_id, owner: placeName(key, [workspace_id], OWNER_CHARS) };
+  const placeFor = (workspaceId: string, identity: string[]) => {
+    if (lastOwner.workspace_id !== workspaceId) {
+      lastOwner = { workspace_id: workspaceId, owner: placeName(key, [workspaceId], OWNER_CHARS) };
     }
-    return `${lastOwner.owner}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
+    return `${lastOwner.owner}.${placeName(key, [workspaceId, ...identity], TURN_CHARS)}`;
   };
 
   function removeUnwritten(id: string): void {
@@ -198,17 +198,22 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
 
   async function writeBatch(into: TurnStore): Promise<void> {
     const batch = [...unwritten].slice(0, TURN_BATCH_MAX);
-    const expires_at = new Date(now_ms() + keep_ms).toISOString();
-    const rows = batch.map(([id, text]) => ({ id, owner: ownerOf(id), sealed: crypt.seal(text, id), expires_at }));
+    const expiresAt = new Date(now_ms() + keep_ms).toISOString();
+    const rows = batch.map(([id, text]) => ({
+      id,
+      owner: ownerOf(id),
+      sealed: crypt.seal(text, id),
+      expires_at: expiresAt,
+    }));
     deletedOwners.clear();
     await into.insert(rows);
     for (const owner of deletedOwners) await into.deleteBy(owner);
     // A turn that changed meanwhile is written again.
     for (const [id, text] of batch) if (unwritten.get(id) === text) removeUnwritten(id);
-    if (now_ms() - swept_ms < TURN_SWEEP_MS) return;
-    swept_ms = now_ms();
+    if (now_ms() - sweptMs < TURN_SWEEP_MS) return;
+    sweptMs = now_ms();
     const most = { rows: limits.turn_states_max, chars: limits.turn_states_stored_chars_max };
-    await into.sweep(new Date(swept_ms).toISOString(), most);
+    await into.sweep(new Date(sweptMs).toISOString(), most);
   }
 
   async function write(into: TurnStore): Promise<void> {
@@ -236,13 +241,13 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   }
 
   /** Bounds the wait for a store that hangs. */
-  async function inTime<T>(work: Promise<T>, store_wait: StoreWait | undefined): Promise<T> {
+  async function inTime<T>(work: Promise<T>, storeWait: StoreWait | undefined): Promise<T> {
     const waiting = new AbortController();
     const late = sleep(TURN_READ_MS_MAX, undefined, { signal: waiting.signal }).then(() => {
       throw new Error(`the store did not answer within ${TURN_READ_MS_MAX} ms`);
     });
     try {
-      return await Promise.race([store_wait === undefined ? work : store_wait.within(work), late]);
+      return await Promise.race([storeWait === undefined ? work : storeWait.within(work), late]);
     } finally {
       late.catch(() => undefined);
       waiting.abort();
@@ -252,12 +257,12 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   async function readStored(
     places: readonly string[],
     from: TurnStore,
-    store_wait: StoreWait | undefined,
+    storeWait: StoreWait | undefined,
   ): Promise<[string, string][]> {
     const now = now_ms();
     const turns = new Map<string, string>();
     try {
-      for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()), store_wait)) {
+      for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()), storeWait)) {
         turns.set(id, crypt.open(sealed, id));
       }
     } catch (err) {
@@ -273,13 +278,13 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   }
 
   return {
-    placeOf(workspace_id, { tool_calls }, before) {
+    placeOf(workspaceId, { tool_calls }, before) {
       const [first] = tool_calls ?? [];
       if (first === undefined) return undefined;
-      return placeFor(workspace_id, identityOf(first, before));
+      return placeFor(workspaceId, identityOf(first, before));
     },
 
-    placeOfGeneration: (workspace_id, generation_id) => placeFor(workspace_id, [generation_id]),
+    placeOfGeneration: (workspaceId, generationId) => placeFor(workspaceId, [generationId]),
 
     keep(place, text) {
       const bounded = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
@@ -293,7 +298,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       writeSoon();
     },
 
-    recall(places, store_wait) {
+    load(places, storeWait) {
       const turns = new Map<string, string>();
       const missing: string[] = [];
       for (const place of places) {
@@ -302,7 +307,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
         else if (entry.text !== undefined) turns.set(place, entry.text);
       }
       if (missing.length === 0 || store === undefined) return turns;
-      return readStored(missing, store, store_wait).then((read) => {
+      return readStored(missing, store, storeWait).then((read) => {
         for (const [place, text] of read) turns.set(place, text);
         return turns;
       });
@@ -314,8 +319,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
 
     issuerOf: (data) => issuers.get(pieceOf(data), now_ms())?.text,
 
-    forget(workspace_id) {
-      const owner = placeName(key, [workspace_id], OWNER_CHARS);
+    forget(workspaceId) {
+      const owner = placeName(key, [workspaceId], OWNER_CHARS);
       memory.deleteBy(owner);
       for (const place of unwritten.keys()) if (ownerOf(place) === owner) removeUnwritten(place);
       if (writing !== undefined) deletedOwners.add(owner);

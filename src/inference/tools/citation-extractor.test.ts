@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
-import { CITATIONS_MAX, createCiter } from './citation-extractor.ts';
+import { CITATIONS_MAX, createCitationExtractor } from './citation-extractor.ts';
 import type { Source } from './server-tools.ts';
 
 const source = (url: string): Source => ({ url, title: `Title of ${url}`, content: `Content of ${url}` });
@@ -23,13 +23,16 @@ function streamed(texts: readonly string[], size = 5): ChatChunk[] {
 }
 
 function cited(chunks: readonly ChatChunk[], sources: readonly Source[] = SOURCES) {
-  const out = createCiter(sources).add(chunks);
+  const out = createCitationExtractor(sources).add(chunks);
   const text = out.map(({ delta }) => delta.content ?? '').join('');
-  const found = out.flatMap(({ delta }) => (delta.annotations ?? []) as UrlCitation[]);
+  const citations = out.flatMap(({ delta }) => (delta.annotations ?? []) as UrlCitation[]);
   return {
     out,
     text,
-    found: found.map(({ url_citation: one }) => [one.url, [...text].slice(one.start_index, one.end_index).join('')]),
+    citations: citations.map(({ url_citation: one }) => [
+      one.url,
+      [...text].slice(one.start_index, one.end_index).join(''),
+    ]),
   };
 }
 
@@ -51,14 +54,14 @@ describe('what of a text is a citation', () => {
       ['[it](https://a.example/one)', 'https://a.example/one'],
     ],
   ])('%s', (text, slices) => {
-    expect(cited(streamed([text])).found.map(([, slice]) => slice)).toEqual(slices);
+    expect(cited(streamed([text])).citations.map(([, slice]) => slice)).toEqual(slices);
   });
 
   test.each(['https://a.example/other', 'https://a.example', 'http://a.example/one', 'a.example/one'])(
     'is nothing that is no source: %s',
     (text) => {
-      const { found } = cited(streamed([text]), [ONE]);
-      expect(found).toEqual([[ONE.url, '']]);
+      const { citations } = cited(streamed([text]), [ONE]);
+      expect(citations).toEqual([[ONE.url, '']]);
     },
   );
 });
@@ -81,11 +84,11 @@ test('offsets count code points over all texts, however they are cut', () => {
       fc.integer({ min: 1, max: 7 }),
       (made, size) => {
         const texts = made.map((words) => words.join(''));
-        const { text, found } = cited(streamed(texts, size));
+        const { text, citations } = cited(streamed(texts, size));
         expect(text).toBe(texts.join(''));
         const wanted = made.flat().filter((one) => one.includes(ONE.url) || one.includes(WIKI.url));
-        if (wanted.length === 0) expect(found).toHaveLength(SOURCES.length);
-        else expect(found.map(([, slice]) => slice)).toEqual(wanted.map((one) => one.trim()));
+        if (wanted.length === 0) expect(citations).toHaveLength(SOURCES.length);
+        else expect(citations.map(([, slice]) => slice)).toEqual(wanted.map((one) => one.trim()));
       },
     ),
   );
@@ -100,7 +103,7 @@ test('a citation comes after the text that it is of, and before its block is clo
 
 test('without sources every chunk passes as it is', () => {
   const chunks = streamed([`See ${ONE.url}`]);
-  expect(createCiter([]).add(chunks)).toEqual(chunks);
+  expect(createCitationExtractor([]).add(chunks)).toEqual(chunks);
 });
 
 test('what a provider cites is enough: its sources are not told once more', () => {
@@ -110,10 +113,10 @@ test('what a provider cites is enough: its sources are not told once more', () =
     },
   };
   const chunks = streamed(['Well']);
-  expect(cited([own, ...chunks]).found).toHaveLength(1);
+  expect(cited([own, ...chunks]).citations).toHaveLength(1);
 });
 
 test('a text of nothing but links takes no longer than its length, and has a bound of citations', () => {
-  const { found } = cited(streamed([`[a](${ONE.url}) `.repeat(5_000), '['.repeat(50_000) + ONE.url], 4096));
-  expect(found).toHaveLength(CITATIONS_MAX);
+  const { citations } = cited(streamed([`[a](${ONE.url}) `.repeat(5_000), '['.repeat(50_000) + ONE.url], 4096));
+  expect(citations).toHaveLength(CITATIONS_MAX);
 });

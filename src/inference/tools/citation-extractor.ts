@@ -3,19 +3,21 @@ import { ByChoice, followed } from '../../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
 import type { Source } from './server-tools.ts';
 
-/** Citations that are placed in one answer, the label of one's link, and what is told of its source. */
+/** The most citations of one answer. */
 export const CITATIONS_MAX = 200;
+/** The longest label of a markdown link that is a citation. */
 const CITATION_LABEL_CHARS_MAX = 500;
+/** The length of the excerpt of the source in a citation. */
 const CITATION_CONTENT_CHARS_MAX = 1_000;
 
-/** What a text names of its sources: offsets in UTF-16 units. */
+/** A mention of a source in a text. Offsets in UTF-16 units. */
 interface Mention {
   source: Source;
   start: number;
   end: number;
 }
 
-/** Two addresses that differ in this alone lead to one page. */
+/** The identity of a page: its address without fragment, `utm_source` and trailing slash, with scheme and host in lower case. */
 function keyOf(url: string): string {
   const bare = url.replace(/#.*$/, '').replace(/[?&]utm_source=[^&]*$/, '');
   const [, scheme = '', host = '', path = ''] = /^([a-z]+:\/\/)([^/?]*)(.*)$/i.exec(bare) ?? [];
@@ -24,22 +26,22 @@ function keyOf(url: string): string {
 
 const ADDRESS = /https?:\/\/[^\s<>"'`\\|^{}]+/gi;
 
-/** An address without what is the sentence's: marks at its end, and a bracket that it did not open. */
-function trimmed(found: string): string {
-  let end = found.length;
+/** An address without the punctuation of its sentence: marks at the end, and a bracket that it did not open. */
+function trimmed(match: string): string {
+  let end = match.length;
   let open = 0;
   for (let at = 0; at < end; at += 1) {
-    const char = found[at];
+    const char = match[at];
     if (char === '(') open += 1;
     else if (char === ')' && open === 0) end = at;
     else if (char === ')') open -= 1;
     else if (char === '[' || char === ']') end = at;
   }
-  while (end > 0 && /[.,;:!?*_~]/.test(found[end - 1]!)) end -= 1;
-  return found.slice(0, end);
+  while (end > 0 && /[.,;:!?*_~]/.test(match[end - 1]!)) end -= 1;
+  return match.slice(0, end);
 }
 
-/** Where a markdown link begins whose address stands at `at`; undefined: it is none. */
+/** The start of the markdown link whose address is at `at`. Undefined if the address is not part of a link. */
 function linkStart(text: string, at: number): number | undefined {
   const before = text[at - 1] === '<' ? at - 1 : at;
   if (text[before - 1] !== '(' || text[before - 2] !== ']') return undefined;
@@ -55,82 +57,85 @@ function linkStart(text: string, at: number): number | undefined {
 
 const LINK_END = /^>?(?:\s+"[^"\n]{0,200}")?\)/;
 
-/** Every mention of a known source: a markdown link whole, or an address alone. */
+/** The mentions of known sources: whole markdown links, or bare addresses. */
 function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[] {
-  const found: Mention[] = [];
-  for (const { 0: told, index } of text.matchAll(ADDRESS)) {
-    const address = trimmed(told);
+  const mentions: Mention[] = [];
+  for (const { 0: match, index } of text.matchAll(ADDRESS)) {
+    const address = trimmed(match);
     const source = known.get(keyOf(address));
     if (source === undefined) continue;
     const after = index + address.length;
     const link = linkStart(text, index);
     const tail = link === undefined ? undefined : LINK_END.exec(text.slice(after, after + 220));
-    found.push(
+    mentions.push(
       link === undefined || tail == null
         ? { source, start: index, end: after }
         : { source, start: link, end: after + tail[0].length },
     );
-    if (found.length >= CITATIONS_MAX) break;
+    if (mentions.length >= CITATIONS_MAX) break;
   }
-  return found;
+  return mentions;
 }
 
-function citationOf({ url, title, content }: Source, start_index: number, end_index: number): UrlCitation {
-  const told = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
-  return { type: 'url_citation', url_citation: { url, title, content: told, start_index, end_index } };
+function citationOf({ url, title, content }: Source, startIndex: number, endIndex: number): UrlCitation {
+  const excerpt = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
+  return {
+    type: 'url_citation',
+    url_citation: { url, title, content: excerpt, start_index: startIndex, end_index: endIndex },
+  };
 }
 
-/** Follows one answer's text, and cites in it what its sources are: each block of text once it is whole. */
+/** Adds citations of sources to the text of one answer, each time that a block of text is complete. */
 export interface CitationExtractor {
-  /** The chunks, with citations behind the texts that they are of, and before the answer's end. */
+  /** Returns the chunks with citations: after the block of text that they belong to, and before the end of the answer. */
   add(chunks: readonly ChatChunk[]): ChatChunk[];
 }
 
 /**
- * Makes the citer of one answer. `sources` may grow while the answer does. A markdown link or a bare address of a source is a
- * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
- * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
+ * Creates the extractor of one answer. `sources` may grow during the answer. A markdown link or a bare address of a source is a
+ * citation; its offsets are code points of the joined text. If the answer cites nothing, its end lists all sources without offsets.
+ * Citations by the provider itself are kept. Several choices are independent of each other.
  */
-export function createCiter(sources: readonly Source[], choices = 1): CitationExtractor {
-  if (choices === 1) return createChoiceCiter(sources);
-  const citers = new ByChoice(() => createChoiceCiter(sources));
-  return { add: (chunks) => followed(chunks, (choice) => (of_choice) => citers.of(choice).add(of_choice)) };
+export function createCitationExtractor(sources: readonly Source[], choices = 1): CitationExtractor {
+  if (choices === 1) return createChoiceExtractor(sources);
+  const extractors = new ByChoice(() => createChoiceExtractor(sources));
+  return { add: (chunks) => followed(chunks, (choice) => (ofChoice) => extractors.of(choice).add(ofChoice)) };
 }
 
-function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
+function createChoiceExtractor(sources: readonly Source[]): CitationExtractor {
   const known = new Map<string, Source>();
-  /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
+  /** The code points of the complete blocks. */
   let before = 0;
   let block = '';
-  let block_n: number | undefined;
+  let blockN: number | undefined;
   let cited = 0;
-  let has_cited = false;
+  let hasCited = false;
 
   function endBlock(): UrlCitation[] {
     const text = block;
     const start = before;
     before += countCodePoints(text);
     block = '';
-    block_n = undefined;
+    blockN = undefined;
     if (text === '' || sources.length === 0 || cited >= CITATIONS_MAX) return [];
     for (const source of sources.slice(known.size))
       if (!known.has(keyOf(source.url))) known.set(keyOf(source.url), source);
-    const found = mentionsIn(text, known);
+    const mentions = mentionsIn(text, known);
     let [at, counted] = [0, start];
-    const made = found.map((one) => {
+    const made = mentions.map((one) => {
       counted += countCodePoints(text.slice(at, one.start));
-      const start_index = counted;
+      const startIndex = counted;
       counted += countCodePoints(text.slice(one.start, one.end));
       at = one.end;
-      return citationOf(one.source, start_index, counted);
+      return citationOf(one.source, startIndex, counted);
     });
     cited += made.length;
-    has_cited ||= made.length > 0;
+    hasCited ||= made.length > 0;
     return made;
   }
 
   function flush(out: ChatChunk[]): void {
-    const n = block_n;
+    const n = blockN;
     const annotations = endBlock();
     if (annotations.length > 0)
       out.push({ delta: { annotations }, ...(n === undefined ? {} : { ext: { slot: { n } } }) });
@@ -139,13 +144,13 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
   function addOne(chunk: ChatChunk, out: ChatChunk[]): void {
     const { delta, ext } = chunk;
     const slot = ext?.slot;
-    if (delta.annotations?.some(({ type }) => type === 'url_citation')) has_cited = true;
+    if (delta.annotations?.some(({ type }) => type === 'url_citation')) hasCited = true;
     if (delta.content) {
-      if (block !== '' && slot?.n !== block_n) flush(out);
-      block_n = slot?.n;
+      if (block !== '' && slot?.n !== blockN) flush(out);
+      blockN = slot?.n;
       block += delta.content;
     }
-    const closes = slot?.close !== undefined && slot.n === block_n && block !== '';
+    const closes = slot?.close !== undefined && slot.n === blockN && block !== '';
     if (closes && delta.content) {
       const { close: _, ...open } = slot;
       out.push({ ...chunk, ext: { ...ext, slot: open } });
@@ -156,11 +161,11 @@ function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
     if (closes) flush(out);
     if (chunk.finish_reason != null) {
       flush(out);
-      if (!has_cited && sources.length > 0 && chunk.finish_reason !== 'error') {
+      if (!hasCited && sources.length > 0 && chunk.finish_reason !== 'error') {
         const all = [...new Map(sources.map((source) => [keyOf(source.url), source])).values()];
         const annotations = all.slice(0, CITATIONS_MAX).map((source) => citationOf(source, 0, 0));
         out.push({ delta: { annotations } });
-        has_cited = true;
+        hasCited = true;
       }
     }
     out.push(chunk);

@@ -6,11 +6,11 @@ import { shortName } from './tool-rules.ts';
 type Named = { type: 'function'; function: { name: string } };
 type Choice = Exclude<ToolChoice, string>;
 
-/** The gateway's tools of one call, as its models see them. */
+/** The gateway's tools of one call as functions that models can call. */
 export interface DeclaredTools {
-  /** By the names under which models call them: those that were declared at an endpoint so far. */
+  /** The tools that were declared so far, by the names of their functions. */
   byName: ReadonlyMap<string, ServerTool>;
-  /** The request with functions in the place of those that are left in it. The same where none is. */
+  /** Replaces the gateway's tools in a request with functions. Returns the same object if the request has none. */
   declare(request: ChatRequest): ChatRequest;
 }
 
@@ -18,7 +18,7 @@ function isFunction(tool: InnerTool): tool is FunctionTool {
   return tool.type === 'function';
 }
 
-/** A name that none of the client's tools has. */
+/** A name that is not taken by a tool of the client. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
   if (!taken.has(name)) return name;
   let free = `gateway_${name}`;
@@ -30,26 +30,26 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What `allowed_tools` says: both the flat and the nested form are in use. */
+/** The list of an `allowed_tools` choice. Clients use both the flat and the nested form. */
 function allowedList(choice: Choice): JsonObject {
-  const told = choice as JsonObject;
-  const nested = told['allowed_tools'];
-  return nested !== undefined && isObject(nested) ? nested : told;
+  const object = choice as JsonObject;
+  const nested = object['allowed_tools'];
+  return nested !== undefined && isObject(nested) ? nested : object;
 }
 
 function withList(choice: Choice, list: JsonObject): ToolChoice {
   return allowedList(choice) === choice ? { ...list, type: choice.type } : { ...choice, allowed_tools: list };
 }
 
-/** The same choice of several tools, none of which has to be called any more. */
+/** The same choice of several tools, without the obligation to call one. */
 export function unforced(choice: Choice): ToolChoice {
   return withList(choice, { ...allowedList(choice), mode: 'auto' });
 }
 
-/** Declares the gateway's tools among the client's own, as the adapters left them for an endpoint. The first of a type counts. */
+/** Declares the gateway's tools beside the client's own, in requests that the adapters have processed. The first tool of a type is used. */
 export function declareTools({ tools }: ChatRequest, own: CallTools): DeclaredTools {
   const taken = new Set((tools ?? []).filter(isFunction).map((tool) => tool.function.name));
-  /** By type: the same at every endpoint. */
+  /** Function names by type of tool, the same at every endpoint. */
   const names = new Map<string, string>();
   const byName = new Map<string, ServerTool>();
 
@@ -63,10 +63,10 @@ export function declareTools({ tools }: ChatRequest, own: CallTools): DeclaredTo
     return name;
   }
 
-  /** What stands for a choice of one of them by its type, as the client knows it; undefined: it is of none that is declared. */
+  /** The function choice for a tool that the client names by its type. Undefined if it is not a declared tool. */
   function chosen({ type }: { type?: JsonValue | undefined }, declared: ReadonlySet<string>): Named | undefined {
     if (typeof type !== 'string') return undefined;
-    // Providers' own searches, in whose place ours stands.
+    // Names of the providers' own searches, which the gateway's search replaces.
     const short = shortName(type).replace(/^web_search.*/, 'web_search');
     const name = names.get(`gateway:${short}`);
     return name === undefined || !declared.has(name) ? undefined : { type: 'function', function: { name } };

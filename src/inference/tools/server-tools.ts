@@ -2,79 +2,79 @@ import type { FunctionTool, InnerTool, TokenClasses } from '../../schemas/inner.
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Call } from '../call.ts';
 
-/** A page that a search found or a tool read: what an answer may cite. */
+/** A page that a search or a tool returned, and that an answer may cite. */
 export interface Source {
   url: string;
   title: string;
   content: string;
 }
 
-/** What came of one run of a tool. */
+/** The result of one run of a tool. */
 export interface ToolOutcome {
-  /** What the model is told. */
+  /** The text for the model. */
   content: string;
   sources: readonly Source[];
   /** At most the tool's `cost_nano_max`. */
   cost_nano: number;
   counts: Pick<NonNullable<TokenClasses['counts']>, 'web_search' | 'web_fetch'>;
-  /** It did not work; `content` says why, in words for the model. */
+  /** The run failed; `content` explains it to the model. */
   has_failed?: true;
 }
 
-/** What a run may know of its surroundings. */
+/** The context of a run. */
 export interface ToolContext {
   call: Call;
-  /** Aborted when the client has left, or the time is over. */
+  /** Aborted if the client leaves or the time limit passes. */
   signal: AbortSignal;
-  /** Now, by the wall clock. */
+  /** The current wall-clock time. */
   now_ms: number;
 }
 
-/** A tool that the gateway runs, as one call asked for it: with its options, and what it remembers between its runs. */
+/** A tool that the gateway runs for one call, with the call's options and state that lasts from run to run. */
 export interface ServerTool {
-  /** What the client calls it: `gateway:web_search`. */
+  /** The client's name for it: `gateway:web_search`. */
   type: string;
-  /** As the model sees it; the name is changed where the client has a tool of that name. */
+  /** The function for the model. Its name is changed if the client has a tool of that name. */
   declaration: FunctionTool;
-  /** What one run may cost at most: set aside before it runs. */
+  /** The most that one run may cost. Held before the run. */
   cost_nano_max: number;
-  /** Runs in one call; absent: as many as the call may have. */
+  /** The most runs in one call. Not set if only the limit of the call applies. */
   max_uses?: number;
-  /** What clients are shown as the query of a run with these arguments; absent: nothing is shown of its runs. */
+  /** The query of a run that clients see. Not set if its runs are not shown. */
   query?(args: JsonObject): string;
-  /** A rejection is told to the model in its own words where it is a `GatewayError`. */
+  /** If it rejects with a `GatewayError`, the model gets its message. */
   run(args: JsonObject, context: ToolContext): Promise<ToolOutcome>;
 }
 
 /** The gateway's tools of one call. */
 export interface CallTools {
-  /** Which of them an entry of `request.tools` is, as the adapters left it for an endpoint; undefined: none of ours. */
+  /** The tool of an entry of `request.tools` after the adapters. Undefined if the entry is not a tool of the gateway. */
   of(tool: InnerTool): ServerTool | undefined;
 }
 
-/** Looks at a call; undefined: it asks for no tool of the gateway's. */
+/** Finds the gateway's tools of a call. Undefined if it requests none. */
 export type ServerTools = (call: Call) => CallTools | undefined;
 
-/** What one piece of paid work beside the attempts cost. */
+/** The result and cost of one piece of paid work beside the attempts. */
 export interface FeeOutcome<T> {
   value: T;
   cost_nano: number;
   counts?: ToolOutcome['counts'];
 }
 
-/** What adapters of a call may use while its attempts are prepared. */
+/** What the adapters of a call may use during the preparation of its attempts. */
 export interface CallResources {
   fees: Fees;
   /** Pages that the answer may cite. An adapter that puts pages into the prompt adds them. */
   sources: Source[];
 }
 
-/** Pays for work of a call that no model does: a search before it, pages that are read from pictures. */
+/** Pays for work of a call that is not done by its model, for example a search before the call. */
 export interface Fees {
   /**
-   * Sets aside what it may cost, makes that durable, runs it, and charges what it did cost. `name` is what the line of the bill is
-   * called. Rejects with the ledger's 402 or 503 where it cannot be paid, and then nothing was run; with what `run` rejects
-   * with, and then it is charged nothing, or all that was set aside where that is `CallCancelled`. Not while an attempt is under way.
+   * Holds the most that the work may cost, makes the hold durable, runs the work and charges its cost. `name`: the line of the bill.
+   * Rejects with the ledger's 402 or 503 if it cannot be paid; then nothing was run. Rejects with the error of `run`; then nothing is
+   * charged, or the whole hold for `CallCancelled`. Must not be called while an attempt is running.
    */
   spend<T>(fee: { name: string; cost_nano_max: number }, run: () => Promise<FeeOutcome<T>>): Promise<T>;
 }

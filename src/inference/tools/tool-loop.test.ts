@@ -21,15 +21,15 @@ const candidate = {
 } as unknown as Candidate;
 
 /** The request of the second step of a call. */
-async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> {
-  const request: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: tool.type }], ...given };
+async function secondRequest(fields: Partial<ChatRequest>): Promise<ChatRequest> {
+  const request: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: tool.type }], ...fields };
   const tools = declareTools(request, { of: (entry) => (entry.type === tool.type ? tool : undefined) });
   tools.declare(request);
   const loop = createToolLoop({
     runTools: (_state, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
     clock: { now_ms: () => 0, monotonic_ms: () => 0 },
     total_ms_max: 1_000,
-    states: { keeper: () => undefined },
+    states: { recorder: () => undefined },
     settlement: { endStep() {} },
     attempts: { reportSuccess() {} },
   });
@@ -92,8 +92,8 @@ test.each<[ChatRequest['tool_choice'], ChatRequest['tool_choice']]>([
     { type: 'function', function: { name: 'weather' } },
     { type: 'function', function: { name: 'weather' } },
   ],
-])('a choice of %j is %j in the next step', async (given, next) => {
-  expect((await secondRequest(given === undefined ? {} : { tool_choice: given })).tool_choice).toEqual(next);
+])('a choice of %j is %j in the next step', async (choice, next) => {
+  expect((await secondRequest(choice === undefined ? {} : { tool_choice: choice })).tool_choice).toEqual(next);
 });
 
 test("a choice that does not hold any more is not told in the words of the client's own wire either", async () => {

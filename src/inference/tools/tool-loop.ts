@@ -22,7 +22,7 @@ import type { Settlement } from '../money/settlement.ts';
 import { wireOf } from '../plan/planner.ts';
 import { issuerOf, type ReasoningStateRecorder, type TurnStates } from '../reasoning/states.ts';
 import type { Attempt, CallState } from '../state.ts';
-import { type CitationExtractor, createCiter } from './citation-extractor.ts';
+import { type CitationExtractor, createCitationExtractor } from './citation-extractor.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { ServerTool, Source } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
@@ -35,12 +35,12 @@ export interface ToolAnswer {
   readonly tools: DeclaredTools;
   readonly rules: LoopRules;
   readonly uses: Uses;
-  /** Undefined: its client's API does not show runs. */
+  /** Undefined if the client's API does not show runs. */
   readonly runWriter: RunWriter | undefined;
   readonly stage: Stage;
-  /** What the client is shown, over all steps. */
+  /** The client's view of all steps. */
   readonly view: ToolView;
-  /** What the client chose of its tools: it counts for the first step. */
+  /** The client's tool choice, which applies to the first step. */
   readonly choice: ToolChoice | null | undefined;
   /** No tool is begun after this monotonic time. */
   readonly deadline_ms: number;
@@ -58,7 +58,7 @@ export class ToolView implements View {
 
   constructor(turn: ToolTurn, sources: readonly Source[]) {
     this.#turn = turn;
-    this.#citations = createCiter(sources);
+    this.#citations = createCitationExtractor(sources);
   }
 
   show(chunks: ChatChunk[]): ChatChunk[] {
@@ -83,8 +83,11 @@ export class ToolView implements View {
   whole(completion: ChatCompletion): ChatCompletion {
     if (this.seal === undefined) return completion;
     const [choice] = completion.choices;
-    const reasoning_details = [...(choice.message.reasoning_details ?? []), this.seal];
-    return { ...completion, choices: [{ ...choice, message: { ...choice.message, reasoning_details } }] };
+    const reasoningDetails = [...(choice.message.reasoning_details ?? []), this.seal];
+    return {
+      ...completion,
+      choices: [{ ...choice, message: { ...choice.message, reasoning_details: reasoningDetails } }],
+    };
   }
 }
 
@@ -105,7 +108,7 @@ export function afterStep({ plan: { attempts } }: CallState, candidate: Candidat
   return [candidate, ...attempts.filter((one) => one !== candidate && one.excluded === undefined)];
 }
 
-/** The turn as its maker gets it back: what is opaque in it is of this account. */
+/** The turn with its issuer: its opaque state belongs to this account. */
 function ownTurn(message: StepEnd['message'], candidate: Candidate): Message {
   const ext: MessageExt = { wire: wireOf(candidate), rest: {}, ...message.ext, issuer: issuerOf(candidate) };
   return { ...message, ext };
@@ -116,23 +119,23 @@ function runWriterFor({ request, generation_id }: Call, takeSlot: () => number):
   return request.ext?.client.createRunWriter?.(takeSlot, stem);
 }
 
-/** What a client may see of a run; undefined: nothing. */
+/** The part of a run that a client may see. Undefined if there is none. */
 function shownRun(tool: ServerTool, argumentText: string): ShownRun | undefined {
   const query = tool.query?.(argumentsOf(argumentText) ?? {});
   return query === undefined ? undefined : { name: shortName(tool.type), query };
 }
 
-/** A choice that was to force a call has done so. */
+/** The tool choice of the next step: a choice that forced a call applies once. */
 function nextChoice(choice: ToolChoice | null | undefined, tools: DeclaredTools): ToolChoice | null {
   if (choice == null || choice === 'required') return null;
   if (typeof choice === 'string') return choice;
   if (choice.type === 'allowed_tools') return unforced(choice);
   const named = (choice as { function?: { name?: string } }).function?.name;
-  const is_clients = choice.type === 'function' && named !== undefined && !tools.byName.has(named);
-  return is_clients ? choice : null;
+  const isClients = choice.type === 'function' && named !== undefined && !tools.byName.has(named);
+  return isClients ? choice : null;
 }
 
-/** What clients call the tools that a turn called: the gateway's by their types. */
+/** The tools that a turn called, by the names that clients use: the gateway's by their types. */
 function calledIn({ message }: StepEnd, { byName }: DeclaredTools): ReadonlySet<string> {
   const names = (message.tool_calls ?? []).map(({ function: { name } }) => byName.get(name)?.type ?? name);
   return new Set(names);
@@ -145,16 +148,16 @@ function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost
   return { tokens, cost_usd: toUsd(cost) };
 }
 
-/** Keeps the state of an answer that is at its end; what comes back is its seal, where its client takes one. */
+/** Records the state of a finished answer. Returns its seal if the client accepts one. */
 function sealOf(
-  keeper: ReasoningStateRecorder | undefined,
+  recorder: ReasoningStateRecorder | undefined,
   turn: ToolTurn,
   shown: ChatCompletion,
 ): ReasoningDetail | undefined {
-  if (keeper === undefined) return undefined;
+  if (recorder === undefined) return undefined;
   const stated = turn.withState(shown);
   const details = stated.choices[0].message.reasoning_details?.length ?? 0;
-  return keeper.whole(stated).choices[0].message.reasoning_details?.[details];
+  return recorder.whole(stated).choices[0].message.reasoning_details?.[details];
 }
 
 export function createToolLoop({
@@ -168,7 +171,7 @@ export function createToolLoop({
   runTools: RunTools;
   clock: Clock;
   total_ms_max: number;
-  states: Pick<TurnStates, 'keeper'>;
+  states: Pick<TurnStates, 'recorder'>;
   settlement: Pick<Settlement, 'endStep'>;
   attempts: Pick<Attempts, 'reportSuccess'>;
 }): ToolLoop {
@@ -176,7 +179,7 @@ export function createToolLoop({
     begin(state, tools) {
       const { call } = state;
       const turn = new ToolTurn(tools);
-      // Whatever the model makes of it.
+      // Even if the model calls a tool nevertheless.
       turn.endIsNext(call.request.tool_choice === 'none');
       const rules = loopRules(call.request);
       const types = [...tools.byName.values()].map(({ type }) => type);
@@ -216,32 +219,31 @@ export function createToolLoop({
       stage.data = { ...stage.data, steps: step, tool_calls_requested: requested, tool_calls_executed: executed };
       const called = calledIn(end, tools);
       const progress = { steps: step, called, finish_reason: end.finish_reason, calls: requested, ...usedSoFar(state) };
-      const is_over =
-        uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
-      turn.endIsNext(is_over);
+      const isOver = uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
+      turn.endIsNext(isOver);
       state.step += 1;
-      answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over }) };
+      answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over: isOver }) };
       const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
       return ended.length === 0 ? ended : answer.view.showOwn(ended);
     },
 
     end({ turn, view, call }, { candidate }) {
       const { request } = call;
-      const is_streamed = request.stream === true;
+      const isStreamed = request.stream === true;
       // A stream that has one block open at a time cannot show a signature after its block.
-      const held = turn.finish(!is_streamed || request.ext?.client.isSequential !== true);
+      const held = turn.finish(!isStreamed || request.ext?.client.isSequential !== true);
       if (held.length === 0) return [];
       const end = view.showOwn(held);
       if (held.find(({ finish_reason }) => finish_reason != null)?.finish_reason === 'error') return end;
-      view.seal = sealOf(states.keeper(call, candidate, wireOf(candidate)), turn, view.completion(0));
-      if (view.seal === undefined || !is_streamed) return end;
+      view.seal = sealOf(states.recorder(call, candidate, wireOf(candidate)), turn, view.completion(0));
+      if (view.seal === undefined || !isStreamed) return end;
       const place = end.findIndex(({ finish_reason }) => finish_reason != null);
       return end.toSpliced(place, 0, { delta: { reasoning_details: [view.seal] } });
     },
   };
 }
 
-/** What the wire of the client's API would be told of a choice that does not hold any more. */
+/** Removes the client's own form of a tool choice that does not apply any more. */
 function withoutOwnChoice(request: ChatRequest): ChatRequest {
   if (request.ext?.rest['tool_choice'] === undefined) return request;
   const { tool_choice: _, ...rest } = request.ext.rest;

@@ -2,30 +2,30 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, FinishReason } from '../../schemas/inner.ts';
 import type { StopCondition } from '../../schemas/server-tools.ts';
 
-/** How far an answer with tools of the gateway's has come. */
+/** The progress of an answer with tools of the gateway. */
 export interface LoopState {
-  /** Turns of the model that are over. */
+  /** Completed turns of the model. */
   steps: number;
-  /** What the model called in the last of them: the gateway's tools by what clients call them. */
+  /** The tools that the last turn called. The gateway's tools have the names that clients use. */
   called: ReadonlySet<string>;
   finish_reason: FinishReason | null;
-  /** Calls of the gateway's tools, run or refused. */
+  /** Calls of the gateway's tools, whether run or refused. */
   calls: number;
-  /** In and out, over all steps. */
+  /** Input and output of all steps. */
   tokens: number;
   cost_usd: number;
 }
 
-/** When the model has to come to its end: asked after each step that called tools of the gateway's. */
+/** Decides when the model must finish its answer. Evaluated after each step that called tools of the gateway. */
 export interface LoopRules {
-  /** Calls that are run at most. */
+  /** The most calls that are run. */
   calls_max: number;
   isOver(state: LoopState): boolean;
 }
 
 const SHORT = /^(?:gateway|openrouter):/;
 
-/** A tool's name without who runs it: clients know it by either. */
+/** The name of a tool without the prefix of the service that runs it. Clients use both forms. */
 export function shortName(type: string): string {
   return type.replace(SHORT, '');
 }
@@ -47,7 +47,7 @@ function fires(condition: StopCondition, state: LoopState): boolean {
   }
 }
 
-/** What a request says of its loop. Conditions of its own take the place of `max_tool_calls`, but not of the most that there is. */
+/** The rules of a request. Its own conditions replace `max_tool_calls`, but not the limit of the gateway. */
 export function loopRules(request: ChatRequest): LoopRules {
   const most = limits.server_tool_calls_max;
   const conditions = request['stop_server_tools_when'] as readonly StopCondition[] | null | undefined;
@@ -57,7 +57,7 @@ export function loopRules(request: ChatRequest): LoopRules {
       isOver: (state) => state.calls >= most || conditions.some((condition) => fires(condition, state)),
     };
   }
-  const told = request['max_tool_calls'];
-  const calls_max = typeof told === 'number' ? Math.min(told, most) : most;
-  return { calls_max, isOver: ({ calls }) => calls >= calls_max };
+  const requested = request['max_tool_calls'];
+  const callsMax = typeof requested === 'number' ? Math.min(requested, most) : most;
+  return { calls_max: callsMax, isOver: ({ calls }) => calls >= callsMax };
 }

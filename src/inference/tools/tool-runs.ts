@@ -33,8 +33,8 @@ export interface Uses {
 }
 
 /** A tool that was not run, or failed, in words for the model. */
-function failed(content: string, cost_nano = 0): ToolOutcome {
-  return { content, sources: [], cost_nano, counts: {}, has_failed: true };
+function failed(content: string, costNano = 0): ToolOutcome {
+  return { content, sources: [], cost_nano: costNano, counts: {}, has_failed: true };
 }
 
 /** The arguments of a call; undefined if they are no JSON object. */
@@ -73,7 +73,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
   async function runOne(call: Call, tool: ServerTool, args: JsonObject): Promise<ToolOutcome> {
     const ending = new AbortController();
     const { promise: ended, resolve: end } = Promise.withResolvers<ToolOutcome>();
-    // What was under way may be billed: it is charged what was set aside for it.
+    // The aborted work may be billed: the whole hold is charged.
     const stop = (content: string) => {
       ending.abort();
       end(failed(content, tool.cost_nano_max));
@@ -88,12 +88,12 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     }
   }
 
-  /** What comes from outside is held against the caller's filters like everything that the client sends. */
+  /** Results from outside pass the caller's filters, like everything that the client sends. */
   async function screened(call: Call, tool: ServerTool, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
-    const now_ms = clock.now_ms();
+    const nowMs = clock.now_ms();
     let outcome: ToolOutcome;
     try {
-      outcome = await tool.run(args, { call, signal, now_ms });
+      outcome = await tool.run(args, { call, signal, now_ms: nowMs });
     } catch (error) {
       return failed(error instanceof GatewayError ? error.message : 'The tool failed.');
     }

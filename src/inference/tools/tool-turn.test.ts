@@ -21,9 +21,16 @@ function newTurn(): ToolTurn {
   return new ToolTurn(tools);
 }
 
-function step(message: Omit<Message, 'role'>, finish_reason: 'stop' | 'tool_calls' | 'length'): ChatCompletion {
+function step(message: Omit<Message, 'role'>, finishReason: 'stop' | 'tool_calls' | 'length'): ChatCompletion {
   return {
-    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason, native_finish_reason: 'end' }],
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', ...message },
+        finish_reason: finishReason,
+        native_finish_reason: 'end',
+      },
+    ],
     created: 1,
     ext: { wire: 'anthropic-messages', rest: {} },
   };
@@ -31,7 +38,7 @@ function step(message: Omit<Message, 'role'>, finish_reason: 'stop' | 'tool_call
 const call = (name: string, id = name) => ({ id, type: 'function' as const, function: { name, arguments: '{}' } });
 const signed = (text: string) => ({ type: 'reasoning.text' as const, text, signature: `of ${text}`, index: 0 });
 
-/** What a client is told of these steps. */
+/** The whole answer that a client gets for these steps. */
 function shown(steps: readonly ChatCompletion[], turn = newTurn()): ChatCompletion {
   const chunks: ChatChunk[] = [];
   for (const [at, one] of steps.entries()) {
@@ -76,8 +83,8 @@ test('the reasoning that is streamed adds up to the whole', () => {
 
 test('what is worth keeping has the state of its last step alone', () => {
   const turn = newTurn();
-  const told = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
-  expect(turn.withState(told).choices[0].message.reasoning_details).toEqual([
+  const completion = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
+  expect(turn.withState(completion).choices[0].message.reasoning_details).toEqual([
     { type: 'reasoning.text', text: 'Hm', index: 0 },
     { type: 'reasoning.text', text: 'So', signature: 'of So', index: 1 },
   ]);

@@ -23,27 +23,27 @@ export interface ServerCall {
   tool: ServerTool;
 }
 
-/** What a turn of the model came to. */
+/** The result of one turn of the model. */
 export interface StepEnd {
-  /** The turn as its model made it. */
+  /** The message as the model produced it. */
   message: Message & { role: 'assistant' };
   finish_reason: FinishReason | null;
-  /** Calls for the gateway to run before the model goes on; empty: the answer is at its end. */
+  /** Calls that the gateway runs before the next turn. Empty if the answer ends with this turn. */
   calls: readonly ServerCall[];
 }
 
-/** Between two texts, where the first does not end with its line. */
+/** Separates the texts of two turns if the first does not end with a line break. */
 const APART = '\n\n';
 
-/** A detail without what its maker alone can read; undefined: nothing is left of it. */
+/** The readable part of a detail. Undefined if there is none. */
 function readable(detail: ReasoningDetail): ReasoningDetail | undefined {
   if (detail.type === 'reasoning.encrypted') return undefined;
   if (detail.type === 'reasoning.summary') return detail;
-  const { signature: _, ...told } = detail;
-  return told.text ? told : undefined;
+  const { signature: _, ...unsigned } = detail;
+  return unsigned.text ? unsigned : undefined;
 }
 
-/** What its maker alone can read of a detail; undefined: nothing. */
+/** The part of a detail that only its provider can read. Undefined if there is none. */
 function opaque(detail: ReasoningDetail): ReasoningDetail | undefined {
   if (detail.type === 'reasoning.encrypted') return detail;
   if (detail.type === 'reasoning.summary' || detail.signature == null) return undefined;
@@ -51,42 +51,44 @@ function opaque(detail: ReasoningDetail): ReasoningDetail | undefined {
   return kept;
 }
 
-/** The remainder of a block of reasoning or text names what upstreams keep, or refuse without what stood beside it. */
+/** The slot of a shown block. Fields of upstreams that are only valid beside the hidden blocks are removed from reasoning and text. */
 function bare(slot: SlotEvent, n: number, kind: string | undefined): SlotEvent {
   const { open, close, raw } = slot;
-  const is_kept = kind === 'call' || kind === 'native' || kind === 'image';
+  const isKept = kind === 'call' || kind === 'native' || kind === 'image';
   return {
     n,
-    ...(open === undefined ? {} : { open: is_kept ? open : { kind: open.kind } }),
+    ...(open === undefined ? {} : { open: isKept ? open : { kind: open.kind } }),
     ...(raw === undefined ? {} : { raw }),
-    ...(close === undefined ? {} : { close: is_kept ? close : {} }),
+    ...(close === undefined ? {} : { close: isKept ? close : {} }),
   };
 }
 
-/** One turn of the model while it is told. */
+/** One turn of the model while its chunks arrive. */
 class Step {
   readonly accumulator = createAccumulator();
-  /** Calls by their ordinals: those of the gateway's tools, and for the client's the ordinal that it is told. */
+  /** Calls of the gateway's tools, by their ordinals. */
   readonly server = new Map<number, ServerTool>();
+  /** Calls of the client's tools: the ordinal that the client sees, by the upstream's ordinal. */
   readonly client = new Map<number, number>();
-  /** Blocks that are not shown, and the kinds of those that are. */
+  /** Blocks that are not shown. */
   readonly hidden = new Set<number>();
+  /** The kinds of the blocks. */
   readonly kinds = new Map<number, string>();
-  /** What ends it: shown where the answer ends with it. */
+  /** The chunks that end the turn. They are shown if the answer ends with this turn. */
   held: ChatChunk[] = [];
   finish_reason: FinishReason | null = null;
   slots = 0;
-  /** The ordinals of its details, as they are shown. */
+  /** The shown ordinals of its details. */
   readonly details = new Map<number | ReasoningDetail['type'], number>();
-  /** What is opaque of them. */
+  /** The opaque parts of its details. */
   readonly opaque: ReasoningDetail[] = [];
   has_text = false;
   has_reasoning = false;
 }
 
 /**
- * One answer of several turns of the model: what the client is shown of it, as one turn. Calls of the gateway's tools stay out of
- * it, and what is opaque of the reasoning: it is of use only beside those calls. Ordinals go on from turn to turn.
+ * Shows the client several turns of the model as one turn. Calls of the gateway's tools are hidden, and so is opaque reasoning, which
+ * is only valid beside those calls. Ordinals continue from turn to turn.
  */
 export class ToolTurn {
   readonly #tools: DeclaredTools;
@@ -94,15 +96,18 @@ export class ToolTurn {
   #slots = 0;
   #calls = 0;
   #details = 0;
-  #is_first = true;
-  /** The end of what was shown as text, and whether reasoning was shown. */
+  #isFirst = true;
+  /** The last character of the shown text. */
   #tail = '';
-  #has_reasoned = false;
-  #has_told = false;
-  /** The model was asked for an end without tools. */
-  #is_last = false;
-  /** Code points of text that were shown, and how many before the text of the step under way. */
+  /** Reasoning was shown. */
+  #hasReasoned = false;
+  /** Text was shown. */
+  #hasText = false;
+  /** The model cannot call tools in this turn: it ends the answer. */
+  #isLast = false;
+  /** Code points of the shown text. */
   #points = 0;
+  /** Code points of the text that was shown before the current turn. */
   #before = 0;
 
   constructor(tools: DeclaredTools) {
@@ -111,10 +116,10 @@ export class ToolTurn {
 
   /** Whether the client has been shown text. */
   get has_text(): boolean {
-    return this.#has_told;
+    return this.#hasText;
   }
 
-  /** What the client is shown of these chunks. */
+  /** Returns what the client sees of these chunks. */
   add(chunks: readonly ChatChunk[]): ChatChunk[] {
     const out: ChatChunk[] = [];
     for (const chunk of chunks) {
@@ -129,7 +134,7 @@ export class ToolTurn {
     return out;
   }
 
-  /** The last word of a turn waits until it is known whether another follows. */
+  /** Holds back the end of a turn until it is known whether another turn follows. */
   #end(chunk: ChatChunk, out: ChatChunk[]): void {
     const { finish_reason, native_finish_reason, error, ext, delta, ...beside } = chunk;
     const shown = this.#shown({ ...beside, delta, ...(ext?.slot === undefined ? {} : { ext: { slot: ext.slot } }) });
@@ -154,7 +159,7 @@ export class ToolTurn {
       if (!step.has_text) this.#before = this.#points + shown.content.length - content.length;
       this.#points += countCodePoints(shown.content);
       step.has_text = true;
-      this.#has_told = true;
+      this.#hasText = true;
       this.#tail = content.slice(-1);
     } else if (content !== undefined) shown.content = content;
     if (annotations !== undefined) shown.annotations = annotations.map((one) => this.#placed(one));
@@ -163,7 +168,7 @@ export class ToolTurn {
     if (calls.length > 0) shown.tool_calls = calls;
     const slot = ext?.slot;
     if (slot === undefined) {
-      // A piece of a call that is not shown.
+      // A part of a hidden call.
       if (tool_calls?.length && calls.length === 0 && Object.keys(shown).length === 0) return undefined;
       return { ...beside, delta: shown, ...(ext === undefined ? {} : { ext }) };
     }
@@ -179,11 +184,11 @@ export class ToolTurn {
   }
 
   #apart(content: string): string {
-    const is_first = !this.#step.has_text;
-    return is_first && this.#has_told && this.#tail !== '\n' ? APART + content : content;
+    const isFirst = !this.#step.has_text;
+    return isFirst && this.#hasText && this.#tail !== '\n' ? APART + content : content;
   }
 
-  /** A citation of the provider's own, in its place in the joined text. */
+  /** A citation by the provider, with offsets in the joined text. */
   #placed(annotation: Annotation): Annotation {
     if (annotation.type !== 'url_citation') return annotation;
     const { url_citation } = annotation as UrlCitation;
@@ -196,21 +201,22 @@ export class ToolTurn {
   #reason(text: Delta['reasoning'], details: Delta['reasoning_details'], shown: Delta): void {
     const step = this.#step;
     if (details !== undefined) {
-      const told = details.flatMap((detail) => readable(detail) ?? []);
+      const readableDetails = details.flatMap((detail) => readable(detail) ?? []);
       append(
         step.opaque,
         details.flatMap((detail) => opaque(detail) ?? []),
       );
-      if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+      if (readableDetails.length > 0)
+        shown.reasoning_details = readableDetails.map((detail) => ({ ...detail, index: this.#detail(detail) }));
     }
     if (text == null) return;
-    const is_apart = text !== '' && !step.has_reasoning && this.#has_reasoned;
-    shown.reasoning = is_apart ? APART + text : text;
+    const isApart = text !== '' && !step.has_reasoning && this.#hasReasoned;
+    shown.reasoning = isApart ? APART + text : text;
     step.has_reasoning ||= text !== '';
-    this.#has_reasoned ||= text !== '';
+    this.#hasReasoned ||= text !== '';
   }
 
-  /** Shown without gaps, whatever was left out. */
+  /** The shown ordinal of a detail. Hidden details leave no gaps. */
   #detail({ index, type }: ReasoningDetail): number {
     const { details } = this.#step;
     let shown = details.get(index ?? type);
@@ -234,13 +240,13 @@ export class ToolTurn {
     return index === undefined ? [] : [{ ...call, index }];
   }
 
-  /** What the turn came to, once all of it was told. */
+  /** The result of the turn, after its last chunk. */
   stepEnd(): StepEnd {
     const step = this.#step;
     const { message } = this.completion().choices[0];
-    const is_over = this.#is_last || step.client.size > 0 || step.server.size === 0;
-    const is_whole = step.finish_reason === 'tool_calls' || step.finish_reason === 'stop';
-    const calls = is_over || !is_whole ? [] : this.#serverCalls(message);
+    const isOver = this.#isLast || step.client.size > 0 || step.server.size === 0;
+    const isWhole = step.finish_reason === 'tool_calls' || step.finish_reason === 'stop';
+    const calls = isOver || !isWhole ? [] : this.#serverCalls(message);
     return { message, finish_reason: step.finish_reason, calls };
   }
 
@@ -251,38 +257,38 @@ export class ToolTurn {
     });
   }
 
-  /** The turn as its model made it, so far. */
+  /** The turn as the model has produced it so far. */
   completion(): ChatCompletion {
     return this.#step.accumulator.result(0);
   }
 
-  /** Another turn follows. */
+  /** Ends the current turn: another one follows. */
   goOn(): void {
     const step = this.#step;
     this.#slots += step.slots;
     this.#calls += step.client.size;
-    this.#is_first = false;
+    this.#isFirst = false;
     this.#step = new Step();
   }
 
-  /** Whether the next turn is to be the answer's end, without tools. */
-  endIsNext(is_next: boolean): void {
-    this.#is_last = is_next;
+  /** Sets whether the next turn ends the answer, without tools. */
+  endIsNext(isNext: boolean): void {
+    this.#isLast = isNext;
   }
 
-  /** It is a turn like any other then. */
+  /** The opaque reasoning of the turn. */
   #opaque(): ChatChunk[] {
     const details = this.#step.opaque.map((detail) => ({ ...detail, index: this.#detail(detail) }));
     return details.length === 0 ? [] : [{ delta: { reasoning_details: details } }];
   }
 
-  /** The ordinal of a block of the gateway's own, between two turns. */
+  /** Reserves the ordinal of a block that the gateway adds between two turns. */
   takeSlot(): number {
     this.#slots += 1;
     return this.#slots - 1;
   }
 
-  /** The turn as the client was shown it, with what is opaque of its last step: what is worth keeping of it. */
+  /** The shown turn with the opaque reasoning of its last step: the state to keep. */
   withState(shown: ChatCompletion): ChatCompletion {
     const [choice] = shown.choices;
     const { ext, reasoning_details = [], ...message } = choice.message;
@@ -292,7 +298,7 @@ export class ToolTurn {
       const stated = detail.index === undefined ? undefined : own.get(detail.index);
       return stated?.type === detail.type ? { ...stated, index: detail.index! } : detail;
     });
-    // The gateway's own blocks are for the client to look at.
+    // Blocks that the gateway added are for display only.
     const { natives: _, order, ...bare } = ext ?? { wire: CHAT_WIRE, rest: {} };
     const kept = order?.filter(({ kind }) => kind !== 'native');
     return {
@@ -311,14 +317,14 @@ export class ToolTurn {
   }
 
   /**
-   * What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. With `takes_late`,
-   * what is opaque of an answer in which no tool was called comes before it, behind all blocks.
+   * Returns the end that was held back, if the answer ends with this turn. If only calls of the gateway's tools remain, which are not
+   * run, the turn ends with `stop`. `takesLate`: opaque reasoning of an answer without tool calls is added before the end.
    */
-  finish(takes_late: boolean): ChatChunk[] {
+  finish(takesLate: boolean): ChatChunk[] {
     const step = this.#step;
     const { held } = step;
     step.held = [];
-    if (step.server.size === 0) return this.#is_first && takes_late ? [...this.#opaque(), ...held] : held;
+    if (step.server.size === 0) return this.#isFirst && takesLate ? [...this.#opaque(), ...held] : held;
     if (step.client.size > 0) return held;
     return held.map((chunk) => (chunk.finish_reason === 'tool_calls' ? { ...chunk, finish_reason: 'stop' } : chunk));
   }
