@@ -31,7 +31,7 @@ import type { TurnVault } from './vault.ts';
 
 /** The most bytes of all unpacked seals of one request. Seals compress so well that a small request could unpack to a very large one. */
 export const SEALS_UNPACKED_BYTES_MAX = 32 * 1024 * 1024;
-/** The turns of one request that are looked up in the store, the last ones first. */
+/** The most turns of one request that are looked up in the store: the last ones. */
 const TURN_LOOKUPS_MAX = 128;
 
 /** A call with the reasoning state of its earlier turns restored, as far as it is known. */
