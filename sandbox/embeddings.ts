@@ -62,7 +62,7 @@ function base64Of(vector: number[]): string {
   return bytes.toString('base64');
 }
 
-/** The parts of a wire of embeddings that differ. Credentials and errors are those of `manners`. */
+/** The parts of a wire of embeddings that differ. Credentials and errors are those of `errorsOf`. */
 interface VectorWire {
   path: RegExp;
   errorsOf: SandboxWire;

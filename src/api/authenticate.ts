@@ -103,7 +103,7 @@ function loggingOf(
 /**
  * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys used in the last seconds,
  * with their budgets, are answered from memory while the change feed is connected; expiry is checked at every call, by the store's clock.
- * Once the feed's `heard` has resolved, a changed, disabled or deleted key is never accepted in its old state, nor with an old limit, unless
+ * Once the feed's `deliver` has resolved, a changed, disabled or deleted key is never accepted in its old state, nor with an old limit, unless
  * the operator allows keys to be served without the store and the node cannot reach it. The same holds for the ancestors of a key.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {

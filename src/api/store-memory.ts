@@ -27,7 +27,7 @@ interface Remembered<T> {
 }
 
 /**
- * A cache of store records that requests need. Records are used while the change feed is connected: once its `heard` has resolved, no
+ * A cache of store records that requests need. Records are used while the change feed is connected: once its `deliver` has resolved, no
  * request begins with a stale record. If the store does not answer, they are used for another `serve_without_store_ms`, counted from the
  * last time at which a change would have been reported.
  */

@@ -9,7 +9,7 @@ export interface LedgerConfig extends Omit<Filled<typeof ledger.settings>, 'on_s
   serve_without_store_ms: number;
 }
 
-/** Reads the section `ledger`. `call_ms_max`: how long the longest call may take. */
+/** Reads the section `ledger`. `callMsMax`: the duration of the longest call. */
 export function readLedger(file: ReadFile | undefined, callMsMax: number): LedgerConfig {
   const { on_store_outage, ...settings } = filled(ledger, file?.value.ledger);
   const { lost_node_release_after: releaseS } = settings;

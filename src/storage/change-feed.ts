@@ -7,7 +7,7 @@ export interface Announcement {
 }
 
 /**
- * Invalidates the caches of all nodes on one store. Once `heard` has resolved, a node that checks `current` before it reads
+ * Invalidates the caches of all nodes on one store. Once `deliver` has resolved, a node that checks `current` before it reads
  * its cache does not use an entry from before the change.
  */
 export interface ChangeFeed {
@@ -16,7 +16,7 @@ export interface ChangeFeed {
   /** Call it after the commit. Resolves when no live node uses older entries, at the latest after `limits.announce_ms_max`. */
   deliver(changes: readonly Announcement[]): Promise<void>;
   /**
-   * Adds a listener for every change, this node's own included; it is called before `heard` resolves. `everything`: changes
+   * Adds a listener for every change, this node's own included; it is called before `deliver` resolves. `everything`: changes
    * may have been missed, so all cached entries are invalid.
    */
   listen(listener: (change: Announcement | 'everything') => void): void;

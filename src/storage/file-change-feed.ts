@@ -28,7 +28,7 @@ function markOf(file: string): string | undefined {
  *
  * - `current` reads the mark, unless it did so less than `feed_look_ms` ago; another mark means `everything`.
  * - A change writes a mark in its transaction and once more after the commit: what was read in between is invalidated too.
- * - `heard` then waits `feed_settle_ms`, which is longer than `feed_look_ms`: later calls of `current` have read the mark.
+ * - `deliver` then waits `feed_settle_ms`, which is longer than `feed_look_ms`: later calls of `current` have read the mark.
  *
  * If the machine is suspended, all processes and the clock that they compare are. A paused or slow process reads the mark
  * when it resumes. A process that dies between the commit and the second mark has not confirmed its change to anybody.
