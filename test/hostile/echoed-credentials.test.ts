@@ -43,6 +43,10 @@ const WAYS: Record<string, (secret: string) => string> = {
   'behind a colon in base64': (secret) => base64(`:${secret}`),
   'with its scheme in base64': (secret) => base64(`Bearer ${secret}`),
   'in a URL': (secret) => `https://x.example/?key=${encodeURIComponent(secret)}&v=1`,
+  'in a URL, with few characters escaped': (secret) => encodeURI(secret),
+  'in a form': (secret) => new URLSearchParams({ key: secret }).toString(),
+  'in the text of a page': (secret) =>
+    secret.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('/', '&#x2f;'),
   'with each special character in percent': (secret) => percent(secret, false),
   'twice in percent': (secret) => encodeURIComponent(percent(secret, false)),
   'in JSON': (secret) => JSON.stringify({ error: { key: secret } }),

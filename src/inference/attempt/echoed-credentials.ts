@@ -32,6 +32,37 @@ function reduced(text: string): { chars: string; at: number[] } {
   return { chars: chars.toLowerCase(), at };
 }
 
+/** Escapes of one character in URLs, JSON, scripts and HTML. */
+const ESCAPE = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|&#x([0-9a-f]{2});|&#([0-9]{2,3});|&[a-z]{2,6};/gi;
+
+/** A text, and the place of each of its characters in the text that it was made of. */
+interface View {
+  text: string;
+  at: readonly number[];
+}
+
+/** The view with escapes replaced by their characters: encoders differ in which characters they escape. Undefined if it has none. */
+function unescaped({ text, at }: View): View | undefined {
+  const places: number[] = [];
+  let made = '';
+  let from = 0;
+  const add = (piece: string, start: number) => {
+    made += piece;
+    for (let i = 0; i < piece.length; i += 1) places.push(at[start + i]!);
+  };
+  for (const match of text.matchAll(ESCAPE)) {
+    const [written, percent, unicode, hex, entity, decimal] = match;
+    add(text.slice(from, match.index), from);
+    const code = percent ?? unicode ?? hex ?? entity;
+    made += String.fromCharCode(code === undefined ? Number(decimal ?? 0) : Number.parseInt(code, 16));
+    places.push(at[match.index]!);
+    from = match.index + written.length;
+  }
+  if (from === 0) return undefined;
+  add(text.slice(from), from);
+  return { text: made, at: places };
+}
+
 const escapes: readonly ((code: string) => string)[] = [
   (code) => code,
   (code) => `25${code}`,
@@ -58,13 +89,35 @@ function* writings(secret: string): Generator<string, void, undefined> {
 
 const TOKEN = /[A-Za-z0-9+/_-]/;
 
-/** Marks what a text shares with a credential. */
+/** Replaces by a mark what a text shares with a credential. */
 function withoutEcho(text: string, secret: string): string {
-  const { chars, at } = reduced(text);
-  const whole = reduced(secret).chars.length;
-  if (whole < SHARED_CHARS_MIN) return text;
-  const length = Math.min(SHARED_CHARS, whole);
-  if (chars.length < length) return text;
+  const whole = reduced(secret).chars;
+  if (whole.length < SHARED_CHARS_MIN) return text;
+  const length = Math.min(SHARED_CHARS, whole.length);
+  const isEcho = new Uint8Array(text.length);
+  let hasEcho = markShared(reduced(text), writings(secret), length, isEcho);
+  if (/[^A-Za-z0-9]/.test(secret)) {
+    // Also of a text that was escaped twice.
+    let view: View | undefined = { text, at: Array.from({ length: text.length }, (_none, i) => i) };
+    for (let time = 0; time < 2 && view !== undefined; time += 1) {
+      view = unescaped(view);
+      if (view === undefined) break;
+      const { at } = view;
+      const { chars, at: kept } = reduced(view.text);
+      hasEcho = markShared({ chars, at: kept.map((i) => at[i]!) }, [whole], length, isEcho) || hasEcho;
+    }
+  }
+  return hasEcho ? marked(text, isEcho) : text;
+}
+
+/** Marks in `isEcho` the places of a text that share `length` characters with one of the writings; true if there are any. */
+function markShared(
+  { chars, at }: { chars: string; at: readonly number[] },
+  writtenForms: Iterable<string>,
+  length: number,
+  isEcho: Uint8Array,
+): boolean {
+  if (chars.length < length) return false;
   const places = new Map<string, number[]>();
   for (let i = 0; i + length <= chars.length; i += 1) {
     const gram = chars.slice(i, i + length);
@@ -72,9 +125,8 @@ function withoutEcho(text: string, secret: string): string {
     if (known === undefined) places.set(gram, [i]);
     else known.push(i);
   }
-  const isEcho = new Uint8Array(text.length);
   let hasEcho = false;
-  for (const writing of writings(secret)) {
+  for (const writing of writtenForms) {
     for (let i = 0; i + length <= writing.length; i += 1) {
       const gram = writing.slice(i, i + length);
       const matches = places.get(gram);
@@ -85,7 +137,7 @@ function withoutEcho(text: string, secret: string): string {
       for (const place of matches) isEcho.fill(1, at[place], at[place + length - 1]! + 1);
     }
   }
-  return hasEcho ? marked(text, isEcho) : text;
+  return hasEcho;
 }
 
 /** The text with a mark for each run, and for the rest of a word that a run ends or begins in. */
