@@ -110,7 +110,7 @@ export function measurePlanning(configFile: string, repeats: number): PlanningRo
       const { models, variants, strategy, request: worded = request } = requestedModels(request, lookup);
       const planned = plan(worded, {
         models,
-        wishes: variants,
+        variants,
         strategy,
         provider: (slug) => catalog.provider(slug),
         health,

@@ -157,7 +157,7 @@ describe('a sort', () => {
   test('as one list is one order: that of the first model’s name', () => {
     const variants = new Map([[GRADED, { sort: 'throughput' as const }]]);
     const by = (first: typeof two, second: typeof two) =>
-      planned({ route: 'sort' }, { models: [first, second], wishes: variants, known: over });
+      planned({ route: 'sort' }, { models: [first, second], variants, known: over });
     expect(tagsOf(by(GRADED, two))).toEqual(['beta', 'alpha/two', 'alpha', 'gamma', 'beta/slow']);
     expect(by(GRADED, two).attempts[1]?.because).toEqual(['throughput']);
     const plain = by(two, GRADED).attempts;

@@ -24,7 +24,7 @@ export interface PlanContext {
   /** The models that the request names, in order, from the catalog. Not empty. */
   models: readonly Model[];
   /** The options in the models' names. */
-  wishes?: ReadonlyMap<Model, ModelVariant> | undefined;
+  variants?: ReadonlyMap<Model, ModelVariant> | undefined;
   provider(slug: string): Provider | undefined;
   health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
   now_ms: number;
@@ -75,7 +75,7 @@ function candidatesOf(
   context: PlanContext,
   lists: Pick<RuleInput, 'allowed' | 'order'>,
 ): Candidate[] {
-  const { models, provider: find, own: credentials = [], caller, wishes: variants, endpointFor } = context;
+  const { models, provider: find, own: credentials = [], caller, variants, endpointFor } = context;
   const named = lists.order === undefined ? lists.allowed : [...lists.allowed, lists.order];
   const candidates: Candidate[] = [];
   for (const model of models) {
@@ -206,7 +206,7 @@ function firstOnly(group: Candidate[]): Candidate[] {
 }
 
 function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
-  const { models, health, now_ms: nowMs, draw, prefers, sticky, wishes: variants, default_sort: defaultSort } = context;
+  const { models, health, now_ms: nowMs, draw, prefers, sticky, variants, default_sort: defaultSort } = context;
   const requestedSort = sortOf(request);
   const hasOneList = isOneList(request);
   const tier = request.service_tier ?? undefined;
@@ -309,7 +309,7 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
   const { allowed, ignored, order } = lists;
-  const { wishes: variants, refuses, restricts, allow_unpriced: allowUnpriced } = context;
+  const { variants, refuses, restricts, allow_unpriced: allowUnpriced } = context;
   const selectsTiers = context.models.some((model) => tierSelection(request, variants?.get(model), order).isExplicit);
   let longest: number | undefined;
   const input: RuleInput = {

@@ -195,7 +195,7 @@ test('what costs something for a prompt of such a length is not free', () => {
   ]);
   const by = (chars: number) => {
     const messages = [{ role: 'user' as const, content: 'x'.repeat(chars) }];
-    return tagsOf(planned({ messages }, { models: [free], wishes: new Map([[free, { free: true }]]) }));
+    return tagsOf(planned({ messages }, { models: [free], variants: new Map([[free, { free: true }]]) }));
   };
   expect([by(400), by(404)]).toEqual([['alpha', 'beta'], ['beta']]);
 });
@@ -218,7 +218,7 @@ describe('a refusal', () => {
       { models: [one] },
     ],
     'Filter by Known Price': ['model', {}, { models: [unpriced] }],
-    'Filter by Free Endpoints': ['model', {}, { models: [one], wishes: new Map([[one, { free: true }]]) }],
+    'Filter by Free Endpoints': ['model', {}, { models: [one], variants: new Map([[one, { free: true }]]) }],
     'Filter by Distillable Models': ['provider.enforce_distillable_text', ...by({ enforce_distillable_text: true })],
     'Filter by Allowed Providers': ['provider.only', ...by({ only: ['alpha'] })],
     'Filter by Ignored Providers': ['provider.ignore', ...by({ ignore: ['beta'] })],

@@ -22,7 +22,7 @@ function tags(
   const request = { ...(serviceTier ? { service_tier: serviceTier } : {}), ...(provider ? { provider } : {}) };
   const known = { performance: { 'alpha|a/x': speed(10), 'beta|a/x': speed(30), 'gamma|a/x': speed(20) } };
   const variants = variant && new Map(models.map((one) => [one, variant]));
-  return tagsOf(planned(request, { models, known, wishes: variants }));
+  return tagsOf(planned(request, { models, known, variants }));
 }
 
 describe('service tiers', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { resolveVariant, type Suffix, wishOf } from './variants.ts';
+import { resolveVariant, type Suffix, variantOf } from './variants.ts';
 
 const catalog = new Map(['a/x', 'a/x:free', 'a/y', 'a/y:thinking', 'a/z:free:extended'].map((id) => [id, id]));
 const find = (id: string) => catalog.get(id);
@@ -37,10 +37,10 @@ test('any text is looked up in time', () => {
 });
 
 test('suffixes are preferences', () => {
-  expect(wishOf(['nitro'])).toEqual({ sort: 'throughput', tiers: ['priority', 'fast'] });
-  expect(wishOf(['floor'])).toEqual({ sort: 'price', tiers: ['flex'] });
-  expect(wishOf(['exacto'])).toEqual({ sort: 'exacto' });
-  expect(wishOf(['free', 'extended'])).toEqual({ free: true, extended: true });
-  expect(wishOf(['thinking'])).toEqual({ sends: { reasoning: { enabled: true } } });
-  expect(wishOf(['online'])).toBeUndefined();
+  expect(variantOf(['nitro'])).toEqual({ sort: 'throughput', tiers: ['priority', 'fast'] });
+  expect(variantOf(['floor'])).toEqual({ sort: 'price', tiers: ['flex'] });
+  expect(variantOf(['exacto'])).toEqual({ sort: 'exacto' });
+  expect(variantOf(['free', 'extended'])).toEqual({ free: true, extended: true });
+  expect(variantOf(['thinking'])).toEqual({ sends: { reasoning: { enabled: true } } });
+  expect(variantOf(['online'])).toBeUndefined();
 });

@@ -42,7 +42,7 @@ export function resolveVariant<M>(name: string, find: (id: string) => M | undefi
 }
 
 /** The options of suffixes without a catalog entry; `:online` is a plugin of the request, not of the model. */
-export function wishOf(suffixes: readonly Suffix[]): ModelVariant | undefined {
+export function variantOf(suffixes: readonly Suffix[]): ModelVariant | undefined {
   if (suffixes.length === 0) return undefined;
   const variant: ModelVariant = {};
   for (const suffix of suffixes) {

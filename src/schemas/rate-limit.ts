@@ -43,7 +43,7 @@ export interface RateLimit {
   span_ms: typeof MINUTE_MS | typeof DAY_MS;
   amount: number;
   /** Text of the refusal after `Rate limit exceeded: `. */
-  told: string;
+  message: string;
 }
 
 /** A node's request for units of a counter's current window. */

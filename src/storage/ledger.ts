@@ -23,7 +23,7 @@ import type { Queries } from './queries.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
 
-/** A node's wish for what is idle elsewhere stands so long before another's may take its place. */
+/** How long a node's claim on money that is idle at other nodes keeps another node from claiming it. */
 export const CLAIM_MS = 120;
 
 interface NodeRow extends Position {

@@ -47,7 +47,7 @@ ${items.join('\n')}
 }
 
 /** Characters that XML 1.0 does not allow: controls, lone surrogates, and two others (section 2.2, `Char`). */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern must match
 const UNWRITABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
 function writable(text: string): string {

@@ -6,7 +6,7 @@ import { GatewayError } from '../../errors.ts';
 import { latestModels } from '../../routing/families.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { isFree } from '../../routing/rules.ts';
-import { resolveVariant, wishOf } from '../../routing/variants.ts';
+import { resolveVariant, variantOf } from '../../routing/variants.ts';
 import type { PublicModel } from '../../schemas/model.ts';
 import { listedRouters } from './listed-models.ts';
 
@@ -39,7 +39,7 @@ export function namedModel(name: string, { catalog, routers }: { catalog: Catalo
   const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
   if (variant === undefined) throw new GatewayError(404, `Model ${name} does not exist`);
   const { model, suffixes } = variant;
-  const rules = wishOf(suffixes);
+  const rules = variantOf(suffixes);
   const longest = Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
   const endpoints = model.endpoints.filter(
     ({ pricing, context_length }) =>

@@ -199,7 +199,7 @@ export function createPlanner(
     try {
       const planOfCall = plan(call.request, {
         models,
-        wishes: variants,
+        variants,
         strategy,
         default_sort: defaultSort(call.principal, options.routing()),
         provider: (slug) => catalog.provider(slug),

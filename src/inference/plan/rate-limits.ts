@@ -153,9 +153,9 @@ class NodeCounters implements RateCounting {
   }
 
   #refusal(counter: RateCounter, now: Moment, more = '', isFinal = false): GatewayError {
-    const { told, amount } = counter.limit;
-    this.#options.metrics.rateLimited(/^[a-z-]+/.exec(told)?.[0] ?? 'other');
-    return rateLimited(`Rate limit exceeded: ${told}${more}`, {
+    const { message, amount } = counter.limit;
+    this.#options.metrics.rateLimited(/^[a-z-]+/.exec(message)?.[0] ?? 'other');
+    return rateLimited(`Rate limit exceeded: ${message}${more}`, {
       limit: amount,
       ...counter.window(now),
       is_final: isFinal,

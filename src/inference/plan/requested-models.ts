@@ -9,7 +9,7 @@ import { needsOf } from '../../routing/needs.ts';
 import { NoEndpoint } from '../../routing/refusal.ts';
 import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from '../../routing/router-models.ts';
 import { isFree } from '../../routing/rules.ts';
-import { resolveVariant, wishOf } from '../../routing/variants.ts';
+import { resolveVariant, variantOf } from '../../routing/variants.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { BOUNDS } from '../prepare/fit-request.ts';
 import { type KnownModels, unknownModel } from './unknown-model.ts';
@@ -134,7 +134,7 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
       metadata: { field },
     });
   }
-  const variant = wishOf(suffixes);
+  const variant = variantOf(suffixes);
   const isOnline = suffixes.includes('online');
   if (typeof model === 'string') {
     const router = routed(model, named, request, lookup);

@@ -84,7 +84,7 @@ test.each([
   ]);
   const { ofModel } = book({ per_model: amounts(5), models });
   expect(shown(ofModel(caller, model(id)))).toEqual([[`model:${id}/requests`, expected]]);
-  expect(ofModel(caller, model(id))[0]?.told).toBe(
+  expect(ofModel(caller, model(id))[0]?.message).toBe(
     `model-requests-per-min. All requests for ${id} together may use ${expected} requests a minute`,
   );
 });
@@ -118,7 +118,7 @@ test.each([
 ])('free models: %s nano-USD granted allow %s requests a day', (grantedNano, amount, message) => {
   const list = book({}).ofModel({ ...caller, granted_nano: grantedNano }, { id: 'a/b:free', is_free: true });
   expect(list).toEqual([
-    { id: 'free:org/requests', unit: 'requests', span_ms: MINUTE_MS, amount: 20, told: 'free-models-per-min.' },
-    { id: 'free:org/requests/day', unit: 'requests', span_ms: DAY_MS, amount, told: message },
+    { id: 'free:org/requests', unit: 'requests', span_ms: MINUTE_MS, amount: 20, message: 'free-models-per-min.' },
+    { id: 'free:org/requests/day', unit: 'requests', span_ms: DAY_MS, amount, message },
   ]);
 });

@@ -50,7 +50,7 @@ function limitsOf(amounts: RateAmounts, { id, name, whose }: { id: string; name:
   return units.flatMap(([unit, amount]) => {
     if (amount === undefined) return [];
     const message = `${name}-${unit}-per-min. ${whose} may use ${amount} ${unit} a minute`;
-    return [{ id: `${id}/${unit}`, unit, span_ms: MINUTE_MS, amount, told: message }];
+    return [{ id: `${id}/${unit}`, unit, span_ms: MINUTE_MS, amount, message }];
   });
 }
 
@@ -63,12 +63,12 @@ function freeLimits({ free_models }: RateRules, { organization_id, granted_nano 
   return [
     {
       ...{ id: `${id}/requests`, unit: 'requests', span_ms: MINUTE_MS, amount: requests_per_minute },
-      told: 'free-models-per-min.',
+      message: 'free-models-per-min.',
     },
     {
       ...{ id: `${id}/requests/day`, unit: 'requests', span_ms: DAY_MS },
       amount: isFunded ? requests_per_day_funded : requests_per_day,
-      told: isFunded
+      message: isFunded
         ? 'free-models-per-day-high-balance.'
         : `free-models-per-day. Add ${funded_usd} credits to unlock ${requests_per_day_funded} free model requests per day`,
     },

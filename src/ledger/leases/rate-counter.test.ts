@@ -6,7 +6,7 @@ import { MINUTE_MS, type RateAnswer, type RateAsk, type RateLimit } from '../../
 import { type Moment, RateCounter } from './rate-counter.ts';
 
 const limit = (amount: number, more: Partial<RateLimit> = {}): RateLimit => ({
-  ...{ id: 'a', unit: 'requests', span_ms: MINUTE_MS, amount, told: '' },
+  ...{ id: 'a', unit: 'requests', span_ms: MINUTE_MS, amount, message: '' },
   ...more,
 });
 const at = (ms: number): Moment => ({ wall_ms: 1_000_000 + ms, monotonic_ms: ms });
@@ -224,7 +224,7 @@ test('no interleaving of nodes, lost and late answers and clocks lets more throu
 });
 
 test('a counter without an open window reports an unused one', () => {
-  const counter = new RateCounter({ id: 'a', unit: 'tokens', span_ms: 60_000, amount: 10, told: '' });
+  const counter = new RateCounter({ id: 'a', unit: 'tokens', span_ms: 60_000, amount: 10, message: '' });
   const now = { wall_ms: 60_000 * 1_000 + 45_000, monotonic_ms: 5 };
   expect(counter.window(now)).toEqual({ remaining: 10, ends_at_ms: 60_000 * 1_001, wait_ms: 15_000 });
 });
