@@ -96,6 +96,7 @@ test('a key is read once and remembered a while', async () => {
 test.each<[string, Announcement | 'everything', number]>([
   ['a change of it', aboutKey('a'), 2],
   ['everything', 'everything', 2],
+  ['its creation', { topic: 'key_made', id: hashSecret('a') }, 1],
   ['a change of another key', aboutKey('b'), 1],
   ['a change of its workspace', { topic: 'policy', id: 'workspace' }, 2],
   ['the deletion of its workspace', { topic: 'workspace_gone', id: 'workspace' }, 2],

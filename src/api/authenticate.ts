@@ -9,7 +9,7 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import { type Answer, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
+import { type Answer, madeName, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
@@ -113,7 +113,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const known = new StoreMemory<Remembered>(memory, {
     size_max: limits.key_cache_entries_max,
     sizeOf: () => 1,
-    nameOf: ({ id }) => id,
+    nameOf: ({ topic, id }) => (topic === 'key_made' ? madeName(id) : id),
     namesOf: ({ names }) => names,
   });
   const management =

@@ -13,6 +13,9 @@ const READ_SHARED_MS_MAX = 100;
 /** How many names of changes are remembered; beyond it every record is read again. */
 const CHANGED_NAMES_MAX = 10_000;
 
+/** The name under which `nameOf` reports that a record was created: only what is remembered as absent depends on it. */
+export const madeName = (name: string): string => `made:${name}`;
+
 /** Dependencies that all caches of store records share. */
 export interface StoreMemoryOptions {
   clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
@@ -190,10 +193,8 @@ export class StoreMemory<T> {
     if (record.changes < this.#changedAll) return false;
     const isUnchanged = (other: string) => (this.#changed.get(other) ?? 0) <= record.changes;
     if (!isUnchanged(name)) return false;
-    if (record.value !== undefined) {
-      const names = this.#namesOf(record.value);
-      if (names === 'everything' || !names.every(isUnchanged)) return false;
-    }
+    const names = record.value === undefined ? [madeName(name)] : this.#namesOf(record.value);
+    if (names === 'everything' || !names.every(isUnchanged)) return false;
     record.changes = this.#changes;
     return true;
   }
