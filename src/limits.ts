@@ -179,8 +179,10 @@ export const limits = {
   issuer_body_bytes_max: 1024 * 1024,
   user_name_chars_max: 200,
   email_chars_max: 320,
-  key_cache_entries_max: 10_000,
-  key_cache_ms_max: 10_000,
+  /** Keys with their budgets and guardrails, about 1 kB each. */
+  key_cache_entries_max: 65_536,
+  /** The change feed says earlier which cached records are stale; this bounds how long a change made in the database by hand stays unnoticed. */
+  key_cache_ms_max: 3_600_000,
   /** The reason for added credits or a corrected charge. */
   reason_chars_max: 500,
   /** The price of one token, image, request or search. Above it, pico-USD exceed an exact JavaScript integer. */

@@ -1,10 +1,13 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { hashSecret, type StoredKey } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { Announcement } from '../storage/change-feed.ts';
 import { StoreUnavailable } from '../storage/unavailable.ts';
 import { type AuthenticateOptions, createAuthenticate } from './authenticate.ts';
+import { KEY_ABSENT_MS_MAX, KEYS_ABSENT_MAX } from './store-memory.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00.000Z');
 
@@ -51,7 +54,7 @@ function setUp(
     },
     findAncestors: async (hash) => findAncestors(hash),
     findBudgets,
-    findGuardrails: async () => [],
+    findGuardrails: async () => [{ id: 'guardrail' } as BoundGuardrail],
     findWorkspace,
     management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace' },
@@ -93,10 +96,16 @@ test('a key is read once and remembered a while', async () => {
 test.each<[string, Announcement | 'everything', number]>([
   ['a change of it', aboutKey('a'), 2],
   ['everything', 'everything', 2],
+  ['its creation', { topic: 'key_made', id: hashSecret('a') }, 1],
   ['a change of another key', aboutKey('b'), 1],
-  ['a policy', { topic: 'policy', id: 'a guardrail' }, 2],
-])('%s is told: the key was read %3$i times', async (_what, change, reads) => {
-  const { take, announce, state } = setUp(async () => keyOf('a'));
+  ['a change of its workspace', { topic: 'policy', id: 'workspace' }, 2],
+  ['the deletion of its workspace', { topic: 'workspace_gone', id: 'workspace' }, 2],
+  ['a change of its organization', { topic: 'policy', id: 'organization' }, 2],
+  ['a change of its owner', { topic: 'policy', id: 'user' }, 2],
+  ['a change of its guardrail', { topic: 'policy', id: 'guardrail' }, 2],
+  ['a change of another guardrail', { topic: 'policy', id: 'another guardrail' }, 1],
+])('after %s is announced, the key was read %3$i times', async (_what, change, reads) => {
+  const { take, announce, state } = setUp(async () => keyOf('a', { creator_user_id: 'user' }));
   await take('a');
   announce(change);
   await take('a');
@@ -144,18 +153,86 @@ test('a deleted key is not remembered, nor an unknown one', async () => {
   await expect(take('a')).rejects.toMatchObject({ status: 401 });
   state.current = true;
   await expect(take('a')).rejects.toMatchObject({ status: 401 });
-  expect(state.reads).toBe(3);
+  expect(state.reads).toBe(2);
 });
 
-test('the number of remembered keys is bounded; those read longest ago are dropped', async () => {
+test('the number of remembered keys is bounded; those that were not used for longest are dropped', async () => {
   const { take, state } = setUp(async (hash) => ({ ...keyOf('any'), hash }));
-  for (let n = 0; n <= limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
-  const reads = state.reads;
-  await take(`key ${limits.key_cache_entries_max}`);
-  await take('key 1');
-  expect(state.reads).toBe(reads);
+  for (let n = 0; n < limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
   await take('key 0');
+  const reads = state.reads;
+  await take('one more');
+  await take('key 0');
+  await take('key 2');
   expect(state.reads).toBe(reads + 1);
+  await take('key 1');
+  expect(state.reads).toBe(reads + 2);
+});
+
+test('an unknown key is looked up once in two seconds, unless it is created', async () => {
+  let key: StoredKey | undefined;
+  const { take, state, announce } = setUp(async () => key);
+  const refused = { status: 401, message: 'Invalid API key' };
+  for (let times = 0; times < 3; times += 1) await expect(take('a')).rejects.toMatchObject(refused);
+  expect(state.reads).toBe(1);
+  state.at_ms = KEY_ABSENT_MS_MAX;
+  await expect(take('a')).rejects.toMatchObject(refused);
+  expect(state.reads).toBe(2);
+  key = keyOf('a');
+  announce({ topic: 'key_made', id: hashSecret('a') });
+  expect(await take('a')).toBe(7);
+});
+
+test('the number of remembered unknown keys is bounded', async () => {
+  const { take, state } = setUp(async () => undefined);
+  for (let n = 0; n <= KEYS_ABSENT_MAX; n += 1) await take(`key ${n}`).catch(() => {});
+  await take('key 1').catch(() => {});
+  expect(state.reads).toBe(KEYS_ABSENT_MAX + 1);
+  await take('key 0').catch(() => {});
+  expect(state.reads).toBe(KEYS_ABSENT_MAX + 2);
+});
+
+test('requests with one key share a read, also while the feed is disconnected, but none uses a read that began before it', async () => {
+  const waiting: ((key: StoredKey) => void)[] = [];
+  const { take, state } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
+  state.current = false;
+  const first = take('a');
+  const later = Promise.all(Array.from({ length: 200 }, () => take('a')));
+  expect(waiting).toHaveLength(1);
+  waiting[0]?.(keyOf('a'));
+  await first;
+  await nextTurn();
+  expect(waiting).toHaveLength(2);
+  waiting[1]?.(keyOf('a', { disabled: true }));
+  await expect(later).rejects.toMatchObject({ status: 401, message: 'This API key is disabled' });
+});
+
+test('a read that takes long is not waited for while the feed is disconnected: its connection may be dead', async () => {
+  const { take, state } = setUp(() => (state.reads === 1 ? new Promise(() => {}) : Promise.resolve(keyOf('a'))));
+  state.current = false;
+  void take('a');
+  state.at_ms = 101;
+  expect(await take('a')).toBe(7);
+});
+
+test('a change during a read does not keep a record that it does not concern from being remembered', async () => {
+  const waiting: ((key: StoredKey) => void)[] = [];
+  const { take, state, announce } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
+  const first = take('a');
+  announce(aboutKey('b'));
+  waiting[0]?.(keyOf('a'));
+  await first;
+  await take('a');
+  expect(state.reads).toBe(1);
+});
+
+test('changes of many records make every record stale at some point, and none is used that changed', async () => {
+  const { take, state, announce } = setUp(async () => keyOf('a'));
+  await take('a');
+  announce(aboutKey('a'));
+  for (let n = 0; n < 30_000; n += 1) announce({ topic: 'policy', id: `guardrail ${n}` });
+  await take('a');
+  expect(state.reads).toBe(2);
 });
 
 const BUDGET: Budget = {
@@ -218,7 +295,7 @@ test('budgets that were read while a policy changed are not remembered', async (
     return { pending, answer: () => waiting.shift()?.(budgets) };
   };
   const first = await answered([]);
-  announce({ topic: 'policy', id: 'a guardrail' });
+  announce({ topic: 'policy', id: 'guardrail' });
   first.answer();
   expect(await first.pending).toMatchObject({ budgets: [] });
   const second = await answered([BUDGET]);

@@ -9,7 +9,7 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import { type Answer, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
+import { type Answer, madeName, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
@@ -48,6 +48,8 @@ interface Remembered {
   /** The key, its parent, and so on. Empty for the management key of the environment, which is valid as long as it is configured. */
   lineage: readonly StoredKey[];
   principal: Principal;
+  /** The ids of all that the principal was made of: a change of one makes it stale (`StoreMemory`). */
+  names: readonly string[] | 'everything';
 }
 
 type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging' | 'is_served_without_store'>;
@@ -101,7 +103,7 @@ function loggingOf(
 }
 
 /**
- * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys used in the last seconds,
+ * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys that were used before,
  * with their budgets, are answered from memory while the change feed is connected; expiry is checked at every call, by the store's clock.
  * Once the feed's `deliver` has resolved, a changed, disabled or deleted key is never accepted in its old state, nor with an old limit, unless
  * the operator allows keys to be served without the store and the node cannot reach it. The same holds for the ancestors of a key.
@@ -111,9 +113,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const known = new StoreMemory<Remembered>(memory, {
     size_max: limits.key_cache_entries_max,
     sizeOf: () => 1,
-    // One guardrail or workspace may limit many keys.
-    nameOf: ({ topic, id }) => (topic === 'keys' ? id : 'everything'),
-    dependsOn: ({ lineage }, name) => lineage.length > 1 && lineage.some((key) => key.hash === name),
+    nameOf: ({ topic, id }) => (topic === 'key_made' ? madeName(id) : id),
+    namesOf: ({ names }) => names,
   });
   const management =
     options.management_key === undefined ? undefined : Buffer.from(hash('sha256', options.management_key));
@@ -160,8 +161,17 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       options.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
     ]);
     const settings = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
-    const lineage = key === null ? [] : [key, ...ancestors];
-    return { lineage, principal: { ...caller, budgets, guardrails, ...settings } };
+    const principal = { ...caller, budgets, guardrails, ...settings };
+    // The owner of the organization, for whom the management key of the environment acts, may be another after any change.
+    if (key === null) return { lineage: [], principal, names: 'everything' };
+    const names = [
+      ...ancestors.map((ancestor) => ancestor.hash),
+      organization_id,
+      caller.workspace_id,
+      ...(caller.user_id === null ? [] : [caller.user_id]),
+      ...guardrails.map((guardrail) => guardrail.id),
+    ];
+    return { lineage: [key, ...ancestors], principal, names };
   };
 
   const admit = ({ value, is_served_without_store }: Answer<Remembered>): Principal => {

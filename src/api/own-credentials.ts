@@ -48,7 +48,7 @@ export function createOwnCredentials(options: {
   const known = new StoreMemory<readonly OwnCredential[]>(options.memory, {
     size_max: BYOK_REMEMBERED_MAX,
     sizeOf: (credentials) => 1 + credentials.length,
-    nameOf: ({ topic, id }) => (topic === 'keys' ? undefined : id),
+    nameOf: ({ topic, id }) => (topic === 'policy' || topic === 'workspace_gone' ? id : undefined),
   });
 
   const load = async (workspaceId: string): Promise<readonly OwnCredential[]> => {

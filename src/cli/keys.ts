@@ -42,7 +42,7 @@ interface Wanted {
 
 /** Creates a key in the default workspace, owned by the organization's owner. */
 function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ secret: string; key: StoredKey }> {
-  return change(actor, async ({ tx, at, audit }) => {
+  return change(actor, async ({ tx, at, audit, announce }) => {
     const { secret, hash, label } = createSecret();
     const key = await keyStore(tx).insert({
       hash,
@@ -59,6 +59,7 @@ function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ s
     });
     const after = { ...keyState(key), is_management: wanted.is_management };
     await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after });
+    announce({ topic: 'key_made', id: hash });
     return { secret, key };
   });
 }

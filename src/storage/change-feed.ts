@@ -1,9 +1,17 @@
 import type { Queries } from './queries.ts';
 
-/** A change of something that nodes cache: an API key (`id` is its hash), a policy, or the deletion of a workspace. */
+/**
+ * A change of something that nodes cache: an API key (`id` is its hash), a policy (`id` is that of a guardrail, workspace, user or
+ * organization), the deletion of a workspace, or a new API key, which may be cached as unknown for a moment.
+ */
 export interface Announcement {
-  topic: 'keys' | 'policy' | 'workspace_gone';
+  topic: 'keys' | 'policy' | 'workspace_gone' | 'key_made';
   id: string;
+}
+
+/** Without the new keys: nobody has to wait until all nodes know of them. */
+export function urgent(changes: readonly Announcement[]): readonly Announcement[] {
+  return changes.filter(({ topic }) => topic !== 'key_made');
 }
 
 /**

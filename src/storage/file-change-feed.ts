@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Announcement, ChangeFeed } from './change-feed.ts';
+import { type Announcement, type ChangeFeed, urgent } from './change-feed.ts';
 
 /** Processes on an embedded store look for changes of others so often, when they serve; a change waits longer than that. */
 const FEED_LOOK_MS = 20;
@@ -53,10 +53,13 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
   look();
   return {
     async note(_tx, changes) {
-      if (changes.length > 0) writeMark();
+      if (urgent(changes).length > 0) writeMark();
     },
     async deliver(changes) {
-      if (changes.length === 0) return;
+      if (urgent(changes).length === 0) {
+        for (const change of changes) for (const listener of listeners) listener(change);
+        return;
+      }
       writeMark();
       look();
       await sleep(FEED_SETTLE_MS);

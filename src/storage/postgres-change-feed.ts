@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { Client } from 'pg';
 import { limits } from '../limits.ts';
-import type { Announcement, ChangeFeed } from './change-feed.ts';
+import { type Announcement, type ChangeFeed, urgent } from './change-feed.ts';
 import { isRefusal } from './postgres-pool.ts';
 import type { Queries } from './queries.ts';
 import type { MachineClock } from './store-clock.ts';
@@ -130,8 +130,8 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   async deliver(changes: readonly Announcement[]): Promise<void> {
-    if (changes.length === 0) return;
     for (const change of changes) this.#notifyListeners(change);
+    if (urgent(changes).length === 0) return;
     this.#lastQuestion += 1;
     const number = this.#lastQuestion;
     let timer: NodeJS.Timeout | undefined;

@@ -15,7 +15,7 @@ import { freePort, noOwnPostgres, type OwnPostgres, startOwnPostgres } from '../
 const PGBOUNCER = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find((path) => existsSync(path));
 const noPgBouncer = PGBOUNCER === undefined ? 'PgBouncer is not installed' : noOwnPostgres;
 const SERVER_CONNECTIONS = 16;
-const { store_read_ms_max, feed_silence_ms_max, key_cache_ms_max } = limits;
+const { store_read_ms_max, feed_silence_ms_max } = limits;
 
 describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ?? ''} (postgres)`, () => {
   const cleanups: (() => Promise<unknown> | unknown)[] = [];
@@ -26,7 +26,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     // What is refused is refused for want of a connection, and not because the machine is slow.
     Object.assign(limits, { store_read_ms_max: 60_000 });
     // Nor does a slow machine make a key unknown that was used before.
-    Object.assign(limits, { feed_silence_ms_max: 60_000, key_cache_ms_max: 60_000 });
+    Object.assign(limits, { feed_silence_ms_max: 60_000 });
     own = await startOwnPostgres({
       max_connections: SERVER_CONNECTIONS,
       superuser_reserved_connections: 0,
@@ -34,7 +34,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     });
   });
   afterAll(() => {
-    Object.assign(limits, { store_read_ms_max, feed_silence_ms_max, key_cache_ms_max });
+    Object.assign(limits, { store_read_ms_max, feed_silence_ms_max });
     own?.remove();
   });
   afterEach(async () => {

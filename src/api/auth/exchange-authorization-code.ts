@@ -53,7 +53,7 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
  * verifier is counted although the answer is an error.
  */
 async function exchange(
-  { tx, at, audit }: Work,
+  { tx, at, audit, announce }: Work,
   codeHash: string,
   proof: Proof,
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
@@ -92,6 +92,7 @@ async function exchange(
     after: { ...codeState({ ...code, used_at: at }), key_hash: hash },
   });
   await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after: keyState(key) });
+  announce({ topic: 'key_made', id: hash });
   return { secret };
 }
 

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { Actor } from '../../storage/audit.ts';
+import type { Announcement } from '../../storage/change-feed.ts';
 import {
   type AssignmentStore,
   assignmentStore,
@@ -17,6 +18,8 @@ export interface AssigneeKind {
   field: 'key_hashes' | 'member_user_ids';
   /** The name of an assignee's id in the audit log. */
   audited_as: 'key_hash' | 'user_id';
+  /** The topic under which a change of an assignee is announced. */
+  topic: Announcement['topic'];
   /** Locks the existing ones among these until the transaction ends, and returns them. */
   lock(store: AssignmentStore, organizationId: string, assignees: readonly string[]): Promise<ReadonlySet<string>>;
   find: 'findKeys' | 'findMembers';
@@ -29,6 +32,7 @@ export interface AssigneeKind {
 export const keyAssignees: AssigneeKind = {
   field: 'key_hashes',
   audited_as: 'key_hash',
+  topic: 'keys',
   lock: (store, organizationId, hashes) => store.lockKeys(organizationId, hashes),
   find: 'findKeys',
   insert: 'insertKeys',
@@ -40,6 +44,7 @@ export const keyAssignees: AssigneeKind = {
 export const memberAssignees: AssigneeKind = {
   field: 'member_user_ids',
   audited_as: 'user_id',
+  topic: 'policy',
   lock: (store, organizationId, userIds) => store.lockMembers(organizationId, userIds),
   find: 'findMembers',
   insert: 'insertMembers',
@@ -98,6 +103,7 @@ export function assign(change: Change, actor: Actor, request: AssignmentRequest)
     for (const [index, assignee] of joining.entries()) {
       const previous = left.find((former) => former.assignee === assignee);
       if (previous) await auditUnassigned(work, kind, previous);
+      work.announce({ topic: kind.topic, id: assignee });
       await work.audit({
         action: 'assign',
         resource_type: 'guardrail_assignment',

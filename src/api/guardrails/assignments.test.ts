@@ -100,13 +100,13 @@ describeStores('assignments of guardrails', ({ open }) => {
     }
   });
 
-  test('100 assignments at once of the same keys to different guardrails: each key ends with exactly one', async () => {
+  test('50 assignments at once of the same keys to different guardrails: each key ends with exactly one', async () => {
     const { create, call, addKey } = await setUp();
     const guardrails = await Promise.all(Array.from({ length: 10 }, () => create()));
     const keys = await Promise.all(Array.from({ length: 5 }, () => addKey()));
     const hashes = keys.map(({ hash }) => hash);
     const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => {
+      Array.from({ length: 50 }, (_, index) => {
         const keyHashes = index % 2 === 0 ? hashes : [...hashes].reverse();
         const id = guardrails[index % 10]?.data['id'];
         return call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: keyHashes });

@@ -307,13 +307,14 @@ describeStores('guardrails', ({ open }) => {
     expect(announced()).toEqual([`policy ${id}`]);
     const keys = { key_hashes: [(await addKey()).hash] };
     const members = { member_user_ids: [home.owner_user_id] };
-    for (const [kind, body] of [
-      ['keys', keys],
-      ['members', members],
+    for (const [kind, body, assignee] of [
+      ['keys', keys, `keys ${keys.key_hashes[0]}`],
+      ['members', members, `policy ${home.owner_user_id}`],
     ] as const) {
       for (const path of [`${kind}`, `${kind}/remove`]) {
         await call('POST', `/guardrails/${id}/assignments/${path}`, body);
-        expect([path, announced()]).toEqual([path, [`policy ${id}`]]);
+        const assigned = path === kind ? [assignee] : [];
+        expect([path, announced()]).toEqual([path, [...assigned, `policy ${id}`]]);
         await call('POST', `/guardrails/${id}/assignments/${path}`, body);
         expect([path, announced()]).toEqual([path, []]);
       }

@@ -47,7 +47,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       const { organization_id, user_id } = principalOf(request);
       const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
-      const key = await change(actorOf(request), async ({ tx, at, audit }) => {
+      const key = await change(actorOf(request), async ({ tx, at, audit, announce }) => {
         const made = await keyStore(tx).insert({
           hash,
           label,
@@ -73,6 +73,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           before: null,
           after: keyState(made),
         });
+        announce({ topic: 'key_made', id: hash });
         return made;
       });
       setVersion(reply, key.version);
