@@ -155,7 +155,7 @@ function newMemory(failure: FailureClass, nowMs: number): Memory {
   };
 }
 
-/** Keeps the counts to about the last `outage_recent_ms`. */
+/** Keeps the counts to about the last `OUTAGE_RECENT_MS`. */
 function age(memory: Memory, nowMs: number): void {
   if (nowMs - memory.since_ms < OUTAGE_RECENT_MS) return;
   const isLong = nowMs - memory.since_ms >= 2 * OUTAGE_RECENT_MS;

@@ -21,7 +21,7 @@ export function urgent(changes: readonly Announcement[]): readonly Announcement[
 export interface ChangeFeed {
   /** Call it last in the transaction of the changes: they are announced if it commits. */
   note(tx: Queries, changes: readonly Announcement[]): Promise<void>;
-  /** Call it after the commit. Resolves when no live node uses older entries, at the latest after `limits.announce_ms_max`. */
+  /** Call it after the commit. Resolves when no live node uses older entries, at the latest after `ANNOUNCE_MS_MAX`. */
   deliver(changes: readonly Announcement[]): Promise<void>;
   /**
    * Adds a listener for every change, this node's own included; it is called before `deliver` resolves. `everything`: changes

@@ -26,9 +26,9 @@ function markOf(file: string): string | undefined {
  * The feed of the processes that share an embedded store: workers, a second gateway, the commands. All are on one machine,
  * with one clock and one view of its files, so a mark in a file suffices: no process needs to know or reach the others.
  *
- * - `current` reads the mark, unless it did so less than `feed_look_ms` ago; another mark means `everything`.
+ * - `current` reads the mark, unless it did so less than `FEED_LOOK_MS` ago; another mark means `everything`.
  * - A change writes a mark in its transaction and once more after the commit: what was read in between is invalidated too.
- * - `deliver` then waits `feed_settle_ms`, which is longer than `feed_look_ms`: later calls of `current` have read the mark.
+ * - `deliver` then waits `FEED_SETTLE_MS`, which is longer than `FEED_LOOK_MS`: later calls of `current` have read the mark.
  *
  * If the machine is suspended, all processes and the clock that they compare are. A paused or slow process reads the mark
  * when it resumes. A process that dies between the commit and the second mark has not confirmed its change to anybody.

@@ -241,7 +241,7 @@ export class LeaseBook {
     return Math.max(lease.span, lease.span_before);
   }
 
-  /** Whether nobody has used it for `lease_idle_ms`. */
+  /** Whether nobody has used it for `LEASE_IDLE_MS`. */
   isIdle(lease: Lease): boolean {
     return this.#monotonic() - lease.used_at >= LEASE_IDLE_MS;
   }
