@@ -144,7 +144,7 @@ describe.skipIf(isAbsent)(`a whole answer${why}`, () => {
   });
 });
 
-describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
+describe.skipIf(isAbsent)(`a whole answer to a request for a stream${why}`, () => {
   test.each(of('whole').filter((replay) => !isUnexpected(replay)))('$name', async (replay) => {
     const body = await streamOf(replay);
     expect(leaksOf(checkChatStream(body))).toEqual([]);
