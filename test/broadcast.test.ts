@@ -253,7 +253,7 @@ describe('contents are sent', () => {
   test.each([
     ['the destination does not want them', 'include_content: false', {}],
     ['the workspace keeps none', 'include_content: true', { is_observability_io_logging_enabled: false }],
-  ])('never where %s', async (_what, settings, workspace) => {
+  ])('never if %s', async (_what, settings, workspace) => {
     await start(settings);
     await gateway.set({ is_observability_io_logging_enabled: true, ...workspace });
     await ask({ metadata: { job: 'a secret word' } });

@@ -27,7 +27,7 @@ function listen(database: Database): { sql: string; parameters: readonly unknown
   return sent;
 }
 
-describeStores('money that is held by nobody', ({ open }) => {
+describeStores('leases of used budgets and lost nodes', ({ open }) => {
   const { asKilled, setUp, start, stop } = recorders(open);
 
   const leasesOf = ({ queries }: Database) =>

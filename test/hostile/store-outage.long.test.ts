@@ -97,7 +97,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     },
   );
 
-  test('with a slow store a key whose records are in time one by one, but not together, is refused', async () => {
+  test('that is slow: a key whose records are in time one by one, but not together, is refused', async () => {
     const { way, gateway } = await setUp();
     way.delay(700);
     const { key } = await makeKey(gateway).catch(() => ({ key: 'sk-never-seen' }));

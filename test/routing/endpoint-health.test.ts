@@ -43,7 +43,7 @@ async function eventually<T>(read: () => Promise<T>, wanted: (value: T) => boole
 
 const NOBODY = { authorization: '' };
 
-describeStores('what is listed of endpoints', ({ freshUrl }) => {
+describeStores('the health in lists of endpoints', ({ freshUrl }) => {
   test('follows from traffic, survives a restart, and is known to other nodes', async () => {
     const url = await freshUrl();
     const environment = url === undefined ? {} : { DATABASE_URL: url };
