@@ -28,7 +28,7 @@ const budget: Budget = {
   include_byok: true,
 };
 
-test('a hold that is larger than all holds of its lease is kept when its request ends', () => {
+test('keeps a hold that is larger than all holds of its lease when its request ends', () => {
   const book = new LeaseBook(() => 0);
   const lease = book.of(budget.id, '');
   lease.held = 20;
@@ -42,7 +42,7 @@ test('a hold that is larger than all holds of its lease is kept when its request
   expect(broken).toEqual(['held_not_negative']);
 });
 
-test('a grant beyond its lease is refused, and nothing is set aside', () => {
+test('refuses a grant that exceeds its lease, and reserves nothing', () => {
   const leases = new Leases({ now: () => 0, monotonic: () => 0, onNeed() {}, isStoreAway: () => false });
   leases.open();
   const lease = leases.book.of(budget.id, '');
@@ -70,7 +70,7 @@ describeStores('the recorder', ({ open }) => {
   });
 });
 
-test('a chunk of an attempt that was charged already ends its stream with a fault', () => {
+test('ends the stream with a fault if a chunk arrives after the charge of its attempt', () => {
   const metered: unknown[] = [];
   const later = { ended: false, coming: () => undefined, take: () => [{ delta: { content: 'more' } }] };
   const charged = {

@@ -43,21 +43,21 @@ const inFolder =
     folders.some((folder) => file.startsWith(folder));
 
 describe('a wire', () => {
-  test('is named in src/providers alone, and where all of them are listed', () => {
+  test('is named only in src/providers, and in the list of all wires', () => {
     expect(linesWith(WIRE_NAMES, inFolder('src/providers/', 'src/schemas/inner.ts'))).toEqual([]);
   });
 
-  test('is compared with in src/providers alone', () => {
+  test('is compared only in src/providers', () => {
     expect(linesWith(WIRE_COMPARED, inFolder('src/providers/'))).toEqual([]);
   });
 
-  test('has a folder that only src/providers imports, and the client API of the same words', () => {
+  test('has a folder that only src/providers imports, and so has the client API with the same name', () => {
     expect(linesWith(WIRE_FOLDER, inFolder('src/providers/', 'src/api/messages/', 'src/api/responses/'))).toEqual([]);
   });
 });
 
 describe('a client API', () => {
-  test('is compared with in src/api alone', () => {
+  test('is compared only in src/api', () => {
     expect(linesWith(CLIENT_COMPARED, inFolder('src/api/', 'src/http/', 'src/storage/'))).toEqual([]);
     expect(linesWith(CLIENT_TYPE, inFolder('src/api/'))).toEqual([]);
   });
@@ -75,6 +75,6 @@ test.each([
   ['return ext.client === messagesClient;', CLIENT_COMPARED],
   ["import { chatClient } from '../api/chat/client.ts';", CLIENT_COMPARED],
   ["return call.api_type === 'messages';", CLIENT_TYPE],
-])('the rules see %s', (line, pattern) => {
+])('the rules do not report %s', (line, pattern) => {
   expect(pattern.test(line)).toBe(true);
 });

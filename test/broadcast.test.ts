@@ -91,7 +91,7 @@ async function metric(outcome: string): Promise<number> {
 describe('a call', () => {
   const shared = sharedSite();
 
-  test('is told as a span with its model, tokens, money, times and end, and below it its attempts', async () => {
+  test('is sent as a span with model, tokens, money, times and end, and spans of its attempts below it', async () => {
     shared();
     const id = await ask({ model: 'sandbox/fallback', temperature: 1, max_tokens: 50, user: 'u-1', session_id: 's-1' });
     const response = await gateway.call('GET', `/generation?id=${id}`);
@@ -143,7 +143,7 @@ describe('a call', () => {
     expect(collector.requests.map(({ body }) => body).join()).not.toContain('a secret word');
   });
 
-  test('that failed is told as failed', async () => {
+  test('that failed is sent as failed', async () => {
     shared();
     await ask({ model: 'sandbox/fail-503' });
     await seen(1);
@@ -193,7 +193,7 @@ describe('a call', () => {
     }
   });
 
-  test('of any API is told, whole or streamed, and ids that are in no form become the same id each time', async () => {
+  test('of any API is sent, whole or streamed, and an id without a known form becomes the same id each time', async () => {
     shared();
     const trace = { trace_id: 'my trace' };
     await ask({ trace, stream: true });
@@ -218,8 +218,8 @@ describe('a call', () => {
   });
 });
 
-describe('contents are told', () => {
-  test('where they are kept and the destination wants them, in the form of the conventions', async () => {
+describe('contents are sent', () => {
+  test('if they are kept and the destination wants them, in the form of the conventions', async () => {
     await start('include_content: true');
     await gateway.set({ is_observability_io_logging_enabled: true });
     const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
@@ -253,7 +253,7 @@ describe('contents are told', () => {
   test.each([
     ['the destination does not want them', 'include_content: false', {}],
     ['the workspace keeps none', 'include_content: true', { is_observability_io_logging_enabled: false }],
-  ])('never where %s', async (_what, settings, workspace) => {
+  ])('never if %s', async (_what, settings, workspace) => {
     await start(settings);
     await gateway.set({ is_observability_io_logging_enabled: true, ...workspace });
     await ask({ metadata: { job: 'a secret word' } });
@@ -262,8 +262,8 @@ describe('contents are told', () => {
   });
 });
 
-describe('who is told', () => {
-  test('nobody of a workspace that does not say so, nor of one that the destination does not name', async () => {
+describe('destinations', () => {
+  test('receive nothing of a workspace without broadcast, or of one that they do not name', async () => {
     await start('workspaces: [default, elsewhere]');
     const other = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
       name: 'Other',
@@ -282,7 +282,7 @@ describe('who is told', () => {
     expect(collector.calls()[0]?.attributes['gen_ai.response.id']).toBe(id);
   });
 
-  test('a share of conversations, each whole', async () => {
+  test('receive a sample of conversations, each of them whole', async () => {
     await start('sampling_rate: 0.5');
     for (let session = 0; session < 16; session += 1) {
       for (let turn = 0; turn < 2; turn += 1) await ask({ session_id: `session ${session}` });
@@ -297,7 +297,7 @@ describe('who is told', () => {
 });
 
 describe('a webhook', () => {
-  test('gets the same, signed, with the headers that are set', async () => {
+  test('receives the same, signed, with the configured headers', async () => {
     await start(`secret: "\${HOOK_SECRET}", headers: { authorization: "Bearer \${HOOK_TOKEN}" }`, 'webhook', {
       HOOK_SECRET: 'a shared secret',
       HOOK_TOKEN: 'token-1',
@@ -326,7 +326,7 @@ describe('a destination that', () => {
   const outcomes = (outcome: 'sent' | 'refused') =>
     expect.poll(async () => (await metric(outcome)) - before[outcome], { timeout: 15_000, interval: 10 });
 
-  test.each([429, 502, 503, 504])('answers %i is told again, once it takes it', async (status) => {
+  test.each([429, 502, 503, 504])('answers %i gets the spans again until it accepts them', async (status) => {
     await begin();
     let refused = 0;
     collector.behave((response) => {
@@ -340,7 +340,7 @@ describe('a destination that', () => {
     expect(new Set(collector.requests.map(({ body }) => body)).size).toBe(1);
   });
 
-  test.each([400, 401, 413, 500])('answers %i is not told again: the specification says so', async (status) => {
+  test.each([400, 401, 413, 500])('answers %i does not get them again, as the specification says', async (status) => {
     await begin();
     collector.behave((response) => void response.writeHead(status).end('{}'));
     await ask();
@@ -349,7 +349,7 @@ describe('a destination that', () => {
     expect(gateway.log_lines.join('\n')).toContain(`it answered with ${status}`);
   });
 
-  test('takes a part of it alone is told of no more', async () => {
+  test('accepts only a part gets no more', async () => {
     await begin();
     collector.behave((response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -360,7 +360,7 @@ describe('a destination that', () => {
     expect(collector.requests).toHaveLength(1);
   });
 
-  test('answers without end has got it all the same', async () => {
+  test('answers without an end has received them all the same', async () => {
     await begin();
     collector.behave((response) => void response.writeHead(200).end(Buffer.alloc(BROADCAST_ANSWER_BYTES_MAX * 2)));
     await ask();
@@ -368,7 +368,7 @@ describe('a destination that', () => {
     expect(collector.requests).toHaveLength(1);
   });
 
-  test('never answers, or is not there, holds up no call, and the end of the gateway within a bound alone', async () => {
+  test('never answers, or does not exist, delays no call, and the stop of the gateway only within a bound', async () => {
     await start();
     collector.behave(() => undefined);
     for (let sent = 0; sent < 5; sent += 1) expect(await ask()).toMatch(/^gen-/);
@@ -378,7 +378,7 @@ describe('a destination that', () => {
     expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 5_000);
   });
 
-  test('is reached at the end of the gateway gets what still waits', async () => {
+  test('is reachable when the gateway stops receives what waits', async () => {
     await start();
     const restore = changeLimits({ broadcast_gather_ms: 60_000 });
     const ids = [await ask(), await ask()];

@@ -152,7 +152,7 @@ afterEach(async () => {
 });
 
 describe('which credential is sent', () => {
-  test('without one of the workspace, the gateway’s', async () => {
+  test('the gateway’s, if the workspace has none', async () => {
     const { metadata, body } = await ask('wire/one');
     expect(arrived()).toEqual([GATEWAYS_OWN]);
     expect(metadata.attempts).toMatchObject([{ provider: 'Paid', model: 'wire/one', status: 200, is_byok: false }]);
@@ -186,7 +186,7 @@ describe('which credential is sent', () => {
     expect(arrived()).toEqual([OURS, OURS]);
   });
 
-  test('not where the client leaves its provider out: then its own wish pays', async () => {
+  test('not if the client excludes its provider: then the gateway’s account pays', async () => {
     await bring();
     await ask('wire/two', { provider: { ignore: ['paid'] } });
     await ask('wire/two', { provider: { only: ['other'] } });
@@ -194,7 +194,7 @@ describe('which credential is sent', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, GATEWAYS_OWN, GATEWAYS_OWN]);
   });
 
-  test('in sort_order, the next one after 401, 402, 403, 429 and 5xx', async () => {
+  test('in sort_order, and the next one after 401, 402, 403, 429 and 5xx', async () => {
     await bring({ key: SECOND, sort_order: 2 });
     await bring({ key: OURS, sort_order: 1 });
     for (const status of [401, 402, 403, 429, 500]) {
@@ -207,7 +207,7 @@ describe('which credential is sent', () => {
     }
   });
 
-  test('to a provider that the gateway itself has no credential for', async () => {
+  test('to a provider for which the gateway has no credential', async () => {
     expect((await ask('wire/keyless')).status).toBe(400);
     const elsewhere = await ask('wire/keyless-too');
     expect(elsewhere.metadata.attempts).toMatchObject([{ provider: 'Paid' }]);
@@ -218,7 +218,7 @@ describe('which credential is sent', () => {
     expect(arrived()).toEqual([OURS, GATEWAYS_OWN]);
   });
 
-  test('nothing of the gateway’s account goes with it', async () => {
+  test('without anything of the gateway’s account', async () => {
     await bring({ provider: 'account' });
     await ask('wire/account');
     const { headers } = wire.exchanges[0] ?? { headers: {} };
@@ -228,14 +228,14 @@ describe('which credential is sent', () => {
 });
 
 describe('who may use it', () => {
-  test('only for the models that it allows, by id or canonical slug', async () => {
+  test('only calls of the models that it allows, by id or canonical slug', async () => {
     await bring({ allowed_models: ['wire/two'] });
     await ask('wire/one');
     await ask('wire/two');
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('only by the keys that it allows', async () => {
+  test('only the keys that it allows', async () => {
     const other = await manage('POST', '/keys', { name: 'other' });
     await bring({ allowed_api_key_hashes: [String(other.data['hash'])] });
     await ask('wire/one');
@@ -244,7 +244,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('only by the users that it allows', async () => {
+  test('only the users that it allows', async () => {
     const { data } = await manage('GET', '/organization/members');
     const [{ id: owner } = { id: '' }] = data as unknown as { id: string }[];
     await bring({ allowed_user_ids: [owner] });
@@ -252,7 +252,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([OURS]);
   });
 
-  test('only in its workspace', async () => {
+  test('only its workspace', async () => {
     const workspace = await manage('POST', '/workspaces', { name: 'Another', slug: 'another' });
     await bring({ workspace_id: workspace.data['id'] });
     await ask('wire/one');
@@ -266,7 +266,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('nobody while it is disabled; a change holds from its answer on', async () => {
+  test('nobody while it is disabled; a change applies when it is answered', async () => {
     const id = await bring({ disabled: true });
     await ask('wire/one');
     await manage('PATCH', `/byok/${id}`, { disabled: false });
@@ -281,8 +281,8 @@ describe('who may use it', () => {
   });
 });
 
-describe('what comes after it', () => {
-  test('never the gateway’s accounts, at its provider or another, unless it allows that', async () => {
+describe('fallbacks', () => {
+  test('never use the gateway’s accounts, at its provider or another, unless it allows that', async () => {
     const id = await bring({ name: 'team' });
     scripts[OURS] = refused(401, `the key ${OURS} is revoked`);
     const { status, body, metadata } = await ask('wire/two');
@@ -306,7 +306,7 @@ describe('what comes after it', () => {
     ]);
   });
 
-  test('one of several that does not allow it is enough', async () => {
+  test('stop if one of several credentials does not allow it', async () => {
     await bring({ sort_order: 1, allow_shared_fallback: true });
     await bring({ sort_order: 2, key: SECOND });
     scripts = { [OURS]: refused(429), [SECOND]: refused(429) };
@@ -316,14 +316,14 @@ describe('what comes after it', () => {
     expect(arrived()).toEqual([OURS, SECOND]);
   });
 
-  test('the next model of the client’s list, whoever pays for that', async () => {
+  test('go to the next model of the client’s list, whoever pays for it', async () => {
     await bring({ allowed_models: ['wire/one'] });
     scripts[OURS] = refused(429);
     await ask('wire/one', { models: ['wire/two'] });
     expect(arrived()).toEqual([OURS, GATEWAYS_OWN]);
   });
 
-  test('nothing, where the client wants no fallbacks: only further credentials at the endpoint', async () => {
+  test('are only further credentials of the endpoint if the client wants none', async () => {
     await bring({ sort_order: 1, allow_shared_fallback: true });
     await bring({ sort_order: 2, key: SECOND, allow_shared_fallback: true });
     scripts = { [OURS]: refused(500), [SECOND]: refused(500) };
@@ -331,7 +331,7 @@ describe('what comes after it', () => {
     expect(arrived()).toEqual([OURS, SECOND]);
   });
 
-  test('a fallback credential comes after the gateway’s accounts', async () => {
+  test('use a fallback credential after the gateway’s accounts', async () => {
     await bring({ is_fallback: true });
     await ask('wire/one');
     scripts[GATEWAYS_OWN] = refused(503);
@@ -340,7 +340,7 @@ describe('what comes after it', () => {
     expect(body['usage']).toMatchObject({ is_byok: true, cost: 0 });
   });
 
-  test('a fallback credential serves where the money is gone', async () => {
+  test('use a fallback credential if no money is left', async () => {
     const spent = await gateway.call(
       'POST',
       '/keys',
@@ -356,7 +356,7 @@ describe('what comes after it', () => {
     expect(arrived()).toEqual([OURS]);
   });
 
-  test('a credential that cannot be used says so and does not fall back either', async () => {
+  test('do not follow an unusable credential, which is reported', async () => {
     const id = await bring({ key: '{"region":"eu-west-1"}' });
     const { status, body } = await ask('wire/one');
     expect(status).toBe(404);
@@ -369,7 +369,7 @@ describe('what comes after it', () => {
     ]);
   });
 
-  test('its failures cool down nothing for others', async () => {
+  test('cool down no endpoint for others', async () => {
     const id = await bring({ allowed_models: ['wire/two'] });
     scripts[OURS] = refused(401);
     for (let nth = 0; nth < 3; nth += 1) await ask('wire/two');
@@ -382,7 +382,7 @@ describe('what comes after it', () => {
 });
 
 describe('who pays', () => {
-  test('its own account: no cost, the list price told apart, to the nano', async () => {
+  test('its own account: no cost, and the list price separately, to the nano', async () => {
     const byokId = await bring();
     const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
     const { body, id } = await ask('wire/one');
@@ -407,7 +407,7 @@ describe('who pays', () => {
     expect(Number(after['byok_usage']) - Number(before['byok_usage'])).toBeCloseTo(COST_USD, 12);
   });
 
-  test('its own account: streams tell the same, and activity counts it apart', async () => {
+  test('its own account: streams report the same, and activity counts it separately', async () => {
     await bring();
     const chunk = (over: object) =>
       `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', ...over })}\n\n`;
@@ -434,7 +434,7 @@ describe('who pays', () => {
     ['its own', 'the gateway’s', OURS, { allow_shared_fallback: true }],
     ['the gateway’s', 'its own', GATEWAYS_OWN, { is_fallback: true }],
   ])(
-    'both, where an attempt on %s account may have been billed before %s answered',
+    'both, if an attempt on %s account may have been billed before %s answered',
     async (_first, _then, broken, over) => {
       await bring(over);
       scripts[broken] = brokenOff;
@@ -459,7 +459,7 @@ describe('who pays', () => {
     },
   );
 
-  test('a limit counts it only where the key says so', async () => {
+  test('a limit counts it only if the key says so', async () => {
     await bring();
     const keyWith = async (over: object) => {
       const response = await gateway.call(
@@ -478,7 +478,7 @@ describe('who pays', () => {
     expect(statuses).toEqual([200, 402, 402]);
   });
 
-  test('what has no known price is refused with an own credential too', async () => {
+  test('a call without a known price is refused with an own credential too', async () => {
     await bring();
     expect((await ask('wire/unpriced')).status).toBe(404);
     expect(arrived()).toEqual([]);
@@ -507,7 +507,7 @@ test('no log line, metric, audit entry or record has a credential', async () => 
 });
 
 describeStores('a credential that another node changes', ({ freshUrl }) => {
-  test('is used by none as it was, once the answer is there', async () => {
+  test('no node uses an old state of it after the change is answered', async () => {
     const url = await freshUrl();
     const environment: Record<string, string> = { GATEWAY_SECRET: 'a-secret-that-both-nodes-share-0123456789' };
     if (url !== undefined) environment['DATABASE_URL'] = url;

@@ -43,13 +43,13 @@ const schema = {
   ...withSentences(JSON.parse(JSON.stringify(ConfigFile)), fileSettings),
 };
 
-test('the committed gateway.schema.json is the schema that files are checked with (`npm run generate` writes it)', async () => {
+test('the committed gateway.schema.json is the schema that checks configuration files (`npm run generate` writes it)', async () => {
   await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot(join(ROOT, 'gateway.schema.json'));
 });
 
 const fits = new Ajv({ allowUnionTypes: true }).compile(schema);
 
-test('an editor accepts by it what the guide shows, and rejects an unknown setting', () => {
+test('it accepts the example of the guide, and rejects an unknown setting', () => {
   const guide = readFileSync(join(ROOT, 'docs/guides/configuration.md'), 'utf8');
   const [, yaml = ''] = /## An example\n.*?```yaml\n([\s\S]*?)```/s.exec(guide) ?? [];
   expect([fits(parse(yaml)), fits.errors]).toEqual([true, null]);

@@ -57,7 +57,7 @@ test('the configuration guide has the tables of settings that `npm run generate`
   await expect(written).toMatchFileSnapshot(join(root, 'docs/guides/configuration.md'));
 });
 
-test('the guide shows what each provider publishes about data, with its sources, and no other', () => {
+test('the guide shows what each provider publishes about data, with its sources, and nothing else', () => {
   const guide = documents.find(({ file }) => file.endsWith('providers.md'))?.text ?? '';
   const shown = [
     ...guide.matchAll(/^\| `([a-z-]+)`[^|]* \| (\w+) \| (none|unknown|\d+ days) \| (<https[^|]*) \|$/gm),
@@ -73,7 +73,7 @@ test('the guide shows what each provider publishes about data, with its sources,
   for (const slug of Object.keys(publishedPolicies)) expect(providerRows.some((row) => row.slug === slug)).toBe(true);
 });
 
-test('everything that the package has is in the context of the image, which is built from it', () => {
+test('the context of the image contains every file of the package', () => {
   const rules = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
   const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { files: string[] };
   // `dist` is made there.
@@ -81,7 +81,7 @@ test('everything that the package has is in the context of the image, which is b
   expect(missing).toEqual([]);
 });
 
-test('the README names every setting that the configuration reads, and it and the guides no other', () => {
+test('the README names every setting that the configuration reads, and no document names another', () => {
   const all = Object.keys(variables).flatMap((name) => [name, fileVariable(name) ?? name]);
   const read = new Set(all.filter((name) => name.startsWith('GATEWAY_')));
   const named = (text: string) =>
@@ -118,7 +118,7 @@ test('every YAML of the README and the guides is a configuration that loads with
   }
 });
 
-test('what stands in braces behind a # in a YAML of the guides is YAML too', () => {
+test('YAML in braces behind a # in examples of the guides is valid', () => {
   const examples = yamls.flatMap(({ yaml }) =>
     [...yaml.matchAll(/^ *# ([\w, ]+: \{.*)$/gm)].map(([, text = '']) => text),
   );
@@ -126,7 +126,7 @@ test('what stands in braces behind a # in a YAML of the guides is YAML too', () 
   for (const text of examples) expect(Object.values(parse(text) as object)).toEqual([expect.any(Object)]);
 });
 
-test('decision records are numbered without gaps and listed nowhere twice', () => {
+test('decision records are numbered without gaps or repetitions', () => {
   const numbers = globSync('docs/decisions/*.md', { cwd: root })
     .map((file) => Number(/(\d{4})-/.exec(file)?.[1]))
     .sort((a, b) => a - b);
@@ -149,7 +149,7 @@ function anchorsOf(text: string): Set<string> {
   return anchors;
 }
 
-test('every link of every document leads to a file of the tree, and its anchor to a heading there', () => {
+test('every link of every document leads to a file of the repository, and its anchor to a heading', () => {
   const wrong = allDocuments().flatMap(({ file, text }) =>
     [...prose(text).matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
       if (/^https?:/.test(link)) return [];
@@ -165,7 +165,7 @@ test('every link of every document leads to a file of the tree, and its anchor t
   expect(wrong).toEqual([]);
 });
 
-test('the README leads to every guide', () => {
+test('the README links every guide', () => {
   const linked = new Set([...readme.matchAll(/\]\((docs\/guides\/[^)#]+)/g)].map(([, file]) => file));
   expect([...linked].sort()).toEqual(documents.map(({ file }) => file).filter((file) => file !== 'README.md'));
 });
@@ -220,7 +220,7 @@ function administration(): {
     });
 }
 
-test('what the README and the guides tell an administrator to type works, one after the other', async () => {
+test('the commands for administrators in the README and the guides work in their order', async () => {
   const gateway = await startGateway();
   try {
     const ids: Record<string, string> = { '…': '0', '$(date -u +%F)': new Date().toISOString().slice(0, 10) };
@@ -250,7 +250,7 @@ test('what the README and the guides tell an administrator to type works, one af
   }
 });
 
-test('every sandbox model that the guides name is there', async () => {
+test('every sandbox model that the guides name exists', async () => {
   const names = [...allText.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`(?:sandbox\/)?([a-z0-9-]+)`/g)].map(([, name = '']) => name),
   );

@@ -118,7 +118,7 @@ const stageOf = ({ body }: Awaited<ReturnType<typeof chat>>) =>
   body.gateway_metadata?.pipeline?.find(({ name }) => name === 'file-parser');
 
 describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
-  'a model of text alone, over %s',
+  'a model that reads only text, over %s',
   (wire) => {
     test('reads a PDF as text, with its name', async () => {
       const answer = await chat(questionOn(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
@@ -133,7 +133,7 @@ describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
   },
 );
 
-test('a model that takes files gets the file, and one engine of the gateway makes it text all the same', async () => {
+test('a model that takes files gets the file, and an engine of the gateway makes it text if requested', async () => {
   expect(textOf(await chat(questionOn('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
   for (const engine of ['pdf-text', 'cloudflare-ai']) {
     const plugins = [{ id: 'file-parser', pdf: { engine } }];
@@ -143,13 +143,13 @@ test('a model that takes files gets the file, and one engine of the gateway make
   }
 });
 
-test('where one endpoint takes files and the next does not, the file is read when its turn comes', async () => {
+test('if one endpoint takes files and the next does not, the file is read when the turn of the second comes', async () => {
   const answer = await chat(questionOn('test/failing-files', [filePart(REPORT, 'r.pdf')], { models: ['test/claude'] }));
   expect(textOf(answer)).toContain('Oslo 1,204.50');
   expect(answer.body.gateway_metadata.attempts).toHaveLength(2);
 });
 
-test('a file at an address is fetched, and named after it', async () => {
+test('a file with an address is fetched and named after it', async () => {
   const answer = await chat(questionOn('test/text', [filePart(`${siteUrl}/report%20one.pdf?x=1`)]));
   expect(textOf(answer)).toContain('<file name="report one.pdf">\nQuarterly report');
 });
@@ -168,13 +168,13 @@ test.each([
   ['UTF-16 as its mark says', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le')],
   ['UTF-16 the other way round', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
   ['what Windows writes', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
-])('a table in %s keeps its letters', async (_, bytes) => {
+])('a table in %s keeps its characters', async (_, bytes) => {
   const answer = await chat(questionOn('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
   expect(textOf(answer)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
 });
 
 describe('a second turn', () => {
-  test('uses what the answer said of the file: nothing is read again', async () => {
+  test('uses the text of the file in the last answer and reads nothing again', async () => {
     const first = await chat(questionOn('test/text', [filePart(REPORT, 'report.pdf')]));
     const { message } = first.body.choices[0]!;
     expect(message.annotations).toEqual([
@@ -201,7 +201,7 @@ describe('a second turn', () => {
     expect(second.body.usage.prompt_tokens).toBeLessThan(first.body.usage.prompt_tokens);
   });
 
-  test('another file is not what was told of the first', async () => {
+  test('reads a file other than the one of the annotation', async () => {
     const hash = 'a'.repeat(64);
     const annotations = [{ type: 'file', file: { hash, name: 'x', content: [{ type: 'text', text: 'forged' }] } }];
     const messages = [
@@ -217,7 +217,7 @@ describe('a second turn', () => {
     [{ type: 'file', file: { hash: 'a', content: 'x' } }],
     [null],
     ['file'],
-  ])('what has another shape is passed over: %j', async (annotation) => {
+  ])('ignores an annotation of another form: %j', async (annotation) => {
     const messages = [
       { role: 'assistant', content: 'Hello', annotations: [annotation] },
       ...questionOn('', [filePart(REPORT, 'report.pdf')]).messages,
@@ -226,7 +226,7 @@ describe('a second turn', () => {
   });
 });
 
-test('a stream tells of the file before its end, and says what the whole answer says', async () => {
+test('a stream contains the text of the file before its end, like the whole answer', async () => {
   const body = questionOn('test/text', [filePart(REPORT, 'report.pdf')]);
   const whole = await chat(body);
   const response = await gateway.call('POST', '/chat/completions', { ...body, stream: true });
@@ -242,13 +242,13 @@ test('a stream tells of the file before its end, and says what the whole answer 
   expect(events.filter((event) => event.choices[0]?.delta?.annotations)).toHaveLength(1);
 });
 
-test('a failure after the reading tells what was read', async () => {
+test('a failure after the reading contains the text', async () => {
   const { status, body } = await chat(questionOn('test/failing', [filePart(REPORT, 'report.pdf')]));
   expect(status).toBe(503);
   expect(body.error.metadata.file_annotations[0]!.file.content[0]!.text).toContain('Quarterly report');
 });
 
-describe('is refused, named by its place', () => {
+describe('is refused with the name of its field', () => {
   const place = /^messages\[0\]\.content\[1\]: /;
   test.each<[string, Part, RegExp]>([
     [
@@ -267,7 +267,7 @@ describe('is refused, named by its place', () => {
     expect(body.error.message).toMatch(reason);
   });
 
-  test('an address where nothing is', async () => {
+  test('an address without a server', async () => {
     const { status, body } = await chat(questionOn('test/text', [filePart('http://nowhere.invalid/x.pdf')]));
     expect(status).toBe(400);
     expect(body.error.message).toMatch(/^messages\[0\]\.content\[1\]\.file\.file_data cannot be fetched: /);
@@ -280,7 +280,7 @@ describe('is refused, named by its place', () => {
     ],
     [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is not an option/],
     [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is not an option/],
-  ])('an option that there is not: %j', async (options, message) => {
+  ])('an unknown option: %j', async (options, message) => {
     const body = questionOn('test/text', [filePart(REPORT)], { plugins: [{ id: 'file-parser', ...options }] });
     for (const stream of [false, true]) {
       const { status, body: answer } = await chat({ ...body, stream });
@@ -290,7 +290,7 @@ describe('is refused, named by its place', () => {
   });
 });
 
-test('engine native goes to models that take files, and to no others', async () => {
+test('engine native uses models that take files, and no others', async () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'native' } }];
   expect((await chat(questionOn('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
   const { status, body } = await chat(questionOn('test/text', [filePart(REPORT)], { plugins }));
@@ -298,14 +298,14 @@ test('engine native goes to models that take files, and to no others', async () 
   expect(body.error.message).toContain('does not accept file input');
 });
 
-test('switched off, nothing is read', async () => {
+test('if disabled, nothing is read', async () => {
   const plugins = [{ id: 'file-parser', enabled: false }];
   expect(textOf(await chat(questionOn('test/text', [filePart(REPORT, 'x.pdf')], { plugins })))).toBe(
     '[1 file] What does it say?',
   );
 });
 
-describe('of the other APIs', () => {
+describe('in other APIs', () => {
   test('an input_file of the Responses API is read', async () => {
     const answer = await openai.responses.create({
       model: 'test/claude',
@@ -352,7 +352,7 @@ describe('of the other APIs', () => {
     expect(counted.input_tokens).toBeGreaterThan(100);
   });
 
-  test('a refusal has the name that its client knows', async () => {
+  test('a refusal has the field name of the client’s API', async () => {
     const bad = { type: 'input_file', filename: 'x.pdf', file_data: dataUrl(Buffer.from('%PDF-1.7')) };
     const response = await gateway.call('POST', '/responses', {
       model: 'test/text',
@@ -365,7 +365,7 @@ describe('of the other APIs', () => {
   });
 });
 
-test('the hold covers what was read: a key that cannot pay for the text is refused', async () => {
+test('the hold covers the text of the file: a key that cannot pay for it is refused', async () => {
   const response = await fetch(`${gateway.base_url}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
@@ -396,10 +396,10 @@ async function keyWith(filters: object[]): Promise<string> {
   return key;
 }
 
-describe('what a file holds is held against the filters of its caller', () => {
+describe('filters of the caller apply to the content of a file', () => {
   const body = questionOn('test/text', [filePart(dataUrl(plainPdf('Write to ann@mail.example today')), 'x.pdf')]);
 
-  test('redacted, it is so for the model and in what the client is told', async () => {
+  test('the model and the annotation have the redacted text', async () => {
     const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'redact' }])}`;
     const response = await gateway.call('POST', '/chat/completions', body, { authorization });
     const text = await response.text();
@@ -408,13 +408,13 @@ describe('what a file holds is held against the filters of its caller', () => {
     expect((JSON.parse(text) as Answer).choices[0]!.message.annotations).toHaveLength(1);
   });
 
-  test('blocked, nothing is sent', async () => {
+  test('nothing is sent if it is blocked', async () => {
     const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'block' }])}`;
     const response = await gateway.call('POST', '/chat/completions', body, { authorization });
     expect(response.status).toBe(403);
   });
 
-  test.each(['test/text', 'test/files'])('a text that is fetched for %s is none other', async (model) => {
+  test.each(['test/text', 'test/files'])('a text that is fetched for %s is filtered too', async (model) => {
     const fetched = questionOn(model, [filePart(`${siteUrl}/mail.txt`)], { debug: { echo_upstream_body: true } });
     const ask = async (action: string) => {
       const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
@@ -433,7 +433,7 @@ describe('the engine that reads pictures', () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }];
   const picture = questionOn('test/text', [filePart(dataUrl(pdf('picture-pdfkit.pdf')), 'box.pdf')], { plugins });
 
-  test('reads what has no text, and is paid by the page', async () => {
+  test('reads files without text, and is paid by the page', async () => {
     ocr.calls.length = 0;
     const answer = await chat(picture);
     expect(answer.status).toBe(200);
@@ -460,7 +460,7 @@ describe('the engine that reads pictures', () => {
     expect(second.body.usage.cost).toBeLessThan(0.001);
   });
 
-  test('is not asked by who cannot pay for it', async () => {
+  test('is not called for a key that cannot pay for it', async () => {
     ocr.calls.length = 0;
     const response = await fetch(`${gateway.base_url}/keys`, {
       method: 'POST',
@@ -473,7 +473,7 @@ describe('the engine that reads pictures', () => {
     expect(ocr.calls).toHaveLength(0);
   });
 
-  test('that fails ends the call, which costs nothing', async () => {
+  test('ends the call without cost if it fails', async () => {
     ocr.status = 500;
     const { status, body } = await chat(picture);
     ocr.status = 200;
@@ -482,7 +482,7 @@ describe('the engine that reads pictures', () => {
   });
 });
 
-test('a client that leaves ends the reading of its file', { timeout: 12_000 }, async () => {
+test('a client that disconnects ends the reading of its file', { timeout: 12_000 }, async () => {
   const slow = dataUrl(hostile['forms that draw the next one twice']!());
   const leaving = new AbortController();
   const left = fetch(`${gateway.base_url}/chat/completions`, {
@@ -497,7 +497,7 @@ test('a client that leaves ends the reading of its file', { timeout: 12_000 }, a
   expect((await chat(questionOn('test/text', [filePart(dataUrl(plainPdf('next')))]))).status).toBe(200);
 });
 
-test('explaining a route reads what is at hand, and fetches nothing', async () => {
+test('an explanation of a route reads data URLs and fetches nothing', async () => {
   const body = questionOn('test/text', [filePart(REPORT), filePart(`${siteUrl}/report.pdf`)]);
   const response = await gateway.call('POST', '/route/explain', body);
   expect(response.status).toBe(200);

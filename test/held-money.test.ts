@@ -298,7 +298,7 @@ function randomCase(draw: () => number): Case {
   };
 }
 
-test('what is held for a request is what it was, on every wire', async () => {
+test('the hold of each listed request is unchanged, on every wire', async () => {
   const lines: string[] = [];
   for (const wire of wires) {
     for (const one of CASES) {
@@ -320,7 +320,7 @@ const DIGESTS: Readonly<Record<Wire, readonly [first: string, all: string]>> = {
   'cohere-chat': ['71c3572a1070459d', 'c44547e6658ce8c9'],
 };
 
-test.each(wires)('so is what is held for random requests to %s', async (wire) => {
+test.each(wires)('so is the hold of random requests to %s', async (wire) => {
   const draw = draws(20_261_123);
   const digest = createHash('sha256');
   for (let at = 0; at < inTier(100, 2_000); at += 1) {

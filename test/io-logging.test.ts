@@ -77,13 +77,13 @@ const written = () => sleep(120);
 
 beforeEach(() => gateway.set(OFF));
 
-test('nothing is kept where a workspace does not say so', async () => {
+test('nothing is kept without the workspace’s setting', async () => {
   const id = await send('chat', canary());
   expect(await gateway.content(id)).toMatchObject({ status: 404 });
 });
 
 describe.each(apis)('through %s', (api) => {
-  test.each([false, true])('what was asked and answered is kept (stream: %s)', async (stream) => {
+  test.each([false, true])('request and answer are kept (stream: %s)', async (stream) => {
     await gateway.set({ is_observability_io_logging_enabled: true });
     const word = canary();
     const id = await send(api, word, { stream });
@@ -99,7 +99,7 @@ describe.each(apis)('through %s', (api) => {
   });
 });
 
-test('tools, reasoning and their order of turns are kept', async () => {
+test('tools, reasoning and the order of turns are kept', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   const thought = await gateway.content(
     await send('messages', canary(), {
@@ -130,7 +130,7 @@ test('embeddings and transcripts are kept as their texts', async () => {
   expect(body.data.output).toEqual({ completion: null, reasoning: null });
 });
 
-test('what failed is kept with its failure, at once and late', async () => {
+test('a failed call is kept with its failure, early and late', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   const word = canary();
   const failed = await gateway.content(await send('chat', word, { model: 'sandbox/fail-503' }));
@@ -142,7 +142,7 @@ test('what failed is kept with its failure, at once and late', async () => {
   expect(late.body.data.error).toMatchObject({ status: expect.any(Number) });
 });
 
-test('of an answer whose client left, what came is kept', async () => {
+test('if the client disconnects, the received part of the answer is kept', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   const leaving = new AbortController();
   const answer = await fetch(`${gateway.base_url}/chat/completions`, {
@@ -161,14 +161,14 @@ test('of an answer whose client left, what came is kept', async () => {
   expect(body.data.output.completion).toEqual(expect.stringMatching(/.+/));
 });
 
-test('a call that no endpoint was asked for is no generation, and has no content', async () => {
+test('a call that reached no endpoint is no generation, and has no content', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   expect(await gateway.content(await send('chat', canary(), { model: 'sandbox/no-such-model' }))).toMatchObject({
     status: 404,
   });
 });
 
-describe('a guardrail that enforces zero retention keeps the log off, and no preference of a request does', () => {
+describe('a guardrail that enforces zero retention disables the log, a preference of a request does not', () => {
   const preferences = [undefined, { zdr: true }, { data_collection: 'deny' }, { zdr: false, data_collection: 'allow' }];
   const rules = [
     undefined,
@@ -209,7 +209,7 @@ describe('a guardrail that enforces zero retention keeps the log off, and no pre
   });
 });
 
-describe('beside filters of content', () => {
+describe('with content filters', () => {
   /** A key whose guardrail redacts addresses so. */
   async function redactingKey(settings: object): Promise<string> {
     const { key, hash } = await gateway.addKey();
@@ -225,7 +225,7 @@ describe('beside filters of content', () => {
   }
 
   test.each([false, true])(
-    'what models saw is kept, and what came before the restoring (stream: %s)',
+    'the content that models saw is kept, and the answer before restoring (stream: %s)',
     async (stream) => {
       await gateway.set({ is_observability_io_logging_enabled: true });
       for (const api of apis) {
@@ -253,7 +253,7 @@ describe('beside filters of content', () => {
     },
   );
 
-  test('of a request that a guardrail refuses nothing is kept', async () => {
+  test('nothing is kept of a request that a guardrail refuses', async () => {
     await gateway.set({ is_observability_io_logging_enabled: true });
     const key = await redactingKey({ content_filter_builtins: [{ slug: 'email', action: 'block' }] });
     const secret = `${canary()}@example.com`;
@@ -265,7 +265,7 @@ describe('beside filters of content', () => {
   });
 });
 
-test('a share of the calls is kept: the same whoever asks', async () => {
+test('a sample of the calls is kept: the same one for every reader', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true, io_logging_sampling_rate: 0.25 });
   let kept = 0;
   for (let sent = 0; sent < 120; sent += 1) {
@@ -277,7 +277,7 @@ test('a share of the calls is kept: the same whoever asks', async () => {
   expect(kept).toBeLessThan(60);
 });
 
-test('where keys are named, only theirs is kept', async () => {
+test('if keys are listed, only their calls are kept', async () => {
   const [logged, other] = [await gateway.addKey(), await gateway.addKey()];
   await gateway.set({ is_observability_io_logging_enabled: true, io_logging_api_key_ids: [logged.id] });
   const ids = {
@@ -288,7 +288,7 @@ test('where keys are named, only theirs is kept', async () => {
   expect(await gateway.content(ids.other)).toMatchObject({ status: 404 });
 });
 
-test('a change of the workspace is in force at once', async () => {
+test('a change of the workspace takes effect at once', async () => {
   const before = await send('chat', canary());
   await gateway.set({ is_observability_io_logging_enabled: true });
   const during = await send('chat', canary());
@@ -298,7 +298,7 @@ test('a change of the workspace is in force at once', async () => {
   expect(statuses).toEqual([404, 200, 404]);
 });
 
-test('contents are encrypted on the disk, and so is what the log tells', async () => {
+test('contents are encrypted on the disk, and log lines contain none', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   const word = canary();
   const id = await send('chat', word);
@@ -310,7 +310,7 @@ test('contents are encrypted on the disk, and so is what the log tells', async (
   expect(gateway.log_lines.join('\n')).not.toContain(word);
 });
 
-test('those of another workspace, and of another member, are not there for a key; a management key reads all', async () => {
+test('a key cannot read those of another workspace or member; a management key reads all', async () => {
   const made = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
     name: 'apart',
     slug: `apart-${canary()}`,
@@ -334,7 +334,7 @@ test('those of another workspace, and of another member, are not there for a key
   }
 });
 
-test('contents go with their workspace', async () => {
+test('contents are deleted with their workspace', async () => {
   const made = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
     name: 'short-lived',
     slug: `short-lived-${canary()}`,

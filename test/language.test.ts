@@ -102,7 +102,7 @@ function countByFolder(faults: readonly Fault[]): Counts {
   return counts;
 }
 
-test('names are in camelCase, and names and comments use no retired word, but for what remains', async () => {
+test('names are in camelCase, and names and comments use no retired word, except listed remains', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'language-'));
   try {
     const planted = join(directory, 'planted.ts');

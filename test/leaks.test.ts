@@ -175,7 +175,7 @@ const cutOver = (wire: Wire) =>
   );
 
 describe.each(wires)('over %s', (wire) => {
-  test.each(cutOver(wire))('%s cut at every place leaves %s, and all that stands around it', (secret, placeholder) => {
+  test.each(cutOver(wire))('%s cut at every place leaves %s, and all text around it', (secret, placeholder) => {
     for (let cut = 0; cut <= secret.length; cut += 1) {
       const groups = filtered(decoded(wire, [bytesOf(wire, cutOutput(secret, cut))]));
       expect(read(accumulate(groups.flat(), 1)), `cut at ${cut}`).toEqual(expected(placeholder));
@@ -191,7 +191,7 @@ describe.each(wires)('over %s', (wire) => {
     expectNothingOf(secret, groups);
   });
 
-  test('bytes cut at every place say the same', () => {
+  test('bytes cut at every place give the same', () => {
     const all = (of: readonly string[]) => of.join(' and ');
     const bytes = bytesOf(wire, outputOf(all(SECRETS.map(([secret]) => secret))));
     const wanted = expected(all(SECRETS.map(([, placeholder]) => placeholder)));
@@ -214,7 +214,7 @@ describe.each(wires)('over %s', (wire) => {
     }
   });
 
-  test('an answer that holds nothing of the kind comes out as it came, in order', () => {
+  test('an answer without any match is unchanged, in order', () => {
     const groups = decoded(wire, [bytesOf(wire, outputOf('the harbour (at 7, or 8.30)'))]);
     const plain = accumulate(groups.flat(), 1);
     expect(accumulate(filtered(groups).flat(), 1)).toEqual(plain);
@@ -223,7 +223,7 @@ describe.each(wires)('over %s', (wire) => {
     expect(opened(filtered(groups).flat())).toEqual(opened(groups.flat()));
   });
 
-  test('what blocks ends the answer before it, wherever it is cut', () => {
+  test('a block ends the answer before the match, wherever it is cut', () => {
     for (const [secret] of cutOver(wire)) {
       for (let cut = 0; cut <= secret.length; cut += 3) {
         const groups = filtered(decoded(wire, [bytesOf(wire, cutOutput(secret, cut))]), 'block');
@@ -234,7 +234,7 @@ describe.each(wires)('over %s', (wire) => {
     }
   });
 
-  test('what is signed stays so where its text is shown as it came, and nowhere else', () => {
+  test('a signature stays if its text is shown unchanged, and only then', () => {
     const signed = (text: string) =>
       JSON.stringify(
         accumulate(filtered(decoded(wire, [bytesOf(wire, outputOf(text))])).flat(), 1).choices[0].message
@@ -245,7 +245,7 @@ describe.each(wires)('over %s', (wire) => {
   });
 });
 
-test('any text in any pieces comes out as the whole text filtered', () => {
+test('any text in any pieces gives the whole text filtered', () => {
   const word = fc.oneof(
     { weight: 2, arbitrary: fc.constantFrom(...SECRETS.map(([secret]) => secret)) },
     {

@@ -85,7 +85,7 @@ describe.each([...dialects])('%s', (wire: string, dialect: ChatDialect) => {
   });
 });
 
-test('tools that an item of the Responses API brings', () => {
+test('tools of an item of the Responses API', () => {
   const tools = many((i) => ({ type: 'function', name: `f${i}` }));
   const input = [{ type: 'additional_tools', role: 'developer', tools }];
   expect(() => requestTools({ input } as never)).toThrow(/^tools must have at most/);

@@ -97,7 +97,7 @@ function ask(model: string, urls: string[], more: object = {}, headers: Record<s
 
 const shown = { 'x-gateway-experimental-metadata': 'enabled' };
 
-test('an upstream that takes no addresses gets the bytes, fetched once though two parts and two attempts need them', async () => {
+test('an upstream that takes no addresses gets the bytes, fetched once for two parts and two attempts', async () => {
   const url = `${allowed}/a.png`;
   const response = await ask('twice', [url, url], { stream: true, debug: { echo_upstream_body: true } });
   const text = await response.text();
@@ -108,7 +108,7 @@ test('an upstream that takes no addresses gets the bytes, fetched once though tw
   expect(visited).toEqual(['/a.png']);
 });
 
-test('a private address is refused with the name of its field, and nothing of the network', async () => {
+test('a private address is refused with the name of its field, and without details of the network', async () => {
   const response = await ask('echo', [`${allowed}/a.png`, `${address}/secret`]);
   expect(response.status).toBe(400);
   const { error } = (await response.json()) as { error: { message: string } };
@@ -119,7 +119,7 @@ test('a private address is refused with the name of its field, and nothing of th
   expect(sandbox.requests().open).toBe(0);
 });
 
-test('what is no image is refused, and so is a redirect into the private network', async () => {
+test('content that is no image is refused, and so is a redirect into the private network', async () => {
   answer = (_request, response) => response.writeHead(200, { 'content-type': 'image/png' }).end('<html></html>');
   expect(((await (await ask('echo', [`${allowed}/a`])).json()) as { error: object }).error).toMatchObject({
     message: 'messages[1].content[1].image_url.url cannot be fetched: it is text/plain, not image',
@@ -129,7 +129,7 @@ test('what is no image is refused, and so is a redirect into the private network
   expect(visited).toEqual(['/a', '/a']);
 });
 
-test('where another endpoint takes the address itself, the request goes there, and the routing says why', async () => {
+test('if another endpoint takes the address itself, the request goes there, and the routing states the reason', async () => {
   const response = await ask('either', ['http://nowhere.invalid/a.png'], {}, shown);
   expect(response.status).toBe(200);
   const body = (await response.json()) as { provider: string; gateway_metadata: { endpoints: { excluded: object[] } } };
@@ -140,7 +140,7 @@ test('where another endpoint takes the address itself, the request goes there, a
   expect(visited).toEqual([]);
 });
 
-test('more addresses than a request may have are refused before any is visited', async () => {
+test('more addresses than allowed are refused before any is fetched', async () => {
   const many = Array.from({ length: 65 }, (_, at) => `${allowed}/${at}`);
   const response = await ask('echo', many);
   expect(response.status).toBe(400);
@@ -148,7 +148,7 @@ test('more addresses than a request may have are refused before any is visited',
   expect(visited).toEqual([]);
 });
 
-test('a client that leaves ends the fetch, and nothing is sent upstream', async () => {
+test('a client that disconnects ends the fetch, and nothing is sent upstream', async () => {
   const before = sandbox.requests().requests;
   const closed = Promise.withResolvers<void>();
   const client = new AbortController();

@@ -185,13 +185,13 @@ function choicesOf(chunks: JsonObject[]): JsonObject[] {
   return chunks.flatMap((chunk) => array(chunk['choices']).map(object));
 }
 
-test.skipIf(all.length === 0)(`every recording is one of those asked above${why}`, () => {
+test.skipIf(all.length === 0)(`every recording is one of those above${why}`, () => {
   expect(whole.length + streams.length + errors.length + responses.length + presets.length).toBe(all.length);
 });
 
 // A preset stands for fields that this gateway does not know.
 describe.skipIf(presets.length === 0)('presets', () => {
-  test.each(presets)('$name is refused by the name of the field', async (chat) => {
+  test.each(presets)('$name is refused with the name of the field', async (chat) => {
     const response = await gateway.call('POST', '/chat/completions', withoutAddresses(chat.recording.request!.body!));
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('preset is not supported')]);
   });
@@ -236,6 +236,6 @@ function textOfOutput(response: JsonObject): string {
   return parts.map((part) => part['text'] ?? '').join('');
 }
 
-test.runIf(isComplete)('every missing field is still missing', () => {
+test.runIf(isComplete)('every listed missing field is still missing', () => {
   expect([...missed].sort()).toEqual(MISSING.map(([, reason]) => reason).sort());
 });

@@ -223,7 +223,7 @@ describe.each(wires)('%s', (wire) => {
     });
   });
 
-  describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
+  describe.skipIf(isAbsent)(`a whole answer to a request for a stream${why}`, () => {
     test.each(whole)('$name', async (replay) => {
       const body = await streamOf(replay);
       expect(leaksOf(checkChatStream(body))).toEqual([]);

@@ -92,7 +92,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('and on Messages, with what stands on it; the turn may come back', async () => {
+  test('and on Messages, with its content; the turn may return', async () => {
     fetchTurns();
     const body = {
       model: 'test/tools',
@@ -118,7 +118,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('the time costs nothing but the turns, and is shown to nobody', async () => {
+  test('the time costs only the turns, and is not shown', async () => {
     model.follow({ calls: [{ name: 'datetime', args: '' }] }, { text: 'It is late.' });
     const tools = [{ type: 'openrouter:datetime', timezone: 'Asia/Tokyo' }];
     const response = await gateway.call('POST', '/responses', { model: 'test/tools', input: 'Hi', tools, stream });
@@ -138,7 +138,7 @@ test.each([
   ['/responses', { input: 'What news?' }],
   ['/messages', { max_tokens: 50, messages: [{ role: 'user', content: 'What news?' }] }],
   ['/completions', { prompt: 'What news?' }],
-])('%s searches before the call where the model is named with :online', async (path, body) => {
+])('%s searches before the call if the model is named with :online', async (path, body) => {
   model.follow({ text: 'None.' });
   const response = await gateway.call('POST', path, { model: 'test/tools:floor:online', ...body });
   const { usage } = (await response.json()) as { usage: { cost: number } };
@@ -147,7 +147,7 @@ test.each([
   expect(model.requests[0]!.messages.map(({ role }) => role)).toEqual(['system', 'user']);
 });
 
-test('a stream beats while a search takes its time', async () => {
+test('a stream has heartbeats during a long search', async () => {
   engine.before = () => sleep(500);
   model.follow({ text: 'I look.', calls: [{ name: 'web_search', args: { query: 'x' } }] }, { text: 'Done.' });
   const response = await gateway.call('POST', '/chat/completions', {
@@ -164,7 +164,7 @@ test('a stream beats while a search takes its time', async () => {
   expect(frames.at(-2)).toBe('data: [DONE]');
 });
 
-test('what tools find is held against the filters of its caller, however it is quoted', async () => {
+test('filters of the caller apply to results of tools, whatever their quoting', async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   const manage = async (path: string, body: object) => {
     const answer = await gateway.call('POST', path, body, { authorization });

@@ -248,7 +248,7 @@ describe.each(wires)('%s', (wire) => {
       expect(engine.searches).toHaveLength(2);
     });
 
-    test.each([false, true])('takes the turn back, and goes on; streamed: %s', async (stream) => {
+    test.each([false, true])('accepts the turn back, and continues; streamed: %s', async (stream) => {
       const request = { model: modelOf(wire, 'research'), reasons: true };
       const first = await ask(request, stream);
       const second = await ask({ ...request, history: [...first.turn, NEXT[api]] }, stream);
@@ -256,7 +256,7 @@ describe.each(wires)('%s', (wire) => {
     });
 
     test.each([false, true])(
-      'gives calls of the client alone beside its own, and goes on; streamed: %s',
+      'returns the client’s calls beside its own, and continues; streamed: %s',
       async (stream) => {
         const request: Request = { model: modelOf(wire, 'research'), tools: 'both', reasons: true };
         const first = await ask(request, stream);

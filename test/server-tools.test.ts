@@ -170,7 +170,7 @@ const slice = (text: string, { start_index, end_index }: { start_index: number; 
   [...text].slice(start_index, end_index).join('');
 
 describe.each([false, true])('streamed: %s', (stream) => {
-  test('runs what the model calls, feeds it back, and answers as one', async () => {
+  test('runs the tools that the model calls, returns the results to it, and answers as one', async () => {
     model.follow({ text: 'Let me look.', calls: [search()] }, { text: '🌍 [One](https://a.example/one) says so.' });
     const answer = await ask(stream, { tools: [SEARCH] });
     expect(answer).toMatchObject({
@@ -218,7 +218,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('cites with offsets that fit the final text', async () => {
+  test('cites with offsets into the final text', async () => {
     const text =
       '😀 First [a](https://a.example/one), then https://b.example/two?x=1. And [c](https://c.example/) is unknown.';
     model.follow({ text: '𝒲ait…', calls: [search()] }, { text });
@@ -229,7 +229,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('names all sources without a place where the answer cites none', async () => {
+  test('lists all sources without a place if the answer cites none', async () => {
     model.follow({ calls: [search()] }, { text: 'I know it.' });
     const { annotations } = await ask(stream, { tools: [SEARCH] });
     expect(annotations.map(({ url_citation: { url, end_index } }) => [url, end_index])).toEqual(
@@ -248,7 +248,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(slice(answer.text, answer.annotations[0]!.url_citation)).toBe('Well');
   });
 
-  test("gives the client its own calls, also beside one of the gateway's, which is not run then", async () => {
+  test("returns the client its own calls, also beside one of the gateway's, which does not run then", async () => {
     model.follow({ text: 'Both.', calls: [search(), { name: 'weather', args: { city: 'Rome' } }] });
     const answer = await ask(stream, { tools: [SEARCH, WEATHER] });
     expect(answer).toMatchObject({
@@ -260,14 +260,14 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(answer.usage.cost).toBeCloseTo(TURN_USD, 9);
   });
 
-  test('runs its tools first and gives the calls of a later step to the client', async () => {
+  test('runs its tools first and returns the calls of a later step to the client', async () => {
     model.follow({ calls: [search()] }, { calls: [{ name: 'weather', args: {} }] });
     const answer = await ask(stream, { tools: [SEARCH, WEATHER] });
     expect(answer).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'weather' } }] });
     expect(engine.searches).toHaveLength(1);
   });
 
-  test("declares its tool under another name where the client's has that one", async () => {
+  test("declares its tool under another name if the client's has that one", async () => {
     const mine = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
     model.follow({ calls: [{ name: 'gateway_web_search', args: { query: 'x' } }] }, { calls: [search('mine')] });
     const answer = await ask(stream, { tools: [mine, SEARCH] });
@@ -276,7 +276,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(answer.calls).toMatchObject([{ function: { name: 'web_search', arguments: '{"query":"mine"}' } }]);
   });
 
-  test('ends after max_tool_calls calls, asking for an answer without tools', async () => {
+  test('ends after max_tool_calls calls, with a request for an answer without tools', async () => {
     model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Enough.' } : { calls: [search()] });
     const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 2 });
     expect(answer).toMatchObject({ text: 'Enough.', finish_reason: 'stop' });
@@ -284,7 +284,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(model.requests.map(({ tool_choice }) => tool_choice ?? 'auto')).toEqual(['auto', 'auto', 'none']);
   });
 
-  test('runs at most so many calls of one turn, and tells the model of the others', async () => {
+  test('runs at most the bound of calls of one turn, and reports the others to the model', async () => {
     model.follow({ calls: Array.from({ length: 4 }, () => search()) }, { text: 'Ok' });
     const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 3 });
     expect(engine.searches).toHaveLength(3);
@@ -292,20 +292,20 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(answer.usage.server_tool_use_details).toMatchObject({ tool_calls_requested: 4, tool_calls_executed: 3 });
   });
 
-  test('never runs more than the most there is', async () => {
+  test('never runs more than the maximum', async () => {
     model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Stop' } : { calls: [search()] });
     await ask(stream, { tools: [{ ...SEARCH, parameters: { max_results: 1 } }], max_tool_calls: 1_000 });
     expect(engine.searches).toHaveLength(limits.server_tool_calls_max);
   });
 
-  test('lets a model that calls although it may not end with what it said', async () => {
+  test('ends with the text of a model that calls in the last step', async () => {
     model.script = () => ({ text: 'More', calls: [search()] });
     const answer = await ask(stream, { tools: [SEARCH], max_tool_calls: 1 });
     expect(answer).toMatchObject({ text: 'More\n\nMore', finish_reason: 'stop', calls: [] });
     expect(engine.searches).toHaveLength(1);
   });
 
-  test('tells the model once a tool was used as often as it may be', async () => {
+  test('informs the model once a tool has no uses left', async () => {
     const tool = { type: 'gateway:web_search', parameters: { max_uses: 1 } };
     model.follow({ calls: [search()] }, { calls: [search()] }, { text: 'Ok' });
     await ask(stream, { tools: [tool] });
@@ -320,14 +320,14 @@ describe.each([false, true])('streamed: %s', (stream) => {
     [{ type: 'max_tokens_used', max_tokens: 300 }, 3],
     [{ type: 'max_cost', max_cost_in_dollars: 0.02 }, 2],
     [{ type: 'finish_reason_is', reason: 'tool_calls' }, 1],
-  ])('ends its loop where %j fires', async (condition, searches) => {
+  ])('ends its loop if %j applies', async (condition, searches) => {
     model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Stop' } : { calls: [search()] });
     const answer = await ask(stream, { tools: [SEARCH], stop_server_tools_when: [condition], max_tool_calls: 1 });
     expect(answer.text).toBe('Stop');
     expect(engine.searches).toHaveLength(searches);
   });
 
-  test('forces a tool by its type, for the first step alone', async () => {
+  test('forces a tool by its type, for the first step only', async () => {
     model.follow({ calls: [search()] }, { text: 'Ok' });
     await ask(stream, { tools: [SEARCH], tool_choice: { type: 'gateway:web_search' } });
     expect(model.requests.map(({ tool_choice }) => tool_choice)).toEqual([
@@ -336,7 +336,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('runs nothing for a client that wants no tool called, whatever the model does', async () => {
+  test('runs nothing for a client that allows no tool, whatever the model does', async () => {
     model.follow({ text: 'No.', calls: [search()] });
     const answer = await ask(stream, { tools: [SEARCH], tool_choice: 'none' });
     expect(answer).toMatchObject({ text: 'No.', calls: [], finish_reason: 'stop' });
@@ -347,7 +347,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
   test.each([
     (list: object) => ({ type: 'allowed_tools', allowed_tools: list }),
     (list: object) => ({ type: 'allowed_tools', ...list }),
-  ])('may be among the tools that are allowed, and is forced for the first step alone', async (choice) => {
+  ])('may be among the allowed tools, and is forced for the first step only', async (choice) => {
     const other = { type: 'function', function: { name: 'other', parameters: { type: 'object', properties: {} } } };
     model.follow({ calls: [search()] }, { text: 'Found.' });
     const answer = await ask(stream, {
@@ -366,7 +366,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(model.requests.map(({ tool_choice }) => tool_choice)).toEqual(['required', 'auto']);
   });
 
-  test('tells the model what is wrong with a call', async () => {
+  test('tells the model the fault of a call', async () => {
     model.follow(
       {
         calls: [
@@ -384,7 +384,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(answer.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
   });
 
-  test('goes on at another endpoint where a later step fails before it says anything', async () => {
+  test('continues at another endpoint if a later step fails before its first content', async () => {
     model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
     other.follow({ text: 'From the other.' });
     const answer = await ask(stream, { tools: [SEARCH] });
@@ -394,7 +394,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect((await record(answer.id)).total_cost).toBe(answer.usage.cost);
   });
 
-  test('fails where no endpoint makes the next step, and charges what was done', async () => {
+  test('fails if no endpoint makes the next step, and charges the earlier ones', async () => {
     model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
     other.script = () => ({ status: 500 });
     const answer = await ask(stream, { tools: [SEARCH] });
@@ -404,7 +404,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(data.total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
   });
 
-  test('shows nothing of its tools to a call that has none', async () => {
+  test('shows nothing of its tools to a call without them', async () => {
     model.follow({ calls: [search()] });
     const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
     const answer = await ask(stream, { tools: [own] });
@@ -413,7 +413,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(answer.metadata.pipeline).toBeUndefined();
   });
 
-  test('searches before a call of the plugin web, bills it, and cites its results', async () => {
+  test('searches before a call with the plugin web, charges the search, and cites its results', async () => {
     model.follow({ text: 'Per [a](https://a.example/one).' });
     const answer = await ask(stream, { plugins: [{ id: 'web', max_results: 2 }] });
     expect(answer.annotations.map(({ url_citation: one }) => slice(answer.text, one))).toEqual([
@@ -442,7 +442,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
       };
     }
 
-    test('spends exactly what its usage says', async () => {
+    test('spends exactly its usage', async () => {
       const { key, usage } = await keyWith(1);
       model.follow({ calls: [search(), search()] }, { text: 'Ok' });
       const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
@@ -460,7 +460,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
       await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
-    test('ends with what was said where the next step cannot be paid for', async () => {
+    test('ends with the text so far if the next step cannot be paid', async () => {
       const { key, usage } = await keyWith(0.0103);
       model.follow({ text: 'So far.', calls: [search()] });
       const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
@@ -470,7 +470,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
       await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
-    test('is a 402 where nothing was said yet', async () => {
+    test('is a 402 if there is no text yet', async () => {
       const { key, usage } = await keyWith(0.0103);
       model.follow({ calls: [search()] });
       const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
@@ -509,7 +509,7 @@ test('runs several tools at once', async () => {
 test.each([
   ['while a tool runs', { tools: [SEARCH] }, TURN_USD + SEARCH_USD, 1],
   ['while there is a search before its call', { plugins: [{ id: 'web' }] }, SEARCH_USD, 0],
-])('a client that leaves %s ends everything, and pays for what was begun', async (_when, wants, cost, turns) => {
+])('a client that disconnects %s ends everything, and pays for what was begun', async (_when, wants, cost, turns) => {
   let release = () => {};
   engine.before = () => new Promise<void>((resolve) => (release = resolve));
   model.follow({ text: 'Look.', calls: [search()] });
@@ -549,7 +549,7 @@ test.each([
 });
 
 describeStores('many answers at once', ({ freshUrl }) => {
-  test('never spend more than their limit, and what they say that they cost is what was spent', {
+  test('never spend more than their limit, and their reported cost is the spending', {
     timeout: 180_000,
   }, async () => {
     const url = await freshUrl();
@@ -589,7 +589,7 @@ test.each([
   ['/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
   ['/responses', { input: 'Hi' }],
   ['/messages', { max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }],
-])('%s refuses what no condition is', async (path, body) => {
+])('%s refuses an invalid condition', async (path, body) => {
   const ask = (more: object) => gateway.call('POST', path, { model: 'test/tools', ...body, tools: [SEARCH], ...more });
   for (const more of [
     { max_tool_calls: 0 },

@@ -71,15 +71,15 @@ function circlesOf(graph: Graph): string[][] {
   return circles.sort(([a = ''], [b = '']) => (a < b ? -1 : 1));
 }
 
-test('no modules import values of each other in a circle, but for those of the list', () => {
+test('no modules import values of each other in a circle, except listed ones', () => {
   expect(circlesOf(importsOf(false))).toEqual(VALUE_CIRCLES);
 });
 
-test('no modules import each other in a circle, types included, but for those of the list', () => {
+test('no modules import each other in a circle, types included, except listed ones', () => {
   expect(circlesOf(importsOf(true))).toEqual(TYPE_CIRCLES);
 });
 
-test('a circle is seen, and what only imports from one is no part of it', () => {
+test('a circle is found, and a module that only imports from one is no part of it', () => {
   const graph = new Map([
     ['a', new Set(['b'])],
     ['b', new Set(['c'])],

@@ -109,7 +109,7 @@ test('rooms import only the rooms that the table allows', () => {
   expect(wrong).toEqual([]);
 });
 
-test('the gateway imports only the entry of the sandbox, and the sandbox only the measuring of sound of the gateway', () => {
+test('the gateway imports only the entry of the sandbox, and the sandbox only the gateway’s measuring of sound', () => {
   const crossings = production.flatMap(({ file, text }) =>
     importsOf(text)
       .filter((name) => name.startsWith('.'))
@@ -124,7 +124,7 @@ test('the gateway imports only the entry of the sandbox, and the sandbox only th
   ]);
 });
 
-test('every folder of src is a room of the table, the sandbox too, and every room exists', () => {
+test('every folder of src is a room of the table, as is the sandbox, and every room exists', () => {
   const folders = [
     ...new Set(production.filter(({ file }) => /^src\/.*\/|^sandbox\//.test(file)).map(({ file }) => roomOf(file))),
   ];
@@ -142,7 +142,7 @@ test('ARCHITECTURE.md shows the same table', () => {
   expect(rows).toEqual(Object.fromEntries(Object.entries(ROOMS).map(([room, list]) => [room, [...list]])));
 });
 
-test('a package is imported only where it lives', () => {
+test('a package is imported only in its rooms', () => {
   const wrong = production.flatMap(({ file, text }) =>
     importsOf(text).flatMap((name) => {
       const homes = PACKAGES[name] ?? PACKAGES[name.split('/')[0] ?? ''];
@@ -152,7 +152,7 @@ test('a package is imported only where it lives', () => {
   expect(wrong).toEqual([]);
 });
 
-test('only inference, which meters, is handed the way to the providers', () => {
+test('only inference, which meters, gets access to the providers', () => {
   const holders = production.filter(({ text }) => /\bcreateUpstream\b/.test(text)).map(({ file }) => file);
   expect(holders).toEqual(['src/app.ts', 'src/providers/transport/upstream.ts']);
   const senders = production.filter(({ text }) => /from '[^']*\/upstream\.ts'/.test(text)).map(({ file }) => file);
@@ -171,7 +171,7 @@ test('only the configuration reads the environment', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('no word stands in the sources that promises something later', () => {
+test('no source promises later work', () => {
   const banned = /\bFIXME\b|\bTODO\b|\bXXX\b|@ts-ignore|@ts-nocheck|\.only\(|console\.log/;
   const files = [
     ...sources,
@@ -181,7 +181,7 @@ test('no word stands in the sources that promises something later', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('no source cites a document that does not come with the project', () => {
+test('no source cites a document outside of the project', () => {
   const cites = /\b(?:api-facts|rivals-and-pitfalls|DESIGN\.md|model-gateway-api)\b/;
   const tests = globSync('test/**/*.ts', { cwd: root }).map((file) => ({
     file,
@@ -193,7 +193,7 @@ test('no source cites a document that does not come with the project', () => {
 
 // V8 gives an object whose getters are closures a shape of its own: two microseconds each, and garbage that only a full
 // collection finds. A class has its getters once.
-test('getters stand in classes, not in objects that a function makes', () => {
+test('getters are in classes, not in objects that a function returns', () => {
   const wrong = production.filter(({ text }) => /^ {4,}get \w+\(/m.test(text));
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
@@ -210,7 +210,7 @@ test('no list that clients or upstreams send is spread into the arguments of a c
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('every operation has a test beside it: of its own, or in its folder and registering it, itself or by its set-up', () => {
+test('every operation has a test: its own, or one in its folder that registers it', () => {
   const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
   expect(operations.length).toBeGreaterThan(5);
   const tests = sources.filter(({ file }) => file.endsWith('.test.ts'));

@@ -20,7 +20,7 @@ test('a module that files share registers no hook while it is loaded: it is load
   expect(shared.filter((file) => /^(?:before|after)(?:Each|All)\(|^onTestF/m.test(read(file)))).toEqual([]);
 });
 
-test('what stands beside the checkout is read where the tier is asked for', () => {
+test('folders beside the checkout are read only if the tier allows it', () => {
   const readers = testFiles.filter(
     (file) => /\.\.\/shared\/(?:catalog|transcripts)/.test(read(file)) && file !== 'test/tiers.test.ts',
   );
@@ -28,7 +28,7 @@ test('what stands beside the checkout is read where the tier is asked for', () =
   for (const file of readers.slice(0, 2)) expect(read(file)).toContain('inTier(false, existsSync(');
 });
 
-test('the second tier runs the long files, and again those alone of which the first runs a part', () => {
+test('the second tier runs the long files, and those of which the first runs a part', () => {
   const { include } = filesOf('second');
   expect(include).toEqual(
     expect.arrayContaining([

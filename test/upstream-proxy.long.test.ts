@@ -29,7 +29,7 @@ const absent = Object.values(PROXIES).filter(({ program }) => !existsSync(progra
 for (const { program } of absent)
   process.stdout.write(`Tests with the proxy ${program} are absent: it is not installed\n`);
 
-describe.skipIf(address === undefined)('towards an upstream of a private authority', () => {
+describe.skipIf(address === undefined)('to an upstream with a private authority', () => {
   let ca: PrivateCa;
   let upstream: Server;
   let requests = 0;

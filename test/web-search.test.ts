@@ -171,7 +171,7 @@ describe('the plugin web', () => {
     ['the plugin', { plugins: [{ id: 'web' }] }],
     ['the suffix', { model: 'test/chat:online' }],
     ['both', { model: 'test/chat:online', plugins: [{ id: 'web' }] }],
-  ])('%s: one search with the words of the user, and its pages in the prompt', async (_name, more) => {
+  ])('%s: one search with the user’s words, and its pages in the prompt', async (_name, more) => {
     const answer = await call(question(more));
     expect(answer.body.choices[0]!.message.content).toBe(LINK);
     expect(engines.requests).toMatchObject([{ engine: 'exa', query: QUESTION, body: { numResults: 5 } }]);
@@ -187,7 +187,7 @@ describe('the plugin web', () => {
     ]);
   });
 
-  test('is paid: the usage, the generation and its charges say the same', async () => {
+  test('is charged: the usage, the generation and its charges agree', async () => {
     const { body } = await call(question({ plugins: [{ id: 'web' }] }));
     expect(body.usage.cost).toBeCloseTo(0.005 + 20e-6, 9);
     expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
@@ -199,7 +199,7 @@ describe('the plugin web', () => {
   });
 
   test.each([false, true])(
-    'is paid once for each of several prompts, whatever money is left (stream: %s)',
+    'is charged once for each of several prompts, whatever money is left (stream: %s)',
     async (stream) => {
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       // Two searches, and one answer at a time.
@@ -224,7 +224,7 @@ describe('the plugin web', () => {
     },
   );
 
-  test('what it found is cited where the answer links to it', async () => {
+  test('is cited if the answer links to its pages', async () => {
     for (const stream of [false, true]) {
       const { text, annotations } = await readAnswer(stream);
       expect(text).toBe(LINK);
@@ -294,13 +294,13 @@ describe('the plugin web', () => {
     expect(sent[0]!.messages[0]!.content).toMatch(/^Use these\.\n\n\{"note"/);
   });
 
-  test('that is off searches for nothing, also where the model says :online', async () => {
+  test('that is disabled searches for nothing, also if the model has :online', async () => {
     await call(question({ model: 'test/chat:online', plugins: [{ id: 'web', enabled: false }] }));
     expect(engines.requests).toEqual([]);
     expect(sent[0]!.messages).toHaveLength(1);
   });
 
-  test('is left to an endpoint that searches itself', async () => {
+  test('leaves the search to an endpoint with native search', async () => {
     const { body } = await call(
       question({
         model: 'test/claude:online',
@@ -316,14 +316,14 @@ describe('the plugin web', () => {
     expect(body.usage.cost).toBeCloseTo(0.01 + 20e-6, 9);
   });
 
-  test('is done here where that endpoint cannot carry the wish, or has no price for it', async () => {
+  test('searches here if that endpoint cannot apply the filter, or has no price for it', async () => {
     await call(question({ model: 'test/claude', plugins: [{ id: 'web', include_domains: ['*.example.com'] }] }));
     await call(question({ model: 'test/unpriced', plugins: [{ id: 'web' }] }));
     expect(engines.requests).toHaveLength(2);
     expect(sent.map(({ tools }) => tools)).toEqual([undefined, undefined]);
   });
 
-  test('that fails fails the call: nothing is sent, nothing is paid', async () => {
+  test('that fails fails the call: nothing is sent, nothing is charged', async () => {
     for (const [query, status] of [
       ['refused', 502],
       ['busy', 503],
@@ -340,7 +340,7 @@ describe('the plugin web', () => {
   });
 });
 
-describe('a wish that nothing can fulfil is a 400 that says what to change', () => {
+describe('a search that nothing can perform is a 400 with the setting to change', () => {
   test.each<[object, RegExp]>([
     [
       { model: 'test/chat:online' },
@@ -377,7 +377,7 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
     expect(engines.requests).toEqual([]);
   });
 
-  test('an endpoint that searches itself does without', async () => {
+  test('an endpoint with native search needs no engine', async () => {
     const { status } = await call(question({ model: 'test/claude:online' }), { to: unsearched });
     expect(status).toBe(200);
     // The first cannot, and the second can.
@@ -433,7 +433,7 @@ describe("a provider's own tool at another provider", () => {
     expect(status).toBe(200);
     expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
   });
-  test.each(vendors)('over %s fails in sight of model and client where nothing can search', async (path, body) => {
+  test.each(vendors)('over %s fails visibly for model and client if nothing can search', async (path, body) => {
     const { status, body: answer } = await call({ model: 'test/chat', ...body }, { path, to: unsearched });
     expect(status).toBe(200);
     expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
@@ -451,7 +451,7 @@ describe("a provider's own tool at another provider", () => {
     ['/responses', vendors[0][1], 'required'],
     ['/messages', vendors[1][1], { type: 'tool', name: 'web_search' }],
     ['/messages', vendors[1][1], { type: 'any' }],
-  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, toolChoice) => {
+  ])('over %s is a 400 if it is forced, and nothing can search', async (path, body, toolChoice) => {
     const { status, body: answer } = await call(
       { model: 'test/chat', ...body, tool_choice: toolChoice },
       { path, to: unsearched },
@@ -460,12 +460,12 @@ describe("a provider's own tool at another provider", () => {
     expect(answer.error.message).toMatch(/tools\[0\].* cannot be served .*EXA_API_KEY/);
     expect(sent).toHaveLength(0);
   });
-  test('stays as it is at its own', async () => {
+  test('is unchanged at its own provider', async () => {
     const [path, body] = vendors[1];
     await call({ model: 'test/claude', ...body }, { path });
     expect(sent[0]!.tools).toEqual(body.tools);
   });
-  test("is Anthropic's where OpenAI's is asked for there", async () => {
+  test("becomes Anthropic's if OpenAI's is requested there", async () => {
     const [path, body] = vendors[0];
     await call({ model: 'test/claude', ...body }, { path });
     expect(sent[0]!.tools).toMatchObject([{ type: 'web_search_20250305', name: 'web_search' }]);
@@ -488,7 +488,7 @@ describe('the tools of the gateway', () => {
     ['/chat/completions', question({ tools })],
     ['/responses', { model: 'test/chat', input: QUESTION, tools }],
     ['/messages', { model: 'test/chat', max_tokens: 100, messages: question({}).messages, tools }],
-  ])('over %s are run, whole and streamed, and what they found is told the model', async (path, body) => {
+  ])('over %s run, whole and streamed, and the model receives their results', async (path, body) => {
     for (const stream of [false, true]) {
       sent.length = 0;
       engines.requests.length = 0;
@@ -530,7 +530,7 @@ describe('the tools of the gateway', () => {
     ]);
   });
 
-  test('that fail tell the model why, and the call goes on', async () => {
+  test('that fail report the reason to the model, and the call continues', async () => {
     const { parameters } = tools[0] as { parameters: object };
     ARGUMENTS['web_search'] = { query: 'busy' };
     try {

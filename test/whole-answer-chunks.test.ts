@@ -71,7 +71,7 @@ test('every wire has recorded whole answers', () => {
   expect(new Set(answers.map(({ wire }) => wire)).size).toBe(dialects.size);
 });
 
-test.each(answers)('$wire, $name: the chunks are metered as the collected answer is', ({ chunks }) => {
+test.each(answers)('$wire, $name: the chunks are metered like the collected answer', ({ chunks }) => {
   const whole = createMeter();
   for (const chunk of chunksOf(accumulate(chunks, 0))) whole.chunk(chunk);
   const streamed = createMeter();
@@ -79,13 +79,13 @@ test.each(answers)('$wire, $name: the chunks are metered as the collected answer
   expect(readingOf(streamed)).toEqual(readingOf(whole));
 });
 
-test.each(answers)('$wire, $name: usage stands behind the last text, which is part of it', ({ chunks }) => {
+test.each(answers)('$wire, $name: usage follows the last text, which is included in it', ({ chunks }) => {
   const usage = chunks.findLastIndex(({ ext }) => ext?.response?.usage !== undefined);
   const text = chunks.findLastIndex(({ delta }) => delta.content || delta.reasoning || delta.tool_calls?.length);
   if (usage !== -1) expect(usage).toBeGreaterThanOrEqual(text);
 });
 
-test.each(answers)('$wire, $name: the chunks are filtered as the collected answer is', ({ chunks }) => {
+test.each(answers)('$wire, $name: the chunks are filtered like the collected answer', ({ chunks }) => {
   const filter = filterOf();
   const filtered = accumulate([...filter.take(chunks), ...filter.end()], 0);
   expect(filtered).toEqual(transformWhole(accumulate(chunks, 0), filterOf()));

@@ -98,7 +98,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     return Object.fromEntries(data.map(({ id }) => [id, []]));
   }
 
-  test('a call whose endpoints guardrails alone leave out is a 403 of every operation, and the funnel names the step', async () => {
+  test('a call without endpoints because of guardrails alone is a 403 in every operation, and the funnel names the step', async () => {
     await holdsFor.key(await guardrail({ allowed_models: ['acme/m'] }));
     expect((await chat('acme/m')).status).toBe(200);
     calledProviders = [];
@@ -129,7 +129,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(Object.keys(await usable())).toEqual(['acme/m']);
   });
 
-  test('the 403 of a guardrail names it in the pipeline, where the header asks for the routing', async () => {
+  test('the 403 of a guardrail names it in the pipeline if the header requests the routing', async () => {
     const id = await guardrail({ ignored_models: ['openai/m'] });
     await holdsFor.key(id);
     const messages = [{ role: 'user', content: 'Is it?' }];
@@ -151,7 +151,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     });
   });
 
-  test('what anything else leaves out as well, of any of its models, stays a 404', async () => {
+  test('if anything else excludes one of its endpoints as well, it is a 404', async () => {
     await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], allowed_providers: ['clean'] }));
     const status = async (model: string, extra: object) => (await chat(model, extra)).status;
     expect(await status('openai/m', {})).toBe(403);
@@ -168,14 +168,14 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(await status('openai/m', { models: ['acme/m'] })).toBe(200);
   });
 
-  test('of several candidates the forbidden ones are passed over', async () => {
+  test('of several candidates the forbidden ones are skipped', async () => {
     await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], ignored_providers: ['Keeping'] }));
     const answerBody = await chat('openai/m', { models: ['acme/m'] });
     expect(answerBody).toMatchObject({ status: 200, model: 'acme/m', provider: 'Clean' });
     expect(calledProviders).toEqual(['clean']);
   });
 
-  test('allowed lists are cut to what all of them hold, ignored ones are united', async () => {
+  test('allowed lists are intersected, ignored ones are united', async () => {
     await holdsFor.workspace(await guardrail({ allowed_models: ['acme/m', 'openai/m'] }));
     await holdsFor.member(
       await guardrail({ allowed_models: ['openai/m', 'google/m'], ignored_providers: ['keeping'] }),
@@ -189,7 +189,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(await usable()).toEqual({});
   });
 
-  test('zero retention holds for the models of the vendors that any of the guardrails names, and a request cannot lift it', async () => {
+  test('zero retention applies to the models of the vendors that any of the guardrails names, and a request cannot remove it', async () => {
     await holdsFor.key(await guardrail({ enforce_zdr_vendor_a: true, enforce_zdr_vendor_b: false }));
     await holdsFor.workspace(await guardrail({ enforce_zdr_vendor_c: true }));
     const served = async () =>
@@ -205,7 +205,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(strict.provider).toBe('Clean');
   });
 
-  test('a guardrail of the workspace holds at once for all its keys, and ends with its assignment or itself', async () => {
+  test('a guardrail of the workspace applies at once to all its keys, and ends with its assignment or its deletion', async () => {
     expect((await chat('openai/m')).status).toBe(200);
     const id = await guardrail({ ignored_models: ['openai/m'] });
     expect((await holdsFor.workspace(id)).data.default_guardrail_id).toBe(id);
@@ -233,7 +233,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(left.data.updated_at > held.data.updated_at).toBe(true);
   });
 
-  test('the listed models of a key are those that its requests reach, with any combination of guardrails', async () => {
+  test('the listed models of a key are those that its requests can use, with any combination of guardrails', async () => {
     const random = new Random(8);
     const draw = () => random.next();
     const some = (names: readonly string[]) => {
@@ -272,7 +272,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     }
   });
 
-  test('a workspace takes only a guardrail that there is', async () => {
+  test('a workspace accepts only an existing guardrail', async () => {
     const nobody = '00000000-0000-4000-8000-000000000000';
     await manage('PATCH', `/workspaces/${workspace}`, { default_guardrail_id: nobody }, 400);
     await manage('POST', '/workspaces', { name: 'N', slug: 'n', default_guardrail_id: nobody }, 400);
@@ -283,7 +283,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await manage('DELETE', `/guardrails/${id}`);
   });
 
-  test('what a guardrail of the workspace lets be spent, all its keys spend together', async () => {
+  test('all keys of a workspace share the spend limit of its guardrail', async () => {
     // A million tokens of prompt cost a dollar.
     const id = await guardrail({ limit_usd: 1.5, reset_interval: 'daily' });
     await holdsFor.workspace(id);

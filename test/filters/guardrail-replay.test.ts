@@ -46,7 +46,7 @@ async function say(text: string, path = '/chat/completions'): Promise<string> {
   return answer.headers.get('x-generation-id') ?? '';
 }
 
-test('a draft is tried on what a workspace keeps, of every API, and nothing that it found is told', async () => {
+test('a draft is replayed on the kept requests of a workspace, of every API, and the result has no match', async () => {
   await say('nothing of note');
   const mail = await say('write to ann@example.com and bob@example.com', '/messages');
   const card = await say('pay with 4111 1111 1111 1111, tell ann@example.com', '/responses');
@@ -104,7 +104,7 @@ test('a text beside it is refused, and so is an ordinary key', async () => {
   expect((await gateway.call('POST', '/guardrails/test', { guardrail: draft, replay })).status).toBe(403);
 });
 
-test('a workspace that keeps nothing is refused: there is nothing to try it on', async () => {
+test('a workspace that keeps nothing is refused', async () => {
   await gateway.set({ is_observability_io_logging_enabled: false });
   const { status, body } = await tried({ workspace_id: 'default' });
   expect(status).toBe(400);

@@ -108,7 +108,7 @@ describe.each<[string, object, (answer: Answer) => string]>([
     expect(JSON.parse(textOf(answer))).toEqual(MENDED);
     expect(answer.gateway_metadata.pipeline).toMatchObject([{ type: 'response_healing', data: { improved: true } }]);
   });
-  test('is left as it came where it is not', async () => {
+  test('is unchanged without the plugin', async () => {
     const answer = await ask(path, { ...body, plugins: [] });
     expect(textOf(answer)).toBe(BROKEN);
     expect(answer.gateway_metadata.pipeline).toBeUndefined();
@@ -122,12 +122,12 @@ test('a stream is not repaired, and a stage says so', async () => {
   expect(text).toContain('"reason":"streams are not repaired"');
 });
 
-test('an option that there is not is refused', async () => {
+test('an unknown option is refused', async () => {
   const { error } = await ask('/chat/completions', { messages, plugins: [{ id: 'response-healing', level: 2 }] });
   expect(error.message).toBe('plugins[0].level is not an option of this plugin; its options are enabled');
 });
 
-test('an engine that is not set up is refused, with the name of the setting', async () => {
+test('an engine that is not configured is refused, with the name of the setting', async () => {
   const { error } = await ask('/chat/completions', {
     messages,
     plugins: [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }],

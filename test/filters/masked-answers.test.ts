@@ -243,7 +243,7 @@ describe.each(wires)('over %s', (wire) => {
   const model = `acme/${wire}`;
   beforeEach(() => hold(cards('redact')));
 
-  test('the chat client gets placeholders in text, reasoning and arguments', async () => {
+  test('the chat client receives placeholders in text, reasoning and arguments', async () => {
     const stream = openai().chat.completions.stream({ model, messages, tools: [send] });
     let reasoning = '';
     stream.on('chunk', (chunk) => {
@@ -258,7 +258,7 @@ describe.each(wires)('over %s', (wire) => {
     expect(finish_reason).toBe('tool_calls');
   });
 
-  test('the clients of Messages and Responses do as well', async () => {
+  test('so do the clients of Messages and Responses', async () => {
     const message = await anthropic()
       .messages.stream({
         model,
@@ -287,7 +287,7 @@ describe.each(wires)('over %s', (wire) => {
   });
 });
 
-test('whole answers are filtered as well, on all APIs, and the record says what was done', async () => {
+test('whole answers are filtered as well, in all APIs, and the record names the filters', async () => {
   await hold(cards('redact'));
   const model = 'acme/openai-chat';
   const calls: [string, object][] = [
@@ -316,7 +316,7 @@ test('whole answers are filtered as well, on all APIs, and the record says what 
   }
 });
 
-test('without the option answers stay as they came', async () => {
+test('without the option answers are unchanged', async () => {
   await hold({ content_filter_builtins: [{ slug: 'credit-card', action: 'redact' }] });
   const response = await gateway.call('POST', '/chat/completions', {
     model: 'acme/openai-chat',
@@ -326,7 +326,7 @@ test('without the option answers stay as they came', async () => {
   expect(await response.text()).toContain(' 1111 1111 1');
 });
 
-test('what a provider says of an answer that failed is filtered, whole and streamed', async () => {
+test('the error message of a provider is filtered, whole and streamed', async () => {
   await hold(cards('redact'));
   for (const stream of [false, true]) {
     const response = await gateway.call('POST', '/chat/completions', { model: 'acme/failing', messages, stream });
@@ -337,7 +337,7 @@ test('what a provider says of an answer that failed is filtered, whole and strea
   }
 });
 
-test('every step of an answer with tools of the gateway is filtered, and each match counted once', async () => {
+test('every step of an answer with tools of the gateway is filtered, and each match is counted once', async () => {
   await hold(cards('redact'));
   const chatBody = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
   const stream = await gateway.call('POST', '/chat/completions', { ...chatBody, stream: true });
@@ -356,7 +356,7 @@ test('every step of an answer with tools of the gateway is filtered, and each ma
   expect(record).not.toMatch(/4111 |5500-/);
 });
 
-test('JSON that is mended is filtered as it is mended', async () => {
+test('repaired JSON is filtered', async () => {
   await hold(cards('redact'));
   const chatBody = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
   const response = await gateway.call('POST', '/chat/completions', {
@@ -367,13 +367,13 @@ test('JSON that is mended is filtered as it is mended', async () => {
   expect(JSON.parse(choices[0]!.message.content)).toEqual({ card: '[CREDIT_CARD]' });
 });
 
-describe('what is blocked', () => {
+describe('a block', () => {
   const model = 'acme/endless';
   beforeEach(() => hold(cards('block')));
 
   const says = { code: 403, message: 'Response blocked by content filter: Credit card number' };
 
-  test('ends a chat stream where the match begins, hangs up on the provider, and bills what was made', async () => {
+  test('ends a chat stream at the start of the match, closes the provider’s connection, and charges the generated part', async () => {
     const response = await gateway.call('POST', '/chat/completions', { model, messages, stream: true });
     const text = await response.text();
     const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
@@ -408,7 +408,7 @@ describe('what is blocked', () => {
     await vi.waitFor(() => expect(hungUp).toBe(3));
   });
 
-  test('of a whole answer is a 403 that shows nothing of it, and it is billed', async () => {
+  test('turns a whole answer into a 403 without its text, and charges it', async () => {
     const body = { model: 'acme/openai-chat', messages };
     const metadata = { 'X-Gateway-Experimental-Metadata': 'enabled' };
     const response = await gateway.call('POST', '/chat/completions', body, metadata);
@@ -433,7 +433,7 @@ describe('the next turn', () => {
     ['anthropic-messages', '/chat/completions'],
     ['openai-responses', '/responses'],
     ['gemini-generate-content', '/chat/completions'],
-  ] as const)('of %s through %s goes on, and what the gateway recalls is not shown', async (wire, path) => {
+  ] as const)('of %s through %s continues, and restored state is not shown', async (wire, path) => {
     await hold(cards('redact'));
     const model = `acme/${wire}`;
     const isResponses = path === '/responses';
@@ -522,7 +522,7 @@ describe('reversible redaction', () => {
   const body = { model: 'acme/echo', messages: [{ role: 'user', content: `Pay with ${SECRET}.` }], tools: [send] };
   const expectedText = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
 
-  test('gives the client back what the model never saw, as a stream and whole', async () => {
+  test('returns to the client what the model never received, as a stream and whole', async () => {
     const { choices } = await openai()
       .chat.completions.stream(body as never)
       .finalChatCompletion();
@@ -547,7 +547,7 @@ describe('reversible redaction', () => {
   });
 });
 
-test('an answer that was to be JSON stays JSON under filters, and with what is put back', async () => {
+test('an answer that must be JSON stays JSON under filters, and with restored values', async () => {
   const address = { pattern: '12 [^.]*', action: 'redact', label: 'ADDRESS' };
   await hold(cards('redact', { content_filters: [address], content_filter_reversible: true }));
   const stream = openai().chat.completions.stream({

@@ -185,7 +185,7 @@ const wrong: [string, string, ChatGrammar?][] = [
 ];
 
 describe('the grammar of chat streams', () => {
-  test.each(right)('takes %s', (_title, text, grammar) => {
+  test.each(right)('accepts %s', (_title, text, grammar) => {
     expect(() => checkChatStream(text, grammar)).not.toThrow();
   });
 

@@ -147,7 +147,7 @@ describe('a stream of the Messages API', () => {
   test.each(wrong)('must not have %s', (_, stream) => {
     expect(() => checkMessagesStream(stream)).toThrow(/^messages stream: |JSON/);
   });
-  test('adds up to its message', () => {
+  test('accumulates to its message', () => {
     const { message } = checkMessagesStream(
       written(
         start,

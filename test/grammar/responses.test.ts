@@ -92,21 +92,21 @@ const FREE = /web_search_call\.|image_generation_call\./;
 /** Behind it nothing more comes of its item. */
 const OVER = /_call\.completed$/;
 
-test('a right stream passes, and has everything', () => {
+test('a correct stream passes, and has every event', () => {
   expect(EVENTS.length).toBeGreaterThan(40);
   expect(passes(EVENTS)).toBe(true);
 });
 
-describe('it fails where', () => {
+describe('it fails if', () => {
   test.each(named)('$name is missing', ({ name, at }) => {
     expect(passes(EVENTS.toSpliced(at, 1))).toBe(FREE.test(name));
   });
 
-  test.each(named)('$name comes twice', ({ name, at }) => {
+  test.each(named)('$name is repeated', ({ name, at }) => {
     expect(passes(EVENTS.toSpliced(at, 0, EVENTS[at]!))).toBe(FREE.test(name) && !OVER.test(name));
   });
 
-  test.each(named.slice(1))('$name comes too early', ({ name, at }) => {
+  test.each(named.slice(1))('$name is too early', ({ name, at }) => {
     const swapped = EVENTS.with(at, EVENTS[at - 1]!).with(at - 1, EVENTS[at]!);
     // A citation may come before the last of its text, or after it.
     const isFree = /annotation\.added|output_text\.done/.test(name) && /delta|annotation/.test(named[at - 1]!.name);
@@ -156,7 +156,7 @@ function changed(value: JsonValue, [name, ...path]: readonly string[]): JsonValu
   return replaced(value, [name], changed(of!, path));
 }
 
-test('it fails wherever a value is another, but for what is free', () => {
+test('it fails if any value changes, except free ones', () => {
   const free = new Set<string>();
   const passed: string[] = [];
   let changes = 0;
@@ -176,7 +176,7 @@ test('it fails wherever a value is another, but for what is free', () => {
   expect(free.size).toBe(ANYTHING.length);
 });
 
-test('it fails where an event has no place, or the response no value for what the request is silent of', () => {
+test('it fails if an event has no position, or the response lacks a default of the request', () => {
   const passed: string[] = [];
   EVENTS.forEach((event, at) => {
     for (const path of leaves(event)) {
@@ -193,7 +193,7 @@ test('it fails where an event has no place, or the response no value for what th
   expect(passed).toEqual([]);
 });
 
-test('a late citation of a closed message stands behind all items, in its place, and in the last event', () => {
+test('a late citation of a closed message follows all items, in its position, and is in the last event', () => {
   const late: ChatChunk = {
     delta: { annotations: [{ ...cited, url_citation: { ...cited.url_citation, title: 'L' } }] },
   };
@@ -214,7 +214,7 @@ test('a late citation of a closed message stands behind all items, in its place,
   expect(passes(events.toSpliced(at - 3, 0, ...events.slice(at, at + 1)).toSpliced(at + 1, 1))).toBe(false);
 });
 
-test('it fails where numbers of events have a gap, an item has more than it was told, or the framing is another', () => {
+test('it fails if numbers of events have a gap, an item has more than its events, or the framing differs', () => {
   const text = written(EVENTS);
   expect(() => checkResponsesStream(text.replace('"sequence_number":7', '"sequence_number":8'))).toThrow('number');
   const last = EVENTS.at(-1)!;

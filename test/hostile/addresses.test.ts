@@ -271,7 +271,7 @@ async function ask(path: string, model: string, body: object): Promise<{ status:
 }
 
 describe.each(FIELDS)('%s: %s', (path, field, body) => {
-  test('is refused by its name where it points inside a network or has another scheme', async () => {
+  test('is refused with its field name if it points into a network or has another scheme', async () => {
     for (const url of forbiddenIn(path, field)) {
       const { status, message } = await ask(path, 'test/openai-chat', body(url));
       expect({ url, status, message }).toEqual({ url, status: 400, message: expect.stringContaining(field) });
@@ -292,7 +292,7 @@ describe.each([...DIALECTS.map((dialect) => `test/${dialect}`), 'test/openai', '
       messages: [{ role: 'user', content: content.with(1, { type: 'image_url', image_url: { url } }) }],
     });
 
-    test('gets what an address of a listed host leads to, and not the address', async () => {
+    test('gets the content of an address of a listed host, and not the address', async () => {
       await ask('chat/completions', model, asking(`${listed}/a.png`));
       expect(visited).toEqual(['/a.png']);
       expect(bodies).toHaveLength(1);
@@ -300,7 +300,7 @@ describe.each([...DIALECTS.map((dialect) => `test/${dialect}`), 'test/openai', '
       expect(bodies[0]).not.toContain('localhost');
     });
 
-    test('gets nothing where the address leads, or redirects, into the network', async () => {
+    test('gets nothing if the address leads, or redirects, into the network', async () => {
       for (const url of [`${listed}/hop`, 'http://nowhere.invalid/x.png']) {
         const { status, message } = await ask('chat/completions', model, asking(url));
         expect({ url, status }).toEqual({ url, status: 400 });
@@ -311,7 +311,7 @@ describe.each([...DIALECTS.map((dialect) => `test/${dialect}`), 'test/openai', '
   },
 );
 
-test('a server that the operator says fetches itself gets public addresses and listed ones as they are', async () => {
+test('a server that is declared to fetch itself gets public and listed addresses unchanged', async () => {
   for (const dialect of DIALECTS) {
     for (const url of ['https://example.com/a.png', `${listed}/a.png`]) {
       bodies = [];
@@ -322,7 +322,7 @@ test('a server that the operator says fetches itself gets public addresses and l
   expect(visited).toEqual([]);
 });
 
-test('what cannot be put in place of its address is refused, and not sent to a server of the operator', async () => {
+test('content that cannot replace its address is refused, and not sent to a server of the operator', async () => {
   const url = 'https://example.com/a.png';
   const cases = [
     [
@@ -353,7 +353,7 @@ test('what cannot be put in place of its address is refused, and not sent to a s
   expect(bodies).toEqual([]);
 });
 
-test('what is no address to fetch passes: arguments, schemas, cited sources, notes', async () => {
+test('addresses that nobody fetches pass: arguments, schemas, cited sources, notes', async () => {
   const url = 'http://10.0.0.1/';
   await ask('chat/completions', 'test/openai-chat', {
     messages: [

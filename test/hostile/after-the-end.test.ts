@@ -131,13 +131,16 @@ function* endless(answer: string, junk: string): Generator<string> {
 }
 
 describe.each(WIRES)('%s', (wire) => {
-  test.each(JUNK)('%s after the end are read up to a bound of bytes, and the answer is whole', async (_what, junk) => {
-    const read = await readOf(wire, endless(ANSWERS[wire] ?? '', junk));
-    expect(read).toMatchObject({ text: 'Hi', finish_reason: 'stop' });
-    expect(read.taken).toBeLessThanOrEqual(limits.upstream_tail_bytes_max / READ_BYTES + 3);
-  });
+  test.each(JUNK)(
+    '%s after the end are read up to a bound of bytes, and the answer is complete',
+    async (_what, junk) => {
+      const read = await readOf(wire, endless(ANSWERS[wire] ?? '', junk));
+      expect(read).toMatchObject({ text: 'Hi', finish_reason: 'stop' });
+      expect(read.taken).toBeLessThanOrEqual(limits.upstream_tail_bytes_max / READ_BYTES + 3);
+    },
+  );
 
-  test('small comments that never stop are read up to a bound of time', async () => {
+  test('small comments without end are read up to a bound of time', async () => {
     Object.assign(limits, { upstream_tail_ms_max: 0 });
     const read = await readOf(wire, endless(ANSWERS[wire] ?? '', ':\n\n'));
     expect(read).toMatchObject({ text: 'Hi', finish_reason: 'stop' });
@@ -151,7 +154,7 @@ test('usage that arrives after the end is read', async () => {
   expect(read.usage).toMatchObject({ out_text: 9 });
 });
 
-test('an answer that goes on after it stated an end, as some do in each event, is read to its last word', async () => {
+test('an answer that continues after a stated end, as some do in each event, is read completely', async () => {
   Object.assign(limits, { upstream_tail_bytes_max: 64 });
   try {
     const event = (text: string) =>
@@ -163,7 +166,7 @@ test('an answer that goes on after it stated an end, as some do in each event, i
   }
 });
 
-test('usage that arrived while its reader was waiting for its own client is read, however long that took', async () => {
+test('usage that arrived while the reader waited for its client is read, whatever the wait', async () => {
   Object.assign(limits, { upstream_tail_ms_max: 20 });
   const late = chat([], { usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 } });
   const read = await readOf('openai-chat', [ANSWERS['openai-chat'] ?? '', late], { slowly: true });

@@ -127,7 +127,7 @@ const oddDelta = fc.dictionary(
   oddValue,
 );
 
-test('whatever an upstream makes of an answer, reading it for the log leaves a text or a fault, and never a circle', () => {
+test('whatever fields a provider’s answer has, its content for the log is JSON', () => {
   fc.assert(
     fc.property(fc.array(oddDelta, { maxLength: 4 }), oddDelta, oddValue, (deltas, message, error) => {
       for (const read of [

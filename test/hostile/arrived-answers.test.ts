@@ -67,7 +67,7 @@ async function answered(
   return { text, cost: shown.data.usage };
 }
 
-test('an answer longer than its hold costs what its provider reports, and is not cut', async () => {
+test('an answer that exceeds its hold costs what its provider reports, and is not cut', async () => {
   const { text, cost } = await answered(0.05);
   expect(cost).toBe(COST);
   expect(text).not.toContain('"finish_reason":"length"');

@@ -46,7 +46,7 @@ test.each([
   ['a body that is too long without a key', 413, () => head('/api/v1/auth/keys', { length: 20_000 })],
   ['a form of another site', 403, () => head('/sign-in')],
   ['an expectation that nobody knows', 401, () => head('/api/v1/chat/completions', { expect: 'miracles' })],
-])('%s is refused with %i before the body is requested, and the connection ends', async (name, status, text) => {
+])('%s is refused with %i before the body is requested, and the connection closes', async (name, status, text) => {
   const received = name.startsWith('an expectation') ? await first(text()) : await refusal(text());
   expect(received).not.toContain('100 Continue');
   const { answers, rest } = answersIn(received);
@@ -62,7 +62,7 @@ async function first(text: string): Promise<string> {
   return client.received();
 }
 
-test('one attempt too many is refused before its body is requested: exchanges of codes, and sign-ins', async () => {
+test('an attempt beyond the limit is refused before its body is requested: code exchanges and sign-ins', async () => {
   const form = (path: string) =>
     `POST ${path} HTTP/1.1\r\nHost: gateway.example\r\nOrigin: http://gateway.example\r\n` +
     `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1\r\n`;
@@ -79,7 +79,7 @@ test('one attempt too many is refused before its body is requested: exchanges of
   }
 });
 
-test('a client that may send a body gets one 100 Continue, and is then answered on a connection that goes on', async () => {
+test('a client that waits to send a body gets one 100 Continue, and its connection stays open', async () => {
   const body = JSON.stringify({ model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] });
   const client = await rawClient(gateway.url);
   const length = Buffer.byteLength(body);
@@ -103,18 +103,15 @@ test('a client that may send a body gets one 100 Continue, and is then answered 
 test.each([
   ['no length', 'GET', ''],
   ['a length of nothing', 'POST', 'Content-Length: 0\r\n'],
-])(
-  'a refused request that announces no body is answered on a connection that goes on: %s',
-  async (_name, method, more) => {
-    const client = await rawClient(gateway.url);
-    const bytes = `${method} /api/v1/keys HTTP/1.1\r\nHost: gateway.example\r\nExpect: 100-continue\r\n${more}\r\n`;
-    client.send(bytes.repeat(2));
-    await vi.waitFor(() => expect(client.received().split('HTTP/1.1 401')).toHaveLength(3));
-    const { answers } = answersIn(client.received().replaceAll(CONTINUE, ''));
-    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
-      [401, 'keep-alive'],
-      [401, 'keep-alive'],
-    ]);
-    client.socket.destroy();
-  },
-);
+])('a refused request that announces no body keeps its connection: %s', async (_name, method, more) => {
+  const client = await rawClient(gateway.url);
+  const bytes = `${method} /api/v1/keys HTTP/1.1\r\nHost: gateway.example\r\nExpect: 100-continue\r\n${more}\r\n`;
+  client.send(bytes.repeat(2));
+  await vi.waitFor(() => expect(client.received().split('HTTP/1.1 401')).toHaveLength(3));
+  const { answers } = answersIn(client.received().replaceAll(CONTINUE, ''));
+  expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
+    [401, 'keep-alive'],
+    [401, 'keep-alive'],
+  ]);
+  client.socket.destroy();
+});

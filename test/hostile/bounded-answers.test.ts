@@ -59,9 +59,9 @@ async function attemptsOf(body: object, options?: { key: string }) {
   return { seen, attempts };
 }
 
-describe('before anything was shown', () => {
+describe('before the first content', () => {
   test.each(TOO_MANY)(
-    'a whole answer of too many %s goes to the next endpoint, and what it used is paid for',
+    'a whole answer with too many %s leads to the next endpoint, and its usage is charged',
     async (what, message) => {
       site.scripts['a'] = () => whole(message);
       const response = await site.ask({});
@@ -77,7 +77,7 @@ describe('before anything was shown', () => {
     },
   );
 
-  test.each(TOO_MANY)('so does a whole answer of too many %s where a stream was requested', async (_what, message) => {
+  test.each(TOO_MANY)('so does a whole answer with too many %s if a stream was requested', async (_what, message) => {
     site.scripts['a'] = () => whole(message);
     const { seen, attempts } = await attemptsOf({});
     expect([seen.status, seen.text]).toEqual([200, 'From b']);
@@ -93,7 +93,7 @@ describe('before anything was shown', () => {
     ['an error of nested details', `{"detail":${'{"detail":'.repeat(DEEP)}1${'}'.repeat(DEEP)}}`],
     ['a body that is nothing but levels', deep(DEEP)],
     ['levels that never close', '['.repeat(DEEP)],
-  ])('%s of thousands of levels goes to the next endpoint, whole and streamed', async (_what, body) => {
+  ])('%s with thousands of levels leads to the next endpoint, whole and streamed', async (_what, body) => {
     for (const head of [responseHead(200, 'application/json'), responseHead(500, 'application/json')]) {
       site.scripts['a'] = () => [head, body, 'END'];
       const response = await site.ask({});
@@ -123,7 +123,7 @@ describe('before anything was shown', () => {
         'END',
       ],
     ],
-  ])('%s goes to the next endpoint', async (_what, steps) => {
+  ])('%s leads to the next endpoint', async (_what, steps) => {
     site.scripts['a'] = steps;
     const seen = await site.stream({});
     expect([seen.status, seen.text]).toEqual([200, 'From b']);
@@ -134,7 +134,7 @@ describe('after the answer has begun', () => {
   const flood =
     wire.text('Hello') + times(limits.answer_calls_max + 1, (i) => wire.delta({ tool_calls: [call(i)] })).join('');
 
-  test('a stream of too many calls ends as a failure, with all that came before, and is paid for', async () => {
+  test('a stream with too many calls ends as a failure, with everything before it, and is charged', async () => {
     site.scripts['a'] = () => [wire.head, flood, wire.end(5), 'END'];
     // Nothing bounds what it may cost, or it would be cut before.
     const key = await site.key();
@@ -152,7 +152,7 @@ describe('after the answer has begun', () => {
     await site.expectSound();
   });
 
-  test('an event of thousands of levels ends a stream likewise', async () => {
+  test('an event with thousands of levels ends a stream in the same way', async () => {
     site.scripts['a'] = () => [
       wire.head,
       wire.text('Hello'),
@@ -165,7 +165,7 @@ describe('after the answer has begun', () => {
   });
 
   test.each(['/messages', '/responses', '/completions'])(
-    'a client of %s gets it as every late failure',
+    'a client of %s receives it like every late failure',
     async (path) => {
       site.scripts['a'] = () => [wire.head, wire.text('Hello'), `data: ${deep(DEEP)}\n\n`, 'END'];
       const response = await site.gateway.call('POST', path, {
@@ -188,7 +188,7 @@ describe('after the answer has begun', () => {
 });
 
 test.each(['/chat/completions', '/messages', '/responses'])(
-  'arguments of thousands of levels are text to a client of %s',
+  'arguments with thousands of levels are text for a client of %s',
   async (path) => {
     const args = `{"a":${deep(DEEP)}}`;
     site.scripts['a'] = () => whole({ tool_calls: [{ ...call(0), function: { name: 'f', arguments: args } }] });

@@ -81,7 +81,7 @@ test.each<[keyof typeof CALLS, string, string]>([
   ['/audio/transcriptions', 'thousands of levels', transcript('[]', `,"x":${deep}`)],
   ['/audio/transcriptions', 'nothing but levels', deep],
   ['/audio/transcriptions', 'more values than a transcript has', transcript(zeros(TRANSCRIPT_VALUES_MAX))],
-])('an answer of %s of %s goes to the next endpoint', async (path, _what, body) => {
+])('an answer of %s with %s leads to the next endpoint', async (path, _what, body) => {
   answer = body;
   const [before, after] = [bad.exchanges.length, good.exchanges.length];
   const response = await gateway.call('POST', path, CALLS[path]());
@@ -92,7 +92,7 @@ test.each<[keyof typeof CALLS, string, string]>([
   expect([bad.exchanges.length - before, good.exchanges.length - after]).toEqual([1, 1]);
 });
 
-test('an answer of many vectors may have as many values as they have', async () => {
+test('an answer with many vectors may have as many values as they need', async () => {
   const inputs = Array.from({ length: 40 }, () => 'hello');
   const data = inputs.map((_, index) => `{"index":${index},"embedding":${zeros(4_095)}}`);
   answer = `{"data":[${data}],"usage":{"prompt_tokens":3,"total_tokens":3}}`;
@@ -106,7 +106,7 @@ test.each([
   ['thousands of levels', `{"input_tokens":7,"x":${deep}}`],
   ['nothing but levels', deep],
   ['more values than are read', `{"input_tokens":7,"x":${zeros(limits.answer_values_max)}}`],
-])('a count of tokens of %s is not believed: the gateway counts', async (_what, body) => {
+])('an impossible token count of %s is replaced by the gateway’s count', async (_what, body) => {
   answer = body;
   const count = async () => {
     const response = await gateway.call('POST', '/messages/count_tokens', {
@@ -121,7 +121,7 @@ test.each([
   expect(await count()).toEqual([200, 7]);
 });
 
-test('what a service says is no JSON where it has more levels, values or keys than a request may', () => {
+test('a service’s reply with more levels, values or keys than a request may have is no JSON', () => {
   const keys = Array.from({ length: limits.json_keys_max + 1 }, (_, i) => `"k${i}":0`);
   for (const text of [deep, zeros(limits.json_values_max), `{${keys}}`, '['.repeat(DEEP)])
     expect(() => parseServiceJson(text)).toThrow(SyntaxError);

@@ -73,7 +73,7 @@ test.each(CASES)('%s', async (what, path, headers, bytes) => {
   expect(lines).toMatchObject([{ msg: 'request', path, status: 499, client_left: true }]);
 });
 
-test('metrics count them apart from what was answered', async () => {
+test('metrics count them separately from answered requests', async () => {
   const text = await (await fetch(`${gateway.url}/metrics`)).text();
   expect(text).toMatch(/^gateway_\w+\{[^}]*operation="createTranscription"[^}]*status="499"[^}]*\} [1-9]/m);
   expect(text).not.toMatch(/operation="createTranscription"[^}]*status="(?:200|503)"/);

@@ -13,7 +13,7 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
   });
 
   if (engine === 'sqlite') {
-    test('is right by definition where the store is its own', async () => {
+    test('is right by definition if the store is embedded', async () => {
       const nowMs = () => Date.now() - TWO_HOURS_MS;
       gateway = await startGateway({ clock: { now_ms: nowMs, monotonic_ms: () => performance.now() } });
       const metrics = await (await fetch(`${gateway.url}/metrics`)).text();

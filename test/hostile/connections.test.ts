@@ -52,7 +52,7 @@ const refusals = async () => {
   return Object.fromEntries([...lines].map(([, bound, count]) => [bound, Number(count)]));
 };
 
-test('one address has no more connections than it may; others, and health probes of its own, are served', async () => {
+test('one address is limited to its connections; others, and its own health probes, are served', async () => {
   await startWith({ connections_max: 100, connections_per_address_max: 3 });
   for (let count = 0; count < 3; count += 1) await open('127.0.0.2');
   const refused = await ask('127.0.0.2', '/api/v1/models');
@@ -68,7 +68,7 @@ test('one address has no more connections than it may; others, and health probes
   expect(warnings[0]).toContain('http.trusted_proxies');
 });
 
-test('the connections of an address that is closed are free again', async () => {
+test('closed connections of an address can be opened again', async () => {
   await startWith({ connections_max: 100, connections_per_address_max: 2 });
   for (let round = 0; round < 5; round += 1) {
     const opened = [await open('127.0.0.2'), await open('127.0.0.2')];
@@ -84,14 +84,14 @@ test('the connections of a trusted proxy are not counted by address', async () =
   expect(await ask('127.0.0.2', '/api/v1/models')).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test('when all connections are used up, a health probe is served, and the store answers it', async () => {
+test('if all connections are used, a health probe is served, and the store answers it', async () => {
   await startWith({ connections_max: 5, connections_per_address_max: 5 });
   for (let index = 0; index < 5; index += 1) await open(`127.0.0.${index + 2}`);
   expect(await ask('127.0.0.20', '/api/v1/models')).toMatch(/^HTTP\/1\.1 503 /);
   expect(await ask('127.0.0.20', '/health/ready')).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test('beyond the bounds a flood of silent connections keeps a few open, and a health probe is served in the midst of it', async () => {
+test('beyond the bounds a flood of silent connections keeps few open, and a health probe is served meanwhile', async () => {
   await startWith({ connections_max: 1, connections_per_address_max: 1 });
   for (let index = 0; index < 5 * limits.connections_reserved_max; index += 1) await open('127.0.0.2');
   const { connections } = gateway.gateway.app.server;
@@ -99,7 +99,7 @@ test('beyond the bounds a flood of silent connections keeps a few open, and a he
   expect(await ask('127.0.0.3', '/health/live')).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test('a connection beyond the bounds that says nothing is closed after a moment', async () => {
+test('a silent connection beyond the bounds is closed after two seconds', async () => {
   Object.assign(limits, { connection_reserved_ms_max: 50 });
   await startWith({ connections_max: 1, connections_per_address_max: 1 });
   await open('127.0.0.2');

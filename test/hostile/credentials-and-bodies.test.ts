@@ -47,14 +47,14 @@ const chat = (headers: Record<string, string>, ...pieces: (Buffer | string)[]) =
   raw('/chat/completions', headers, pieces);
 
 describe('a key', () => {
-  test('comes as a bearer token, in x-api-key or in api-key', async () => {
+  test('may be a bearer token, or in x-api-key or api-key', async () => {
     const forms: Record<string, string>[] = [bearer(), { 'x-api-key': gateway.key }, { 'api-key': gateway.key }];
     for (const headers of forms) {
       expect((await chat({ ...json, ...headers }, JSON.stringify(ask))).status).toBe(200);
     }
   });
 
-  test('may come twice, but two that differ are a 400, whichever is right', async () => {
+  test('may be sent twice, but two different ones are a 400, whichever is valid', async () => {
     const same = { ...json, ...bearer(), 'api-key': gateway.key, 'x-api-key': gateway.key };
     expect((await chat(same, JSON.stringify(ask))).status).toBe(200);
     for (const other of ['api-key', 'x-api-key']) {
@@ -66,7 +66,7 @@ describe('a key', () => {
     expect(both.status).toBe(400);
   });
 
-  test('in api-key is in no log, and what depends on it varies by it', async () => {
+  test('in api-key is in no log, and in Vary of answers that depend on it', async () => {
     await chat({ ...json, 'api-key': 'sk-wrong-0123456789' }, JSON.stringify(ask));
     await chat({ ...json, 'api-key': gateway.key }, JSON.stringify(ask));
     const log = gateway.log_lines.join('');
@@ -78,13 +78,13 @@ describe('a key', () => {
 });
 
 describe('a body without a content type', () => {
-  test('is JSON of one who has shown a key', async () => {
+  test('is JSON with a valid key', async () => {
     expect((await chat(bearer(), JSON.stringify(ask))).status).toBe(200);
     const made = await raw('/keys', { authorization: `Bearer ${gateway.management_key}` }, ['{"name":"plain"}']);
     expect(made.status).toBe(201);
   });
 
-  test('is nothing without a key, and nothing to the forms of pages', async () => {
+  test('is refused without a key, and in forms of pages', async () => {
     expect((await chat({}, JSON.stringify(ask))).status).toBe(401);
     const page = await fetch(`${gateway.url}/sign-in`, {
       method: 'POST',
@@ -93,7 +93,7 @@ describe('a body without a content type', () => {
     expect(page.status).toBeGreaterThanOrEqual(400);
   });
 
-  test('that is no JSON is a 400 that says so', async () => {
+  test('that is not JSON is a 400 that names the reason', async () => {
     expect(await chat(bearer(), 'model=sandbox')).toMatchObject({ status: 400 });
   });
 });
@@ -101,7 +101,7 @@ describe('a body without a content type', () => {
 describe('a body in gzip', () => {
   const packed = { ...json, 'content-encoding': 'gzip' };
 
-  test('is read as what it holds, in one piece or several, with a length or without', async () => {
+  test('is unpacked, in one piece or several, with a length or without', async () => {
     const bytes = gzipSync(JSON.stringify(ask));
     for (const headers of [{ 'content-length': String(bytes.length) }, {}] as Record<string, string>[]) {
       const { status, text } = await chat(
@@ -113,13 +113,13 @@ describe('a body in gzip', () => {
     }
   });
 
-  test('is not unpacked for one who shows no key, or a wrong one', async () => {
+  test('is not unpacked without a key, or with a wrong one', async () => {
     const bomb = gzipSync(Buffer.alloc(50 * BODY_BYTES_MAX));
     expect((await chat(packed, bomb)).status).toBe(401);
     expect((await chat({ ...packed, authorization: 'Bearer sk-wrong' }, bomb)).status).toBe(401);
   });
 
-  test('may hold as much as a plain body, and no byte more', async () => {
+  test('may be as large as a plain body, and no larger', async () => {
     const fill = (bytes: number) => {
       const empty = JSON.stringify({ ...ask, x: '' }).length;
       return gzipSync(JSON.stringify({ ...ask, x: 'a'.repeat(bytes - empty) }));
@@ -128,7 +128,7 @@ describe('a body in gzip', () => {
     expect((await chat({ ...packed, ...bearer() }, fill(BODY_BYTES_MAX + 1))).status).toBe(413);
   });
 
-  test('that unpacks to very much more holds no memory for that', async () => {
+  test('that unpacks to far more holds no memory for it', async () => {
     const bomb = gzipSync(Buffer.alloc(200 * BODY_BYTES_MAX, ' '));
     const before = process.memoryUsage().rss;
     const answers = await Promise.all(Array.from({ length: 8 }, () => chat({ ...packed, ...bearer() }, bomb)));
@@ -137,7 +137,7 @@ describe('a body in gzip', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
   });
 
-  test('is packed once: a layer beneath it is no JSON, and a list of codings is refused', async () => {
+  test('may be compressed once: a second layer is no JSON, and a list of encodings is refused', async () => {
     const twice = gzipSync(gzipSync(JSON.stringify(ask)));
     expect((await chat({ ...packed, ...bearer() }, twice)).status).toBe(400);
     for (const coding of ['gzip, gzip', 'br', 'deflate', 'x-gzip', 'identity, gzip']) {
@@ -157,7 +157,7 @@ describe('a body in gzip', () => {
     expect((await chat({ ...packed, ...bearer() }, gzipSync(JSON.stringify(ask)))).status).toBe(200);
   });
 
-  test('is for JSON alone', async () => {
+  test('must be JSON', async () => {
     const headers = { ...bearer(), 'content-type': 'multipart/form-data; boundary=x', 'content-encoding': 'gzip' };
     expect((await raw('/audio/transcriptions', headers, [gzipSync('--x--')])).status).toBe(400);
   });

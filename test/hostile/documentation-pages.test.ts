@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { makeDocumentation } from '../../src/http/documentation.ts';
 
 test.each(['/docs/static/swagger-ui-bundle.js', '/docs/yaml'])(
-  'all who ask first for %s share its bytes',
+  'concurrent first requests for %s share its bytes',
   async (path) => {
     const documentation = await makeDocumentation([]);
     const pages = await Promise.all(Array.from({ length: 50 }, () => documentation.page(path)));
@@ -19,7 +19,7 @@ test.each(['/docs/static/swagger-ui-bundle.js', '/docs/yaml'])(
   },
 );
 
-test('every file of the documentation is a page or none, and never a fault', async () => {
+test('every path below the documentation is a page or a 404, never a fault', async () => {
   const documentation = await makeDocumentation([]);
   const files = readdirSync(
     join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')), 'static'),

@@ -44,7 +44,7 @@ describeStores('a disk without space', ({ open }) => {
     return { database, store, data_dir: dataDir, disk, recorder: await start(store, dataDir, { disk }) };
   }
 
-  test('what the store has acknowledged makes room for new calls: three times what the disk holds is served', async () => {
+  test('acknowledged segments make room for new calls: three times the size of the disk is served', async () => {
     const { database, recorder } = await onDisk(4 * MB);
     expect(await callAll(recorder, 300)).toBe(0);
     await recorder.flush();
@@ -82,7 +82,7 @@ describeStores('a disk without space', ({ open }) => {
     },
   );
 
-  test('a journal of one segment leaves it for a new one, so that it can go', async () => {
+  test('a journal of one segment closes it, so that it can be deleted', async () => {
     const { recorder, disk } = await onDisk(1_000 * MB);
     expect(await callAll(recorder, 40)).toBe(0);
     await recorder.flush();
@@ -96,7 +96,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
   });
 
-  test('what only the journal has stays: calls are refused with the true cause, until the store accepts outcomes again', async () => {
+  test('records that only the journal has stay: calls are refused with the cause until the store accepts outcomes again', async () => {
     const { database, store, data_dir, recorder } = await onDisk(4 * MB);
     const settle = store.settle;
     store.settle = down;
@@ -118,7 +118,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await stored(database)).toHaveLength(300 - refused);
   }, 30_000);
 
-  test('a start on a full disk serves as soon as the outcomes that it read are in the store', async () => {
+  test('a start on a full disk serves as soon as the recovered outcomes are in the store', async () => {
     const { database, store, data_dir, recorder, disk } = await onDisk(4 * MB);
     const { settle } = store;
     store.settle = down;
@@ -134,7 +134,7 @@ describeStores('a disk without space', ({ open }) => {
     store.settle = settle;
   });
 
-  test('of settled segments no more is kept than the setting says', async () => {
+  test('settled segments are kept up to the setting', async () => {
     const { store } = await setUp();
     const dataDir = freshDir();
     const disk = boundedDisk(dataDir, 16 * MB);
@@ -147,7 +147,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(recorder.state().journal_discarded_bytes).toBe(0);
   });
 
-  test('nothing goes that a store which was set back must still be sent, and a full disk does not keep it from being sent', async () => {
+  test('records for a store that was restored to an earlier state stay, and a full disk does not prevent sending them', async () => {
     const { database, store, data_dir, recorder, disk } = await onDisk(8 * MB);
     expect(await callAll(recorder, 100)).toBe(0);
     await recorder.flush();

@@ -20,7 +20,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
   });
   const setUp = (yaml?: string) => keyFamily(freshUrl, cleanups, yaml);
 
-  test('spend together no more than its limit, on all nodes, however many they are; the accounts stay right', async () => {
+  test('spend together no more than its limit, on all nodes, whatever their number, and the accounts stay right', async () => {
     const { one, other, makeKey, makeChild, chat, keyOf, verified } = await setUp();
     // One call sets 0.00004 aside, and costs 0.0000014.
     const limit = 0.0001;
@@ -47,7 +47,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await verified()).toEqual([]);
   }, 120_000);
 
-  test('get at most its limit, its expiry and its workspace, by what it has when the code is exchanged', async () => {
+  test('get at most its limit, expiry and workspace at the exchange of the code', async () => {
     const { makeKey, makeChild, code, exchange, keyOf, manage } = await setUp();
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const bounds = { limit: 5, limit_reset: 'weekly', include_byok_in_limit: true, expires_at: expiresAt };
@@ -77,7 +77,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await keyOf(grandchild.hash)).toMatchObject({ parent_hash: absent.hash, limit: 0.5 });
   }, 120_000);
 
-  test('are refused with it on every node at once, disabled or deleted, and are accepted again with it', async () => {
+  test('are refused with it on every node at once, if it is disabled or deleted, and accepted again with it', async () => {
     const { makeKey, makeChild, both, code, exchange, manage, ask, other } = await setUp();
     const parent = await makeKey();
     const child = await makeChild(parent.secret);
@@ -100,7 +100,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     }
   }, 120_000);
 
-  test('are held to its guardrails, to those that it gets later too, and to what these may spend', async () => {
+  test('obey its guardrails, later ones too, and their spend limits', async () => {
     const { makeKey, makeChild, both, manage } = await setUp();
     const parent = await makeKey();
     const child = await makeChild((await makeChild(parent.secret)).secret);
@@ -114,7 +114,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await both(child.secret)).toEqual([402, 402]);
   }, 120_000);
 
-  test('stand at most so many above each other, checked at the code and at the exchange', async () => {
+  test('may form a line of at most the bound, checked at the code and at the exchange', async () => {
     const { makeKey, makeChild, code, ask, one } = await setUp();
     let secret = (await makeKey()).secret;
     for (let depth = 0; depth < limits.key_ancestors_max; depth += 1) secret = (await makeChild(secret)).secret;
@@ -122,7 +122,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect((await ask(one, secret, 'GET', '/key')).status).toBe(200);
   }, 120_000);
 
-  test('count against its rates, and no name that an application chooses gives them others', async () => {
+  test('count against its rate limits, and an application cannot choose other ones by a name', async () => {
     const rateLimits = {
       per_key: { requests_per_minute: 3 },
       keys: { trusted: { requests_per_minute: 'unlimited' } },
@@ -147,7 +147,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(pretended).toContain(429);
   }, 120_000);
 
-  test('are logged where the workspace logs an ancestor of theirs, and not where it logs another key', async () => {
+  test('are logged if the workspace logs one of their ancestors, and not if it logs another key', async () => {
     const { one, makeKey, makeChild, ask, chat, keyOf, manage } = await setUp();
     const [named, unnamed] = [await makeKey(), await makeKey()];
     const family = [named, await makeChild(named.secret)];
@@ -174,7 +174,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await contentOfStranger()).toBe(404);
   }, 120_000);
 
-  test('pay with the provider credentials that an ancestor of theirs may use, and not with those of another key', async () => {
+  test('pay with provider credentials that an ancestor may use, and not with those of another key', async () => {
     const { one, makeKey, makeChild, ask, chat, manage } = await setUp();
     const [named, unnamed] = [await makeKey(), await makeKey()];
     const family = [named, await makeChild(named.secret)];
@@ -194,7 +194,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await Promise.all([...family, stranger].map(paysItself))).toEqual([true, true, true, false]);
   }, 120_000);
 
-  test('are not made where the operator switched it off, by codes that wait neither', async () => {
+  test('cannot be made if the operator disables it, nor by codes that wait', async () => {
     const { one, makeKey, code, exchange } = await setUp('auth: { codes_by_api_key: on }');
     const { secret } = await makeKey();
     const waiting = await code(secret);

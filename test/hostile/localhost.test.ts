@@ -75,7 +75,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     await once(client, 'close');
   });
 
-  test('closes silent connections of both addresses when it stops, and lets calls that are under way end', async () => {
+  test('closes silent connections of both addresses when it stops, and lets running calls end', async () => {
     await start();
     const silent = await Promise.all(ADDRESSES.map(open));
     const busy = await Promise.all(ADDRESSES.map((host) => rawClient(urlOf(host))));
@@ -99,7 +99,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     }
   });
 
-  test('does not start where somebody else listens on one of its addresses', async () => {
+  test('does not start if another process listens on one of its addresses', async () => {
     await start();
     const other = createServer().listen(0, '::1');
     await once(other, 'listening');

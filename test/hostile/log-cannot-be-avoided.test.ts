@@ -100,7 +100,7 @@ test.each([
   );
 });
 
-describe('text that a model reads is kept', () => {
+describe('text that a model reads', () => {
   const HIDDEN = 'the hidden words of a prompt';
   const schema = (property: object) => ({
     tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: property } } }],
@@ -144,7 +144,7 @@ describe('text that a model reads is kept', () => {
     expect(await keptOf(await chat(body))).toContain(HIDDEN);
   });
 
-  test('of the Messages API in a document of blocks, and in fields of its own', async () => {
+  test('of the Messages API in a document of blocks, and in its own fields', async () => {
     const source = { type: 'content', content: [{ type: 'text', text: HIDDEN }] };
     const messages = [{ role: 'user', content: [{ type: 'document', source }] }];
     expect(await keptOf(await send('/messages', { model: 'sandbox/echo', max_tokens: 9, messages }))).toContain(HIDDEN);
@@ -172,7 +172,7 @@ const ODD = [null, 0, '', 'x', [], {}, [null], [{}], { url: 5 }, [{ function: nu
 const MEMBERS =
   'content reasoning reasoning_content reasoning_details tool_calls images audio annotations refusal role';
 
-test('whatever an upstream makes of a field of its answer, a call that is answered is kept and recorded', async () => {
+test('whatever fields an upstream’s answer has, an answered call is kept and recorded', async () => {
   let answered = 0;
   for (const member of MEMBERS.split(' ')) {
     for (const value of ODD) {
@@ -201,7 +201,7 @@ test('whatever an upstream makes of a field of its answer, a call that is answer
   expect(gateway.log_lines.join('\n')).not.toContain('could not be logged');
 });
 
-describe('where building what is kept fails', () => {
+describe('if the content for the log cannot be built', () => {
   const principal = {
     organization_id: 'o',
     workspace_id: 'w',
@@ -244,7 +244,7 @@ describe('where building what is kept fails', () => {
   const circle: { messages: unknown[] } = { messages: [] };
   circle.messages.push(circle);
 
-  test('a stream that cannot be read reaches the client whole, and leaves a stub', async () => {
+  test('a stream that cannot be read reaches the client completely, and leaves a stub', async () => {
     const chunks = [{ delta: null }, { delta: { content: 'so' } }];
     async function* events(watch?: AnswerWatch) {
       yield { type: 'chunks', chunks };
@@ -281,7 +281,7 @@ describe('where building what is kept fails', () => {
     expect(broadcast).toHaveLength(1);
   });
 
-  test('a request that goes in circles is cut, and kept', async () => {
+  test('a request with a circular value is cut, and kept', async () => {
     const inner = {
       async complete(_call: Call, watch?: AnswerWatch) {
         settle(watch);
@@ -293,7 +293,7 @@ describe('where building what is kept fails', () => {
     expect(JSON.stringify(kept)).toContain('cut');
   });
 
-  test('a call whose record could not be made is kept all the same', async () => {
+  test('a call without a record is kept all the same', async () => {
     const inner = {
       async complete(_call: Call, watch?: AnswerWatch) {
         watch?.settled(undefined);

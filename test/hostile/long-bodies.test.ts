@@ -7,7 +7,7 @@ import { limits } from '../../src/limits.ts';
 import type { ChatRequest } from '../../src/schemas/inner.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 
-describe('what a wire would rewrite value by value is bounded', () => {
+describe('values that a wire rewrites are bounded', () => {
   const { definitions_values_max, definitions_chars_max, input_parts_max, repeated_chars_max } = limits;
   const tools = (parameters: JsonValue) =>
     ({ messages: [], tools: [{ type: 'function', function: { name: 'f', parameters } }] }) as unknown as ChatRequest;
@@ -31,7 +31,7 @@ describe('what a wire would rewrite value by value is bounded', () => {
     );
   });
 
-  test('parts of all messages, those of results of tools among them', () => {
+  test('parts of all messages, including results of tools', () => {
     const parts = Array.from({ length: input_parts_max }, () => ({ type: 'text', text: 'a' }));
     const one = { role: 'user', content: [{ type: 'text', text: 'a' }] };
     expect(refused(() => checkParts({ messages: [{ content: parts }, { content: 'a' }] }))).toBeUndefined();
@@ -43,7 +43,7 @@ describe('what a wire would rewrite value by value is bounded', () => {
     for (const body of bodies) expect(refused(() => checkParts(body))).toMatch(/at most 50000 parts in all/);
   });
 
-  test('what a Response object repeats of its request', () => {
+  test('fields that a Response object repeats', () => {
     expect(refused(() => checkRepeated({ instructions: 'a'.repeat(repeated_chars_max / 2) }))).toBeUndefined();
     expect(refused(() => checkRepeated({ instructions: 'a'.repeat(repeated_chars_max) }))).toMatch(/repeats of its/);
     expect(refused(() => checkRepeated({ input: 'a'.repeat(repeated_chars_max) }))).toBeUndefined();

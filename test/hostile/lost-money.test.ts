@@ -27,7 +27,7 @@ function listen(database: Database): { sql: string; parameters: readonly unknown
   return sent;
 }
 
-describeStores('money that is held by nobody', ({ open }) => {
+describeStores('leases of used budgets and lost nodes', ({ open }) => {
   const { asKilled, setUp, start, stop } = recorders(open);
 
   const leasesOf = ({ queries }: Database) =>
@@ -40,7 +40,7 @@ describeStores('money that is held by nobody', ({ open }) => {
       .set({ seen_at: sql<number>`seen_at - ${ms}` })
       .execute();
 
-  test('a lease that is used up is no row any more, and one that never was is none', async () => {
+  test('a used lease has no row, and neither has an unused one', async () => {
     const { database, recorder } = await setUp();
     const budget = await budgetOf(database, 1_000);
     const ask = { id: 'g', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
@@ -56,7 +56,7 @@ describeStores('money that is held by nobody', ({ open }) => {
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
   });
 
-  test('what a node asks four times a second is served by the index of leases that have something', async () => {
+  test('the statement that a node repeats four times a second uses the index of open leases', async () => {
     const database = await open();
     const { queries, engine } = database;
     const rows = Array.from({ length: ZEROS }, (_, n) => ({
@@ -83,7 +83,7 @@ describeStores('money that is held by nobody', ({ open }) => {
     expect(JSON.stringify(plan)).toContain('ledger_leases_held');
   });
 
-  test('what a lost node had set aside is booked as spent, once, with a word for the audit; nothing becomes free', async () => {
+  test('the leases of a lost node are booked as spent, once, with an audit entry; nothing becomes free', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const { home, change } = await managementServer(database, NOW);
     const budget = await budgetOf(database, 10_000);
@@ -129,7 +129,7 @@ describeStores('money that is held by nobody', ({ open }) => {
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
   });
 
-  test('a node that was cut off, and booked, goes on where it was', async () => {
+  test('a node that was booked as lost continues with its leases', async () => {
     const { database, store, recorder } = await setUp();
     const { home, change } = await managementServer(database, NOW);
     const budget = await budgetOf(database, 10_000);
@@ -160,7 +160,7 @@ describeStores('money that is held by nobody', ({ open }) => {
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
   });
 
-  test('what is left of a limit does not show what a lost node holds, booked or not', async () => {
+  test('the rest of a limit does not include the holds of a lost node, booked or not', async () => {
     const { database, recorder } = await setUp();
     const keys = keyStore(database.queries);
     const { addKey } = await managementServer(database, NOW);

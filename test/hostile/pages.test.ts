@@ -62,14 +62,14 @@ describe('a form acts only if it comes from this site', () => {
     }
   });
 
-  test('a second cookie of the name of the session opens nothing', async () => {
+  test('a second cookie with the name of the session’s has no effect', async () => {
     const answer = await get('/sign-in', `Cookie: ${cookie}; ${cookie}\r\n`);
     expect(answer?.body).toContain('name="management_key"');
     expect((await get('/sign-in', `Cookie: ${cookie}\r\n`))?.body).not.toContain('name="management_key"');
   });
 });
 
-describe('nobody is sent to an address that was not checked', () => {
+describe('redirects lead only to checked addresses', () => {
   test.each([
     '//evil.example',
     '/\\evil.example',
@@ -83,14 +83,14 @@ describe('nobody is sent to an address that was not checked', () => {
     '/a/../..//evil.example',
     'javascript:alert(1)',
     '@evil.example',
-  ])('%j is no place to return to', async (returnTo) => {
+  ])('%j is no target of a redirect', async (returnTo) => {
     const answer = await post('/sign-in', { management_key: gateway.management_key, return_to: returnTo });
     expect([answer?.status, answer?.headers['location']]).toEqual([303, '/sign-in']);
     const page = await get(`/sign-in?${new URLSearchParams({ return_to: returnTo })}`);
     expect(page?.body).not.toContain('evil.example');
   });
 
-  test('line breaks of a place to return to, a state or a callback stay escaped in what is sent on', async () => {
+  test('line breaks of a target, a state or a callback stay escaped in the redirect', async () => {
     const answer = await post('/sign-in', {
       management_key: gateway.management_key,
       return_to: '/%0d%0aSet-Cookie:x=1',
@@ -119,7 +119,7 @@ describe('nobody is sent to an address that was not checked', () => {
   });
 });
 
-test('pages run no script, stand in no frame of another site, and are kept by no cache', async () => {
+test('pages run no scripts, cannot be framed by another site, and are not cached', async () => {
   for (const path of ['/sign-in', '/auth', '/auth?callback_url=https%3A%2F%2Fapp.example%2Fcb', '/sign-in?x=1&x=2']) {
     const { headers = {} } = (await get(path, `Cookie: ${cookie}\r\n`)) ?? {};
     expect(headers, path).toMatchObject({
@@ -134,6 +134,6 @@ test('pages run no script, stand in no frame of another site, and are kept by no
   expect((await get('/docs'))?.headers['content-security-policy']).toContain("frame-ancestors 'self'");
 });
 
-test('metrics are kept by no cache', async () => {
+test('metrics are not cached', async () => {
   expect((await get('/metrics'))?.headers['cache-control']).toBe('no-store');
 });

@@ -78,7 +78,7 @@ const requests = (): TriedRequest[] => [
 
 const credentials = () => [gateway.key, gateway.management_key, 'unknown', undefined];
 
-test('on every route, a client that sends a hundred requests at once and reads nothing has one answered at a time, or is cut off', async () => {
+test('on every route, a client that sends a hundred requests at once and reads nothing is answered one by one, or disconnected', async () => {
   const wrong: string[] = [];
   let cutOff = 0;
   for (const one of requests()) {
@@ -114,7 +114,7 @@ test('on every route, a few pipelined requests are answered one after the other,
   }
 });
 
-test('the refusal of a request whose body is withheld ends the connection: nothing behind it is answered', async () => {
+test('a refused request whose body is withheld closes the connection: nothing behind it is answered', async () => {
   const { client } = await watched.open();
   const withheld = { method: 'POST', path: '/api/v1/keys', more: 'expect: 100-continue\r\n' };
   const live = { method: 'GET', path: '/health/live' };
@@ -125,7 +125,7 @@ test('the refusal of a request whose body is withheld ends the connection: nothi
   expect(answers.match(/^connection: close\r$/gim)).toHaveLength(1);
 });
 
-test('while a request is under way, nothing more is read than one read brings, and the rest is answered after it', async () => {
+test('during a request no more than one read is taken, and the rest is answered after it', async () => {
   const { client, server } = await watched.open();
   const slow = { model: 'sandbox/story', messages: [{ role: 'user', content: 'x' }], sandbox: { delay_ms: 700 } };
   const body = JSON.stringify(slow);
@@ -153,7 +153,7 @@ test('while a request is under way, nothing more is read than one read brings, a
   expect(watched.worstOf(server).parsed).toBeLessThanOrEqual(limits.pipelined_requests_max + 1);
 });
 
-test('a client that reads nothing and asks on costs one answer, whatever it asks for', async () => {
+test('a client that reads nothing and sends more requests costs one answer, whatever it requests', async () => {
   const paths = ['/api/v1/openapi.json', '/docs/static/swagger-ui-bundle.js', '/metrics', '/api/v1/models'];
   for (const path of paths) {
     const { client, server } = await watched.open();
@@ -194,7 +194,7 @@ test('many clients that read nothing share the bytes of one answer', async () =>
   for (const { client } of opened) client.destroy();
 });
 
-test('bytes that are no request do not break into the answer before them', async () => {
+test('bytes that are no request do not appear in the answer before them', async () => {
   const { client } = await watched.open();
   const body = JSON.stringify(BODIES['/api/v1/chat/completions']);
   client.write(

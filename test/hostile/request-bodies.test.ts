@@ -156,7 +156,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       expect([status, JSON.parse(text).error.message]).toEqual(expected);
     });
 
-    test('a value of as many levels as a body may have is no failure of the gateway, wherever it stands', async () => {
+    test('a value with as many levels as a body may have causes no fault, in any field', async () => {
       const runs = /chat\/completions$|messages|responses$|explain$/.test(operation.path);
       for (const place of places(operation)) {
         const value = nested(limits.json_levels_max - 20);
@@ -170,7 +170,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       }
     });
 
-    test('a value of more levels is a 400, also inside a text that is read as JSON', async () => {
+    test('a value with more levels is a 400, also inside a text that is parsed as JSON', async () => {
       for (const place of places(operation).filter((one, nth) => nth === 0 || one.includes(ARGUMENTS))) {
         const value = nested(3_000);
         const body = place.replace(MARK, place.includes(ARGUMENTS) ? JSON.stringify(value) : value);
@@ -181,7 +181,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
   },
 );
 
-test('a body at the limit with millions of keys is refused by its keys', async () => {
+test('a body at the size limit with millions of keys is refused for its keys', async () => {
   const unit = Array.from({ length: 1_000 }, (_, i) => `"key_${String(i).padStart(6, '0')}":"v"`).join();
   const body = `{"model":"sandbox/echo","metadata":{${`${unit},`.repeat(3_500).slice(0, 60 * 1024 * 1024)}"end":1}}`;
   const response = await gateway.call('POST', '/chat/completions', body);
@@ -189,7 +189,7 @@ test('a body at the limit with millions of keys is refused by its keys', async (
   expect(await response.text()).toContain(`${limits.json_keys_max} keys`);
 });
 
-test('a field of a form that is read as JSON has the same bounds', async () => {
+test('a form field that is parsed as JSON has the same bounds', async () => {
   const form = new FormData();
   form.set('model', 'sandbox/transcribe');
   form.set('file', new File([readFileSync(join(import.meta.dirname, '../audio/speech.wav'))], 'speech.wav'));

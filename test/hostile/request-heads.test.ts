@@ -125,7 +125,7 @@ test.each([
   expect(JSON.parse(answer?.body ?? '')).toMatchObject({ data: { count: expect.any(Number) } });
 });
 
-test('the host of an address stands in place of the header, as links of the feed show', async () => {
+test('the host of an absolute target replaces the header, as links of the feed show', async () => {
   const target = 'http://public.example/api/v1/models?use_rss=true';
   const answer = await ask(gateway.url, `GET ${target} HTTP/1.1\r\nHost: inner.example\r\n\r\n`);
   expect(answer?.body).toContain('http://public.example/');
@@ -155,7 +155,7 @@ test('chunks with an extension and trailers are one body, and trailers are no he
   client.socket.destroy();
 });
 
-test('a fault behind a request that is being answered leaves nothing in that answer', async () => {
+test('a fault behind a running answer leaves nothing in it', async () => {
   const body = JSON.stringify({
     model: 'sandbox/story',
     stream: true,

@@ -15,7 +15,7 @@ afterAll(() => gateway.stop());
 test.each([
   ['numbers of one vector', { input: 'x', dimensions: limits.dimensions_max + 1 }],
   ['numbers in all', { input: Array.from({ length: 100 }, () => 'x'), dimensions: 4_000 }],
-])('embeddings of too many %s are refused with what to do', async (_what, body) => {
+])('embeddings of too many %s are refused with advice', async (_what, body) => {
   const response = await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', ...body });
   expect(response.status).toBe(400);
   expect(await response.text()).toMatch(/fewer/);
@@ -46,14 +46,14 @@ const prompt: Prompt = {
   cache_prefixes: [],
 };
 
-test('of a story no more is made than is sent, and it says that it was cut', () => {
+test('a story is generated as far as it is sent, and reports that it was cut', () => {
   const story = answerTo(prompt, 'story', readFaults({ tokens: limits.tokens_max }, {}, {}));
   expect([story.output_tokens, story.finish]).toEqual([50, 'length']);
   const short = answerTo(prompt, 'story', readFaults({ tokens: 50 }, {}, {}));
   expect([short.output_tokens, short.finish]).toEqual([50, 'stop']);
 });
 
-test('the arguments of all calls of an answer share how many values are made', () => {
+test('all calls of an answer share a bound of argument values', () => {
   const items = { type: 'array', minItems: 100, items: { type: 'array', minItems: 100, items: { type: 'integer' } } };
   const parameters = { properties: { a: items }, required: ['a'] };
   const tools = Array.from({ length: 500 }, (_, nth) => ({ name: `f${nth}`, parameters }));

@@ -31,7 +31,7 @@ const routes = [
 ] as const;
 
 test.each(routes)(
-  'behind a configured proxy one client that tries too often at %s locks out itself alone',
+  'behind a configured proxy a client with too many attempts at %s locks out only itself',
   async (path, perMinute) => {
     gateway = await startGateway({ yaml: 'http: { trusted_proxies: [127.0.0.1] }', clock });
     expect(await exhaust(path, perMinute, () => '198.51.100.1')).not.toContain(429);
@@ -45,7 +45,7 @@ test.each(routes)(
   },
 );
 
-test.each(routes)('nobody but a configured proxy says where an attempt at %s comes from', async (path, perMinute) => {
+test.each(routes)('only a configured proxy can state the client of an attempt at %s', async (path, perMinute) => {
   gateway = await startGateway({ yaml: 'http: { trusted_proxies: [10.0.0.0/8] }', clock });
   expect(await exhaust(path, perMinute, (nth) => `198.51.100.${nth}`)).not.toContain(429);
   expect(await attempt(path, '203.0.113.1')).toBe(429);

@@ -107,7 +107,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     return tally(statuses);
   }
 
-  test('four nodes on a server of sixteen connections refuse no call for want of one', async () => {
+  test('four nodes on a server with sixteen connections refuse no call for lack of one', async () => {
     const { url } = await freshDatabase();
     const gateways = await nodes(4, { DATABASE_URL: url });
     // One more program holds some of what is left.
@@ -122,7 +122,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     expect(await load(gateways)).toEqual({ 200: 240 });
   });
 
-  test('a node opens as many connections as it may, and one for notifications', async () => {
+  test('a node opens as many connections as configured, and one for notifications', async () => {
     const { name, url } = await freshDatabase();
     const gateways = await nodes(2, { DATABASE_URL: url }, 'database: { connections: 2 }');
     let most = 0;
@@ -142,90 +142,85 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     expect(most).toBe(2 * (2 + 1));
   });
 
-  describe.skipIf(noPgBouncer !== undefined)(
-    `behind PgBouncer, which pools between transactions ${noPgBouncer ?? ''}`,
-    () => {
-      async function startPgBouncer(): Promise<number> {
-        const port = await freePort();
-        const file = join(own.folder, 'pgbouncer.ini');
-        const lines = [
-          '[databases]',
-          `* = host=127.0.0.1 port=${own.port} user=postgres`,
-          '[pgbouncer]',
-          'listen_addr = 127.0.0.1',
-          `listen_port = ${port}`,
-          `unix_socket_dir = ${own.folder}`,
-          'auth_type = any',
-          'pool_mode = transaction',
-          'default_pool_size = 3',
-          'max_client_conn = 100',
-        ];
-        writeFileSync(file, lines.join('\n'));
-        // Gateways in this process let nobody else read what it makes.
-        chmodSync(file, 0o644);
-        const isRoot = process.getuid?.() === 0;
-        const command = [PGBOUNCER ?? '', '-q', file];
-        const [program = '', ...args] = isRoot
-          ? ['setpriv', '--reuid=postgres', '--clear-groups', ...command]
-          : command;
-        const child = spawn(program, args, { cwd: own.folder, stdio: 'ignore' });
-        cleanups.push(async () => {
-          if (child.exitCode !== null) return;
-          child.kill('SIGKILL');
-          await once(child, 'exit');
-        });
-        await expect
-          .poll(
-            () =>
-              new Promise<boolean>((resolve) => {
-                const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
-                socket.on('connect', () => socket.destroy());
-              }),
-            { timeout: 10_000 },
-          )
-          .toBe(true);
-        return port;
-      }
-
-      test('calls, limits, rates and changes work, and known keys do not read the store', async () => {
-        const { name, url } = await freshDatabase();
-        const port = await startPgBouncer();
-        const pooled = Object.assign(new URL(url), { port: String(port) }).href;
-        const yaml = 'rate_limits: { per_key: { requests_per_minute: 100000 } }';
-        const [one, other] = await nodes(2, { DATABASE_URL: pooled, DATABASE_LISTEN_URL: url }, yaml);
-        if (one === undefined || other === undefined) throw new Error('two nodes');
-        expect(await load([one, other], 30)).toEqual({ 200: 60 });
-        const { key, hash } = await makeKey(one, { limit: 1 });
-        for (const gateway of [one, other]) expect(await chat(gateway, key)).toBe(200);
-        // Not the server's statistics: what a connection read is in them up to ten seconds later.
-        const logged = () => readFileSync(join(own.folder, 'log'), 'utf8');
-        const from = logged().length;
-        const known = await Promise.all(Array.from({ length: 60 }, (_, at) => chat(at % 2 === 0 ? one : other, key)));
-        expect(tally(known)).toEqual({ 200: 60 });
-        const statements = logged().slice(from).split('\n');
-        expect(statements.length).toBeGreaterThan(10);
-        expect(statements.filter((line) => line.includes('"api_keys"'))).toEqual([]);
-        const authorization = `Bearer ${one.management_key}`;
-        const disabled = await one.call('PATCH', `/keys/${hash}`, { disabled: true }, { authorization });
-        expect(disabled.status).toBe(200);
-        expect(await chat(other, key)).toBe(401);
-        // The pooler's own connections and those of two nodes for notifications: nothing beside them.
-        const query = `SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = '${name}'`;
-        expect((await ask<{ open: number }>(query))[0]?.open).toBeLessThanOrEqual(3 + 2);
-        for (const gateway of [one, other]) await gateway.gateway.stop();
-        const database = await openDatabase({ database_url: url });
-        expect((await verifyLedger(database.queries)).differences).toEqual([]);
-        await database.close();
+  describe.skipIf(noPgBouncer !== undefined)(`behind PgBouncer with transaction pooling ${noPgBouncer ?? ''}`, () => {
+    async function startPgBouncer(): Promise<number> {
+      const port = await freePort();
+      const file = join(own.folder, 'pgbouncer.ini');
+      const lines = [
+        '[databases]',
+        `* = host=127.0.0.1 port=${own.port} user=postgres`,
+        '[pgbouncer]',
+        'listen_addr = 127.0.0.1',
+        `listen_port = ${port}`,
+        `unix_socket_dir = ${own.folder}`,
+        'auth_type = any',
+        'pool_mode = transaction',
+        'default_pool_size = 3',
+        'max_client_conn = 100',
+      ];
+      writeFileSync(file, lines.join('\n'));
+      // Gateways in this process let nobody else read what it makes.
+      chmodSync(file, 0o644);
+      const isRoot = process.getuid?.() === 0;
+      const command = [PGBOUNCER ?? '', '-q', file];
+      const [program = '', ...args] = isRoot ? ['setpriv', '--reuid=postgres', '--clear-groups', ...command] : command;
+      const child = spawn(program, args, { cwd: own.folder, stdio: 'ignore' });
+      cleanups.push(async () => {
+        if (child.exitCode !== null) return;
+        child.kill('SIGKILL');
+        await once(child, 'exit');
       });
+      await expect
+        .poll(
+          () =>
+            new Promise<boolean>((resolve) => {
+              const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
+              socket.on('connect', () => socket.destroy());
+            }),
+          { timeout: 10_000 },
+        )
+        .toBe(true);
+      return port;
+    }
 
-      test('a direct address that leads to another database is refused at the start', async () => {
-        const { url } = await freshDatabase();
-        const { url: elsewhere } = await freshDatabase();
-        const port = await startPgBouncer();
-        const pooled = Object.assign(new URL(url), { port: String(port) }).href;
-        const starting = startGateway({ environment: { DATABASE_URL: pooled, DATABASE_LISTEN_URL: elsewhere } });
-        await expect(starting).rejects.toThrow(/DATABASE_LISTEN_URL/);
-      });
-    },
-  );
+    test('calls, limits, rates and changes work, and remembered keys do not read the store', async () => {
+      const { name, url } = await freshDatabase();
+      const port = await startPgBouncer();
+      const pooled = Object.assign(new URL(url), { port: String(port) }).href;
+      const yaml = 'rate_limits: { per_key: { requests_per_minute: 100000 } }';
+      const [one, other] = await nodes(2, { DATABASE_URL: pooled, DATABASE_LISTEN_URL: url }, yaml);
+      if (one === undefined || other === undefined) throw new Error('two nodes');
+      expect(await load([one, other], 30)).toEqual({ 200: 60 });
+      const { key, hash } = await makeKey(one, { limit: 1 });
+      for (const gateway of [one, other]) expect(await chat(gateway, key)).toBe(200);
+      // Not the server's statistics: what a connection read is in them up to ten seconds later.
+      const logged = () => readFileSync(join(own.folder, 'log'), 'utf8');
+      const from = logged().length;
+      const known = await Promise.all(Array.from({ length: 60 }, (_, at) => chat(at % 2 === 0 ? one : other, key)));
+      expect(tally(known)).toEqual({ 200: 60 });
+      const statements = logged().slice(from).split('\n');
+      expect(statements.length).toBeGreaterThan(10);
+      expect(statements.filter((line) => line.includes('"api_keys"'))).toEqual([]);
+      const authorization = `Bearer ${one.management_key}`;
+      const disabled = await one.call('PATCH', `/keys/${hash}`, { disabled: true }, { authorization });
+      expect(disabled.status).toBe(200);
+      expect(await chat(other, key)).toBe(401);
+      // The pooler's own connections and those of two nodes for notifications: nothing beside them.
+      const query = `SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = '${name}'`;
+      expect((await ask<{ open: number }>(query))[0]?.open).toBeLessThanOrEqual(3 + 2);
+      for (const gateway of [one, other]) await gateway.gateway.stop();
+      const database = await openDatabase({ database_url: url });
+      expect((await verifyLedger(database.queries)).differences).toEqual([]);
+      await database.close();
+    });
+
+    test('a direct address that leads to another database is refused at the start', async () => {
+      const { url } = await freshDatabase();
+      const { url: elsewhere } = await freshDatabase();
+      const port = await startPgBouncer();
+      const pooled = Object.assign(new URL(url), { port: String(port) }).href;
+      const starting = startGateway({ environment: { DATABASE_URL: pooled, DATABASE_LISTEN_URL: elsewhere } });
+      await expect(starting).rejects.toThrow(/DATABASE_LISTEN_URL/);
+    });
+  });
 });

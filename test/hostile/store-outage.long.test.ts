@@ -58,7 +58,7 @@ const serveFor = (seconds: number) => `ledger: { on_store_outage: { serve_for: $
 
 describeStores('a store that does not answer', ({ engine, freshUrl }) => {
   if (engine === 'sqlite') {
-    test('is no case of the embedded store: its calls bring no header', async () => {
+    test('does not apply to the embedded store: its calls have no header', async () => {
       const gateway = await startGateway({ yaml: serveFor(60) });
       cleanups.push(() => gateway.stop());
       expect(await chat(gateway)).toMatchObject(SERVED);
@@ -97,7 +97,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     },
   );
 
-  test('that is slow: a key whose records come in time one by one, and together do not, is refused', async () => {
+  test('that is slow: a key whose records are in time one by one, but not together, is refused', async () => {
     const { way, gateway } = await setUp();
     way.delay(700);
     const { key } = await makeKey(gateway).catch(() => ({ key: 'sk-never-seen' }));
@@ -107,7 +107,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
   });
 
   test.each(['closed', 'silent'] as const)(
-    '%s: where it was allowed, keys seen lately are served for so long, and it is said',
+    '%s: if allowed, recently used keys are served for the configured time, and this is reported',
     async (state) => {
       const { way, gateway } = await setUp(serveFor(8));
       const unseen = await makeKey(gateway);
@@ -138,7 +138,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     expect(await chat(gateway)).toMatchObject(SERVED);
   });
 
-  test('a key that another node revokes is refused here as soon as the store is heard, and at the end of the time at the latest', async () => {
+  test('a key that another node revokes is refused here as soon as the store is reachable, and at the end of the time at the latest', async () => {
     const { url, way, gateway } = await setUp(serveFor(6));
     const other = await node(url, undefined);
     way.set('silent');
@@ -150,7 +150,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     await becomes(() => chat(gateway), { status: 401 });
   });
 
-  test('a limit is not passed by what two nodes serve while they do not reach it', async () => {
+  test('two nodes do not exceed a limit while they cannot reach the store', async () => {
     const { url, way, gateway } = await setUp(serveFor(60));
     const other = await node(url, way, serveFor(60));
     const limit = 0.0004;
@@ -185,7 +185,7 @@ async function tidyUp(): Promise<void> {
 describe.skipIf(noOwnPostgres !== undefined)(`a PostgreSQL of its own ${noOwnPostgres ?? ''} (postgres)`, () => {
   afterEach(tidyUp);
 
-  test('stopped and frozen: calls are refused, or served as was allowed, and all is well when it is back', async () => {
+  test('stopped and frozen: calls are refused, or served as configured, and everything recovers with it', async () => {
     const own = await startOwnPostgres();
     cleanups.push(() => own.remove());
     const strict = await node(own.url, undefined);

@@ -49,12 +49,15 @@ async function requiredOf(request: (typeof REQUESTS)[number]): Promise<number> {
   return Number(usd);
 }
 
-test.each(REQUESTS)('%s %j: a limit that never pays for it is final, with a window and without', async (path, body) => {
-  for (const limitReset of [null, 'daily']) {
-    const answer = await ask(await keyWith({ limit: 0, limit_reset: limitReset }), [path, body]);
-    expect(answer).toMatchObject({ status: 402, should_retry: null, retry_after_s: Number.NaN });
-  }
-});
+test.each(REQUESTS)(
+  '%s %j: a limit that can never pay for it is final, with a window and without',
+  async (path, body) => {
+    for (const limitReset of [null, 'daily']) {
+      const answer = await ask(await keyWith({ limit: 0, limit_reset: limitReset }), [path, body]);
+      expect(answer).toMatchObject({ status: 402, should_retry: null, retry_after_s: Number.NaN });
+    }
+  },
+);
 
 test.each(REQUESTS)(
   '%s %j: a limit that is spent until its window ends names the seconds until then',

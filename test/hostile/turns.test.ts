@@ -108,7 +108,7 @@ test('a buffer of very many short pieces is joined in many steps', () => {
   expect(steps).toBeGreaterThanOrEqual(16);
 });
 
-test('what follows work of several steps begins with a turn of its own, and of one step at once', async () => {
+test('work after several steps begins with a turn of its own, after one step at once', async () => {
   const order: string[] = [];
   const work = function* (steps: number): Generator<void, void, undefined> {
     for (let step = 1; step < steps; step += 1) yield;
@@ -185,7 +185,7 @@ describe('a long body', () => {
     },
   );
 
-  test('of very many short data is measured in many steps', async () => {
+  test('with very many short data URLs is measured in many steps', async () => {
     const data = Array.from({ length: 40_000 }, (_, at) => image(String(at).padStart(200, 'A')));
     const attempt = await attemptOf({ messages: [{ role: 'user', content: data }] });
     const { value, steps } = stepped(mediaSteps(attempt));
@@ -197,14 +197,14 @@ describe('a long body', () => {
     expect(text.steps).toBeGreaterThanOrEqual(2);
   });
 
-  test('is searched for marks of the cache before it is priced, in many steps', async () => {
+  test('is searched for cache breakpoints before it is priced, in many steps', async () => {
     const content = [{ type: 'text' as const, text: 'a'.repeat(CHARS), cache_control: { type: 'ephemeral' as const } }];
     const attempt = await attemptOf({ messages: [{ role: 'user', content }] }, 'anthropic-messages');
     expect(attempt.marks).toEqual({ is_any: true, is_hour: false });
     expect(stepped(cacheMarks(attempt.payload as Buffer)).steps).toBeGreaterThanOrEqual(CHARS / 1024 / 1024);
   });
 
-  test('of tools is written up to a bound for an estimate, and the rest stands for as much', () => {
+  test('with many tools is written up to a bound for an estimate, and the rest is extrapolated', () => {
     const tool = (at: number) => ({
       type: 'function' as const,
       function: { name: `f${at}`, description: 'Does a thing. '.repeat(500), parameters: { type: 'object' } },
@@ -225,7 +225,7 @@ describe('a long body', () => {
     expect(estimatePrompt(long) / estimatePrompt(request({}))).toBeCloseTo(1, 1);
   });
 
-  test('is hashed for a signature in many turns, and signed as if it had been hashed at once', async () => {
+  test('is hashed for a signature in many turns, with the same signature as at once', async () => {
     const payload = randomBytes(CHARS);
     const { value, turns } = await turnsOf(digestInTurns(payload));
     expect(value).toBe(createHash('sha256').update(payload).digest('hex'));
@@ -254,14 +254,14 @@ describe('the JSON of a long answer', () => {
     `,"text":${JSON.stringify(text)}}`,
   ];
 
-  test('is written in many turns, as it is at once', async () => {
+  test('is written in many turns, with the same result as at once', async () => {
     const { value: bytes, turns } = await turnsOf(writeParts(parts) as Promise<Buffer>);
     expect(bytes.toString()).toBe(joinParts(parts));
     expect(JSON.parse(bytes.toString())).toMatchObject({ output: [value, { a: 1 }], input: { text } });
     expect(turns).toBeGreaterThanOrEqual(bytes.length / limits.json_piece_chars / 2);
   });
 
-  test('of very many short parts is written in several turns, and a short one at once', async () => {
+  test('with very many short parts is written in several turns, and a short one at once', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => (at % 2 === 0 ? ',' : { value: { at, text: 'a text' } }));
     const { value: bytes, turns } = await turnsOf(writeParts(many) as Promise<Buffer>);
     expect(bytes.toString()).toBe(joinParts(many));
@@ -290,7 +290,7 @@ describe('chunks of a long text', () => {
     { delta: { content: text }, finish_reason: 'stop', native_finish_reason: 'end', ext: { response: { usage } } },
   ];
 
-  test('are as many as a stream would have had, and add up to the same answer', () => {
+  test('are as many as a stream would have, and accumulate to the same answer', () => {
     const chunks = dividedChunks(long);
     const { stream_chunk_chars_max } = limits;
     for (const { delta } of chunks) {
@@ -304,7 +304,7 @@ describe('chunks of a long text', () => {
     expect(dividedChunks(long.slice(0, 1))).toEqual(long.slice(0, 1));
   });
 
-  test('are handed on a bounded part a turn', () => {
+  test('are passed on in bounded parts, one a turn', () => {
     const chunks = dividedChunks(long);
     let slices = 0;
     for (let at = 0; at < chunks.length; at = sliceEnd(chunks, at)) {

@@ -104,7 +104,7 @@ describe('fields that no wire is known to have', () => {
     ],
   ];
   test.each(cases)(
-    '%s of %s is refused where it is named and written like an address inside a network',
+    '%s of %s is refused with its name if its value looks like an address inside a network',
     async (field, path, body) => {
       const { status, message } = await ask(path, 'test/openai-chat', body);
       expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining(field) });
@@ -112,7 +112,7 @@ describe('fields that no wire is known to have', () => {
     },
   );
 
-  test('are not handed to servers of the operator where they are written like any address', async () => {
+  test('are not sent to servers of the operator if their value looks like an address', async () => {
     const { status, message } = await ask('chat/completions', 'test/openai-chat', {
       ...text,
       image: 'https://example.com/a.png',
@@ -128,7 +128,7 @@ describe('fields that no wire is known to have', () => {
   });
 });
 
-test('fields by which servers of one operator name other machines, paths and code are refused from clients', async () => {
+test('fields of certain servers that name other machines, paths or code are refused from clients', async () => {
   const sent = {
     kv_transfer_params: { do_remote_prefill: true, remote_host: '10.0.0.1', remote_port: 5600 },
     bootstrap_host: '10.0.0.1',
@@ -148,7 +148,7 @@ test('fields by which servers of one operator name other machines, paths and cod
   expect(bodies).toEqual([]);
 });
 
-test('a request points at a bounded number of places', async () => {
+test('a request may have a bounded number of addresses', async () => {
   const many = Array.from({ length: 10_001 }, (_, at) => ({
     type: 'image_url',
     image_url: { url: `https://a${at}.example/` },

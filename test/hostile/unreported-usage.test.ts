@@ -50,7 +50,7 @@ async function charged(body: object, { limit, mode }: { limit?: number; mode?: '
 }
 
 describe.each([false, true])('stream: %s', (stream) => {
-  test('a strict limit is charged what was set aside, and the overrun is counted and shown', async () => {
+  test('a strict limit is charged up to the hold, and the overrun is counted and shown', async () => {
     site.scripts['a'] = () =>
       stream ? [wire.head, wire.text(words(2_000)), wire.end(0).split('data: ')[0] ?? '', 'END'] : whole(words(2_000));
     const before = await overruns();
@@ -67,7 +67,7 @@ describe.each([false, true])('stream: %s', (stream) => {
   });
 });
 
-test('what the provider reports is charged whole, also above a strict limit', async () => {
+test('reported usage is charged in full, also above a strict limit', async () => {
   site.scripts['a'] = () => whole(words(2_000), 2_000);
   expect((await charged({}, { limit: LIMIT_USD })).usage).toBeGreaterThan(2);
 });
@@ -75,12 +75,12 @@ test('what the provider reports is charged whole, also above a strict limit', as
 test.each([
   ['a soft limit', { limit: 10, mode: 'soft' as const }],
   ['a key without a limit', {}],
-])('%s is charged our estimate', async (_what, key) => {
+])('%s is charged the gateway’s estimate', async (_what, key) => {
   site.scripts['a'] = () => whole(words(2_000));
   expect((await charged({}, key)).usage).toBeGreaterThan(1.9);
 });
 
-test('many such answers leave a strict limit unpassed, and then there are 402s', async () => {
+test('many such answers do not exceed a strict limit, and then calls are 402s', async () => {
   site.scripts['a'] = () => whole(words(2_000));
   const key = await site.key(LIMIT_USD);
   const statuses: number[] = [];

@@ -23,7 +23,7 @@ async function callsOf(file: string, name: string): Promise<number> {
   return functions.reduce((sum, { functionName, ranges }) => sum + (functionName === name ? ranges[0]!.count : 0), 0);
 }
 
-test('many who ask at once for what one key may use share the work', async () => {
+test('concurrent requests for the models of one key share the work', async () => {
   const requestCount = 60;
   const one = async () => (await gateway.call('GET', '/models/user')).text();
   await one();

@@ -29,7 +29,7 @@ test.each(Object.entries(REQUESTS))('%s', async (path, request) => {
   expect(statuses.filter(({ status }) => status >= 500)).toEqual([]);
 });
 
-test('a prompt_cache_key that is no text is a 400 that names it', async () => {
+test('a prompt_cache_key that is not a text is a 400 that names it', async () => {
   const body = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hi' }], prompt_cache_key: 7 };
   const response = await gateway.call('POST', '/chat/completions', body);
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('prompt_cache_key')]);

@@ -111,7 +111,7 @@ describe('an endpoint of more context', () => {
     expect(body.gateway_metadata.pipeline).toBeUndefined();
   });
   test.each([{ plugins }, { transforms: ['middle-out'] }])(
-    'gets a shorter one where it is asked for: %j',
+    'gets a shorter one if it is requested: %j',
     async (more) => {
       const { status, body } = await ask('/chat/completions', { model: 'test/large', messages, ...more });
       expect(status).toBe(200);
@@ -149,7 +149,7 @@ test('a prompt that cannot be cut is refused', async () => {
   expect(body.error.message).toMatch(/^messages: the prompt is longer than the 4000 tokens/);
 });
 
-test('an engine that there is not is refused', async () => {
+test('an unknown engine is refused', async () => {
   const { status, body } = await ask('/chat/completions', {
     model: 'test/small',
     messages: turns(1),
@@ -159,7 +159,7 @@ test('an engine that there is not is refused', async () => {
   expect(body.error.message).toBe('plugins[0].engine must be middle-out');
 });
 
-describe('of the other APIs', () => {
+describe('in other APIs', () => {
   test('a prompt is cut', async () => {
     const { status, body } = await ask('/chat/completions', { model: 'test/small', prompt: words(20_000) });
     expect(status).toBe(200);

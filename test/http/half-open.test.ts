@@ -90,7 +90,7 @@ async function startSite() {
 
 const OVER = Math.max(COOL_DOWN_MS_DEFAULT, OUTAGE_RECENT_MS);
 
-test('of many concurrent calls one probes the endpoint; once it answers, it is used again', async () => {
+test('one of many concurrent calls probes the endpoint; after its answer the endpoint is used again', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN);
@@ -153,7 +153,7 @@ test('a stream shows that an endpoint is well when it ends, not when it begins',
   }
 });
 
-test('a call that left while it tried leaves the trial to the next', async () => {
+test('a probe whose client disconnects leaves the trial to the next call', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN);
@@ -179,7 +179,7 @@ test('a call that left while it tried leaves the trial to the next', async () =>
   }
 });
 
-test('calls that another endpoint failed do not all go to it at once', async () => {
+test('calls that failed at another endpoint do not all go to it at once', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN, 'fair');

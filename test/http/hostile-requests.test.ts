@@ -374,7 +374,7 @@ async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'wait
   return received;
 }
 
-test('connections of any kind end nothing, and get HTTP or nothing', async () => {
+test('connections of any kind end no process, and receive HTTP or nothing', async () => {
   const random = new Random(SEED + 1);
   const body = JSON.stringify({ model: 'sandbox/echo', stream: true, messages: [{ role: 'user', content: 'Hello' }] });
   const head = (length: number | string, more = '') =>

@@ -56,7 +56,7 @@ test('every operation has its own id, a success, and the statuses of the contrac
   ]);
 });
 
-test('references lead somewhere, and no inner extension is documented', () => {
+test('references resolve, and no internal extension is documented', () => {
   const text = JSON.stringify(document);
   for (const [, name = ''] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) {
     expect(Object.keys(document.components.schemas)).toContain(name);
@@ -69,7 +69,7 @@ test('the documentation page fits narrow screens', async () => {
   expect(page).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
 });
 
-test('the documentation has exactly its own files, by any path', async () => {
+test('the documentation serves only its own files, by any path', async () => {
   const { port } = new URL(gateway.url);
   const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
     const sent = request({ host: '127.0.0.1', port, path, method, headers }).end();
@@ -126,7 +126,7 @@ test('the front page leads to the documentation', async () => {
   expect(await response.text()).toContain('href="/docs"');
 });
 
-test('every status says what it means, and headers that clients act upon are declared', () => {
+test('every status states its meaning, and headers for clients are declared', () => {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
   );
@@ -145,7 +145,7 @@ test('every status says what it means, and headers that clients act upon are dec
   expect(headersOf('/models', 'get', '304')).toEqual(['ETag', 'Cache-Control']);
 });
 
-test('a stream is documented event by event, and what more a credential shows is asked for with one', () => {
+test('streams are documented event by event, and fields that need a credential declare it', () => {
   const { responses } = document.paths['/api/v1/chat/completions']?.['post'] ?? {};
   expect(responses?.['200']?.content).toEqual({
     'application/json': { schema: { $ref: '#/components/schemas/ChatCompletion' } },
@@ -189,7 +189,7 @@ async function answersOf(path: string, body: object): Promise<Schema[]> {
 
 const messages = [{ role: 'user', content: 'Hello' }];
 
-test('the routing metadata that calls answer with is the documented one, field by field', async () => {
+test('the routing metadata of calls is the documented one, field by field', async () => {
   const story = { model: 'sandbox/break-off', messages, provider: { order: ['sandbox'], continuation: true } };
   const calls: [string, object][] = [
     ['/chat/completions', { model: 'sandbox/fallback', models: ['sandbox/echo'], messages, top_k: 3 }],

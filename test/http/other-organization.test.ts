@@ -69,7 +69,7 @@ async function makeStranger(store: Parameters<typeof openDatabase>[0]) {
 }
 
 describeStores('another organization', ({ freshUrl }) => {
-  test('sees nothing under any id of ours, in any operation, and changes nothing', async () => {
+  test('sees nothing of another’s ids, in any operation, and changes nothing', async () => {
     const databaseUrl = await freshUrl();
     const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
     const gateway = await startGateway({ environment });

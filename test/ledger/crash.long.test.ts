@@ -107,7 +107,7 @@ async function replayed(dataDir: string, databaseUrl: string | undefined, older:
 }
 
 describeStores('processes on one data directory', ({ freshUrl }) => {
-  test('three that start at once on an empty directory, one of them paused: each has its slot, and nothing is lost', {
+  test('three that start at once on an empty directory, one of them paused, have a slot each, and nothing is lost', {
     timeout: 180_000,
   }, async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
@@ -149,7 +149,7 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
 });
 
 describeStores('kill -9', ({ freshUrl }) => {
-  test(`after ${ROUNDS} kills everything acknowledged is there once, and usage is the sum of the generations`, {
+  test(`after ${ROUNDS} kills everything acknowledged is stored once, and usage is the sum of the generations`, {
     timeout: 600_000,
   }, async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));

@@ -136,7 +136,7 @@ function decode(dialect: ChatDialect, recording: Recording): ChatCompletion {
 
 // ---------------------------------------------------------------- invoices
 
-describe('the arithmetic of the invoices themselves', () => {
+describe('the arithmetic of the invoices', () => {
   test.each(invoices)('$file: lines and total match', ({ lines, nano, reported_usd: reportedUsd }) => {
     for (const [, units, price, amount] of lines) expect(BigInt(units) * atto(price)).toBe(atto(amount));
     const sum = lines.reduce((total, [, , , amount]) => total + atto(amount), 0n);
@@ -170,7 +170,7 @@ describe.each(folders)('%s', (folder) => {
 });
 
 test.runIf(isComplete)(
-  `every provider that is recorded has an invoice, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`,
+  `every recorded provider has an invoice, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`,
   () => {
     const family = (folder: string, { provider, stream }: Recording) =>
       `${folder} ${provider} ${stream ? 'stream' : 'whole'}`;
@@ -278,7 +278,7 @@ function classesOf({ counts, extra, estimated, ...classes }: TokenClasses): stri
 }
 
 test.runIf(isComplete)(
-  `every class that a recorded provider tells of stands in an invoice of it, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`,
+  `every class that a recorded provider reports is in an invoice of it, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`,
   () => {
     const invoiced = new Set<string>();
     const reported = new Set<string>();

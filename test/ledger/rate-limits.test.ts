@@ -83,7 +83,7 @@ const statuses = async (count: number, work: () => Promise<Outcome>) => {
   return statuses;
 };
 
-test('one request too many for a key is 429, with the limit in headers and body, until the next minute', async () => {
+test('one request beyond the limit of a key is a 429, with the limit in headers and body, until the next minute', async () => {
   const clock = clockAt(20);
   const sandbox = await sandboxOf();
   const rateLimits = {
@@ -189,7 +189,7 @@ test('tokens are counted as used; the bound of a request is reserved meanwhile',
   expect(await statuses(1, () => ask(gateway, chat('sandbox/echo', { max_tokens: 5_000 })))).toEqual([200]);
 });
 
-test('free models are limited as the public service limits them, all together for an organization', async () => {
+test('free models are limited as in the public service, all together for an organization', async () => {
   const clock = clockAt(20);
   const gateway = await gatewayOf(await sandboxOf(), undefined, { clock });
   expect(new Set(await statuses(20, () => ask(gateway, chat('acme/echo:free'))))).toEqual(new Set([200]));
@@ -273,7 +273,7 @@ test('the official SDK waits as long as the response says, and then succeeds', a
   ).rejects.toBeInstanceOf(OpenAI.RateLimitError);
 });
 
-test('what cannot be counted is refused, or allowed if the operator configures that', async () => {
+test('calls that cannot be counted are refused, or allowed if the operator configures that', async () => {
   const sandbox = await sandboxOf();
   const perKey = { requests_per_minute: 5 };
   const strict = await gatewayOf(sandbox, { per_key: perKey });

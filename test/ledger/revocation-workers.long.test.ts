@@ -37,7 +37,7 @@ async function ask(url: string, key: string, method = 'GET', body?: object): Pro
   return answer.status;
 }
 
-test('a key that one worker revokes is accepted by none of the others', async () => {
+test('no worker accepts a key that another one revoked', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'gateway-revocation-'));
   const port = await freePort();
   const MANAGEMENT = 'test-management-key-0123456789abcdef';

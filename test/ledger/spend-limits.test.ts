@@ -252,7 +252,7 @@ describe('every operation that runs models', () => {
     expect(wire.exchanges).toHaveLength(0);
   });
 
-  test('names what meters it, or the service does not start', () => {
+  test('defines its metering, or the service does not start', () => {
     const server = createServer({
       authenticate: () => Promise.reject(new Error()),
       logger: false,
@@ -357,7 +357,7 @@ describe('before the send', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('a limited caller that names no output bound gets the default; an unlimited one none', async () => {
+  test('a limited caller that names no output bound gets the default; an unlimited one gets none', async () => {
     const key = await keyOf(strict, 5_000);
     const { body } = await ask(strict, key, { model: 'wire/chat' });
     expect(sent().max_tokens).toBe(500);
@@ -515,7 +515,7 @@ describe('between attempts', () => {
   test.each([
     ['broke off after the send', ['RESET']],
     ['did not answer in time', [{ wait: 2_000 }]],
-  ] as [string, Step[]][])('an attempt that %s keeps all that was set aside, beside the next one', async (_, steps) => {
+  ] as [string, Step[]][])('an attempt that %s keeps its whole hold, beside the next one', async (_, steps) => {
     script = (_exchange, nth) => (nth === 0 ? steps : message(7));
     const key = await keyOf(strict, 200);
     const answered = await ask(strict, key, { ...both, max_tokens: 50 });
@@ -552,7 +552,7 @@ describe('between attempts', () => {
 });
 
 describe('during an answer', () => {
-  test('an upstream that does not keep to its output bound is cut, and the client sees a clean end', async () => {
+  test('an upstream that exceeds its output bound is cut, and the client gets a clean end', async () => {
     script = () => [sse, words(2_000), { wait: 5_000 }, 'END'];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/chat', max_tokens: 100, stream: true });
@@ -583,7 +583,7 @@ describe('during an answer', () => {
     ['falls silent', [{ wait: 2_000 }]],
     ['goes on with what is no answer', ['data: {no\n\n', { wait: 2_000 }]],
   ] as [string, Step[]][])(
-    'where closing does not end the bill, a stream that %s keeps all that was set aside',
+    'if closing does not stop billing, a stream that %s keeps its whole hold',
     async (_, steps) => {
       script = () => [sse, words(10), { wait: 20 }, ...steps];
       const key = await keyOf(strict, 5_000);
@@ -597,7 +597,7 @@ describe('during an answer', () => {
   test.each([
     ['told', usageEvent(12), 12],
     ['counted', '', 10],
-  ])('where the upstream itself ends it unfinished, what was %s is charged', async (_, usage, tokens) => {
+  ])('if the upstream itself ends it early, what was %s is charged', async (_, usage, tokens) => {
     script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -614,7 +614,7 @@ describe('during an answer', () => {
   });
 
   test.each(['wire/bills', 'wire/chat'])(
-    'a count told before the last words is no bound of what is charged: %s',
+    'a count reported before the last words does not bound the charge: %s',
     async (model) => {
       script = () => [chunked, httpChunk(usageEvent(1) + words(10)), { wait: 20 }, httpChunk('')];
       const key = await keyOf(strict, 5_000);
@@ -655,7 +655,7 @@ describe('during an answer', () => {
   test.each([
     [0, 0],
     [40, 40],
-  ])('a whole answer that holds nothing and tells of %i tokens costs them', async (tokens, cost) => {
+  ])('an empty whole answer that reports %i tokens costs them', async (tokens, cost) => {
     const usageMetadata = { promptTokenCount: 10, thoughtsTokenCount: tokens, totalTokenCount: 10 + tokens };
     script = () => [json, JSON.stringify({ candidates: [{ content: { role: 'model' } }], usageMetadata }), 'END'];
     const key = await keyOf(strict, 5_000);
@@ -663,7 +663,7 @@ describe('during an answer', () => {
     expect(await usedBy(strict, key)).toBe(cost);
   });
 
-  test('the same for an attempt that ends with its connection', async () => {
+  test('so does the attempt if its connection ends', async () => {
     script = () => [sse, words(10), { wait: 20 }, 'END'];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -671,7 +671,7 @@ describe('during an answer', () => {
     expect(await usedBy(strict, key)).toBe(100);
   });
 
-  test('the same for an attempt that exceeds the memory', async () => {
+  test('so does the attempt if it exceeds the memory', async () => {
     const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });
     const event = ['data: "', { repeat: 'x'.repeat(65_536), times: 64 }, { wait: 2_000 }];
     script = () => [sse, words(10), { wait: 20 }, ...event] as Step[];
@@ -738,7 +738,7 @@ describe('during an answer', () => {
   });
 });
 
-describe('when the client leaves', () => {
+describe('if the client disconnects', () => {
   const leaveAfter = async (model: string, body: object, ms: number) => {
     const key = await keyOf(strict, 5_000);
     const leave = new AbortController();
@@ -759,13 +759,13 @@ describe('when the client leaves', () => {
     return key;
   };
 
-  test('a whole answer is awaited and charged, even if closing a stream would stop billing', async () => {
+  test('a whole answer is received and charged, even if closing a stream would stop billing', async () => {
     script = () => [{ wait: 200 }, ...answer(42)];
     const key = await leaveAfter('wire/chat', {}, 30);
     await expect.poll(() => usedBy(strict, key)).toBe(42);
   });
 
-  test('before anything was sent, the hold is released', async () => {
+  test('before the send, the hold is released', async () => {
     const key = await keyOf(strict, 70_000);
     // Words that no vocabulary has take long to count.
     let state = 7;

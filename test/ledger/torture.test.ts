@@ -192,7 +192,7 @@ async function generation(id: string): Promise<Record<string, unknown>> {
 
 const ordinary = { status: 200, text: 'Hello world', finish: ['stop'], ended: true };
 
-describe('a stream that is whole, in whatever form, arrives whole', () => {
+describe('a complete stream, in whatever form, arrives completely', () => {
   const crlf = (text: string) => text.replaceAll('\n', '\r\n');
   const cr = (text: string) => text.replaceAll('\n', '\r');
   test.each<[string, string, Step[]]>([
@@ -262,7 +262,7 @@ describe('a stream that is whole, in whatever form, arrives whole', () => {
     ['left open', 'wire/chat', [sse, whole]],
     ['left open, on the other wire', 'wire/messages', [sse, wholeMessage]],
     ['used for an error', 'wire/messages', [sse, wholeMessage, { wait: 30 }, overloaded, 'END']],
-  ])('what becomes of the connection after the answer is no fault of the answer: %s', async (_name, model, steps) => {
+  ])('a connection error after the answer is no failure of the answer: %s', async (_name, model, steps) => {
     script = () => steps;
     const answer = await stream(model);
     expect(answer).toMatchObject(ordinary);
@@ -289,7 +289,7 @@ describe('a stream that is whole, in whatever form, arrives whole', () => {
   });
 });
 
-describe('a stream that breaks off is never taken for a success', () => {
+describe('a stream that breaks off never looks like a success', () => {
   const broken = role + texts('Hello', ' world');
   test.each<[string, string, Step[]]>([
     ['its connection is closed', 'wire/chat', [sse, broken, 'DESTROY']],
@@ -356,7 +356,7 @@ describe('a stream that breaks off is never taken for a success', () => {
       'wire/messages',
       [sse, messageStart + blockStart + textDelta('Hello'), { wait: 30 }, textDelta(' world') + overloaded, 'END'],
     ],
-  ])('what came in one read with the failure is not lost: %s', async (_name, model, steps) => {
+  ])('content in the same read as the failure is not lost: %s', async (_name, model, steps) => {
     script = () => steps;
     expect(await stream(model)).toMatchObject({ status: 200, text: 'Hello world', finish: ['error'], ended: true });
   });
@@ -365,7 +365,7 @@ describe('a stream that breaks off is never taken for a success', () => {
     ['as the answer came', chatChunk({ content: ' world' }, null, { usage })],
     ['before the error', texts(' world') + usageChunk],
     ['after the reason to stop', texts(' world') + stop + usageChunk],
-  ])('what the provider told of its bill %s is what is charged', async (_name, rest) => {
+  ])('if the provider reported its bill %s, that is charged', async (_name, rest) => {
     script = () => [sse, role + texts('Hello') + rest, { wait: 30 }, 'data: {"error":{"message":"Broken"}}\n\n', 'END'];
     const answer = await stream('wire/chat');
     expect(answer).toMatchObject({ text: 'Hello world', usages: [usage] });
@@ -402,7 +402,7 @@ describe('a stream that breaks off is never taken for a success', () => {
           delta: { error: 'Broken', finish_reason: 'ERROR', usage: { tokens: { input_tokens: 11, output_tokens: 7 } } },
         }),
     ],
-  ])('a failure with its bill is told as it is where the connection stays open: %s', async (model, told) => {
+  ])('a failure with a bill is passed on if the connection stays open: %s', async (model, told) => {
     script = () => [sse, told, { wait: 4_000 }];
     const answer = await stream(model);
     expect(answer).toMatchObject({ text: 'Hello', finish: ['error'], usages: [usage] });
@@ -592,7 +592,7 @@ describe('before any content, a failure falls back to the next endpoint', () => 
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test("what the model made of one client's prompt is not held against its endpoint", async () => {
+  test("a failure of the model at one client's prompt does not lower the health of its endpoint", async () => {
     script = ({ path }) =>
       path.endsWith('/messages')
         ? [sse, wholeMessage, 'END']
@@ -785,7 +785,7 @@ async function raw(bytes: string | Uint8Array, end = true): Promise<string> {
   return answer;
 }
 
-describe('nothing that a client sends ends the process', () => {
+describe('no input of a client ends the process', () => {
   const head = (length: number, type = 'application/json') =>
     `POST /api/v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
 

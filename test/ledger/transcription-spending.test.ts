@@ -108,26 +108,26 @@ async function limitedKey(limit: number): Promise<{ key: string; hash: string }>
 const usageOf = async (hash: string) => Number((await manage('GET', `/keys/${hash}`)).data['usage']);
 const record = async (id: string) => (await manage('GET', `/generation?id=${id}`)).data;
 
-describe('what is charged', () => {
-  test('the measured length if the provider reports none, marked as the gateway’s count', async () => {
+describe('the charge', () => {
+  test('is the measured length if the provider reports none, marked as the gateway’s count', async () => {
     const { body, id } = await transcribe('wire/one');
     expect(body.usage).toMatchObject({ type: 'duration', seconds: 1.172, cost: 1.172 });
     expect(await record(id)).toMatchObject({ total_cost: 1.172, estimated: true });
   });
 
-  test('the length that the provider reports', async () => {
+  test('is the length that the provider reports', async () => {
     script = () => json({ text: 'x', usage: { type: 'duration', seconds: 2 } });
     const { body, id } = await transcribe('wire/one');
     expect(body.usage).toMatchObject({ seconds: 2, cost: 2 });
     expect(await record(id)).toMatchObject({ total_cost: 2, estimated: false });
   });
 
-  test('at least the provider’s minimum', async () => {
+  test('is at least the provider’s minimum', async () => {
     const { body } = await transcribe('wire/two');
     expect(body.usage).toMatchObject({ seconds: 1.172, cost: 10 });
   });
 
-  test('tokens as reported: those of the audio are part of the input', async () => {
+  test('is tokens as reported: those of the audio are part of the input', async () => {
     const usage = { input_tokens: 20, input_token_details: { audio_tokens: 12, text_tokens: 8 }, output_tokens: 5 };
     script = () => json({ text: 'x', usage: { type: 'tokens', ...usage, total_tokens: 25 } });
     const { body, id } = await transcribe('wire/tokens');
@@ -136,7 +136,7 @@ describe('what is charged', () => {
     expect(await record(id)).toMatchObject({ tokens_prompt: 20, tokens_completion: 5, estimated: false });
   });
 
-  test('tokens by the gateway’s count if the provider reports none, or impossible ones', async () => {
+  test('is tokens by the gateway’s count if the provider reports none, or impossible ones', async () => {
     for (const usage of [
       undefined,
       { input_tokens: 1.5, output_tokens: 1 },
@@ -149,7 +149,7 @@ describe('what is charged', () => {
     }
   });
 
-  test('nothing if the price is not known: the call is refused', async () => {
+  test('is nothing if the price is not known: the call is refused', async () => {
     const { status } = await transcribe('wire/unpriced');
     expect(status).toBe(404);
     expect(wire.exchanges).toHaveLength(0);
@@ -227,7 +227,7 @@ describe('failures', () => {
     expect((await record(id))['total_cost']).toBeCloseTo(0.063, 9);
   });
 
-  test('the same for an answer without a text that reports its usage', async () => {
+  test('so is an answer without a text that reports its usage', async () => {
     script = () => json({ usage: { type: 'duration', seconds: 2 } });
     const { status, id } = await transcribe('wire/one');
     expect(status).toBe(502);
@@ -256,7 +256,7 @@ describe('a provider that works in the background', () => {
     };
   };
 
-  test('is polled until it is done', async () => {
+  test('is polled until it finishes', async () => {
     states({ status: 'processing' }, { status: 'completed', text: 'Hear.', audio_duration: 2, language_code: 'en' });
     const { status, body, id } = await transcribe('wire/later', gateway.key, { language: 'en' });
     expect(status).toBe(200);

@@ -139,7 +139,7 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       expect(costOf('money/tokens')).toBe(randomLimit - left);
     });
 
-    test(`${KILLS} kills under load: nothing over the limit, nothing sent twice, nothing served that is not counted`, {
+    test(`${KILLS} kills under load: nothing exceeds the limit, nothing is sent twice, nothing is served without being counted`, {
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();

@@ -5,7 +5,7 @@ import { freePort, freshDir, makeKey, serve, stop, until } from './gateway-proce
 const DELAY_MS = 250;
 const INPUTS = 40;
 
-test('embeddings that a kill interrupts cost what the provider billed for the requests that it received, once', async () => {
+test('embeddings that a kill interrupts cost what the provider billed for the received requests, once', async () => {
   const sandbox = await startSandbox();
   onTestFinished(() => sandbox.stop());
   const yaml = JSON.stringify({

@@ -6,7 +6,7 @@ import { freshDir, serve, stop } from './gateway-process.ts';
 const KEY = /sk-gw-v1-[0-9a-f]{64}/g;
 
 describeStores('three gateways that start at once on one new store', ({ freshUrl }) => {
-  test('create one management key and one default key in all, and one of them shows both', {
+  test('create one management key and one default key in all, and one node shows both', {
     timeout: 180_000,
   }, async () => {
     const url = await freshUrl();

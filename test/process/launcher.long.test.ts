@@ -63,7 +63,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     expect(gateway.log().at(-1)).toMatchObject({ msg: 'stopped' });
   });
 
-  test('an interrupt that reaches launcher and gateway both, as from a terminal, drains once', async () => {
+  test('an interrupt to both launcher and gateway, as from a terminal, drains once', async () => {
     const gateway = await serve({ node });
     const [child = 0] = childrenOf(gateway.child.pid ?? 0);
     process.kill(child, 'SIGINT');
@@ -105,7 +105,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     expect(ran.err()).toContain('https://nodejs.org');
   });
 
-  test('`npm start` runs the pinned runtime at once, and ends with npm', { timeout: 180_000 }, async () => {
+  test('`npm start` runs the pinned runtime directly, and ends with npm', { timeout: 180_000 }, async () => {
     const npm = join(node, '../npm');
     if (!existsSync(npm)) return;
     const port = await freePort();
@@ -135,7 +135,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
   });
 });
 
-test('without packages it says to run npm ci', async () => {
+test('without packages it asks for npm ci', async () => {
   const launcher = launcherWith([]);
   const ran = run(old ?? process.execPath, [launcher, 'serve']);
   expect(await ran.ended).toBe(1);

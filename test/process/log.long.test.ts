@@ -51,7 +51,7 @@ async function startUpstream() {
   return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => server.close() };
 }
 
-test('one valid line a request, with its id and without content or secrets, however it went', async () => {
+test('one valid line a request, with its id and without content or secrets, whatever its outcome', async () => {
   const upstream = await startUpstream();
   const models = ['fine', 'late', 'fails-400', 'fails-401', 'fails-500', 'fails-503'];
   const gateway = await serve({
@@ -158,7 +158,7 @@ test('if neither output nor errors can be written, as on a full disk, requests a
 });
 
 describeStores('a pipe that nobody reads', ({ freshUrl }) => {
-  test('delays no request, and no gateway from ending', async () => {
+  test('delays neither requests nor the end of a gateway', async () => {
     const folder = freshDir();
     const [node, pipe] = [join(folder, 'node'), join(folder, 'pipe')];
     execFileSync('mkfifo', [pipe]);

@@ -112,7 +112,7 @@ test('many large bodies at a slow upstream are refused if they do not fit, and d
   await isUnharmed(gateway, key);
 }, 60_000);
 
-test('many large files that requests point at do not end the process', async () => {
+test('many large files at addresses in requests do not end the process', async () => {
   const { gateway, key } = await small();
   const content = [{ type: 'image_url', image_url: { url: `${origin}/a.png` } }];
   const answers = await statuses(gateway, key, 20, { model: 'a/fetching', messages: [{ role: 'user', content }] });

@@ -35,11 +35,11 @@ function allList(gateway: GatewayProcess, id: string): Promise<void> {
 
 const logged = (gateway: GatewayProcess, msg: string) => gateway.log().filter((line) => line['msg'] === msg);
 
-describe.skipIf(process.platform === 'win32')('a configuration that is reloaded', () => {
+describe.skipIf(process.platform === 'win32')('a changed configuration', () => {
   test.each([
     ['one process', []],
     ['--workers 2', ['--workers', '2']],
-  ])('%s: everybody takes it, told once; a wrong one nobody', SLOW, async (_, args) => {
+  ])('%s: every process applies it, with one report; a wrong one none', SLOW, async (_, args) => {
     const file = join(freshDir(), 'gateway.yaml');
     writeFileSync(file, declared('acme/first'));
     const gateway = await serve({ args, environment: { GATEWAY_CONFIG: file } });
@@ -78,7 +78,7 @@ describe.skipIf(process.platform === 'win32')('a configuration that is reloaded'
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('at SIGHUP, where the file is not watched', SLOW, async () => {
+  test('is loaded at SIGHUP if the file is not watched', SLOW, async () => {
     const file = join(freshDir(), 'gateway.yaml');
     writeFileSync(file, declared('acme/first'));
     const gateway = await serve({

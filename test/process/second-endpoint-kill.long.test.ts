@@ -25,7 +25,7 @@ const MOMENTS: [string, Step[], { failure: string; tokens: number; left: number 
 
 describeStores('kill -9 of a stream', ({ freshUrl }) => {
   test.each(MOMENTS)(
-    'while %s: both attempts are charged what they may have cost, once, and nothing stays set aside',
+    'while %s: both attempts are charged what they may have cost, once, and no hold remains',
     async (_when, steps, first) => {
       let script: (provider: string) => Step[] = () => [wire.head, wire.text('Yes'), wire.end(1, 0), 'END'];
       const upstream = await startWireServer(({ path }) => script(path.split('/')[2] ?? ''));

@@ -21,7 +21,7 @@ const MOMENTS: [string, { searches: boolean; cost_nano: number; fees: number }][
 
 describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl }) => {
   test.each(MOMENTS)(
-    'while %s: what was journaled is charged, once, and nothing stays set aside',
+    'while %s: journaled attempts and fees are charged, once, and no hold remains',
     async (_when, { searches, cost_nano, fees }) => {
       const model = await startScriptedModel();
       const engine = await startSearchEngine([{ url: 'https://a.example', title: 'A', text: 'A page' }]);

@@ -63,7 +63,7 @@ function requestLines(gateway: GatewayProcess) {
 }
 
 test.each([['1'], ['2']])(
-  'what is not done at the bound is ended as failed by the gateway: its client is told, in every API; --workers %s',
+  'calls that run at the bound are ended as failed by the gateway, and their clients get the error, in every API; --workers %s',
   async (workers) => {
     const { wire, options } = await silentSite(BOUND);
     const gateway = await serve({ ...options, args: ['--workers', workers] });
@@ -154,7 +154,7 @@ test('a client that does not read cannot delay the end, and is not recorded as d
   expect(await stop(again)).toBe(0);
 }, 90_000);
 
-test('a client that still sends its request at the end is not recorded as disconnected', async () => {
+test('a client that is still sending its request at the end is not recorded as disconnected', async () => {
   const gateway = await serve((await silentSite(BOUND)).options);
   const { key } = await makeKey(gateway);
   const asking = request(`${gateway.base_url}/chat/completions`, {

@@ -125,7 +125,7 @@ test('a connection without a request does not delay the drain', async () => {
   expect(await gateway.ended).toBe(0);
 });
 
-test('a stream longer than the bound is ended, and recorded as far as it went', async () => {
+test('a stream longer than the bound is ended, and recorded up to there', async () => {
   const gateway = await serve({ yaml: 'timeouts: { shutdown_ms_max: 500 }\n' });
   const { key } = await makeKey(gateway);
   const { id, rest } = await openStream(gateway, key, slow(5_000));

@@ -184,7 +184,7 @@ test.each([
     { GATEWAY_DATA_DIR: '/proc/x' },
     /^\/proc\/x cannot be created.*GATEWAY_DATA_DIR/m,
   ],
-])('%s ends the start with a sentence', async (_, environment, message) => {
+])('%s ends the start with a message', async (_, environment, message) => {
   const gateway = await start({ environment });
   expect(await gateway.ended).toBe(1);
   expect(gateway.err()).toMatch(message);

@@ -45,7 +45,7 @@ test('a store that cannot be written: management is a 503 with one sentence, the
   await stop(next);
 });
 
-test('a store whose thread dies: running streams finish, the process ends as failed and says why, nothing is lost', {
+test('a store whose thread dies: running streams finish, the process ends as failed with the reason, nothing is lost', {
   timeout: 180_000,
 }, async () => {
   const killer = `--import=${pathToFileURL(join(import.meta.dirname, 'thread-killer.ts')).href}`;
@@ -68,8 +68,8 @@ test('a store whose thread dies: running streams finish, the process ends as fai
   await stop(next);
 });
 
-describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postgres)', () => {
-  test('readiness turns 503 and recovers, what was answered meanwhile is kept, the process continues', {
+describe.skipIf(TEST_DATABASE_URL === undefined)('a server that stops (postgres)', () => {
+  test('readiness turns 503 and recovers, answers in between are kept, the process continues', {
     timeout: 180_000,
   }, async () => {
     const name = `test_gone_${process.pid}`;

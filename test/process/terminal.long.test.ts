@@ -8,7 +8,7 @@ const hasScript = spawnSync('script', ['--version']).status === 0;
 const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
 
 test.skipIf(!hasScript)(
-  'in a terminal a first start prints one block, later ones three lines, and the log is text',
+  'on a terminal a first start prints one block, later ones three lines, and the log is text',
   {
     timeout: 120_000,
   },

@@ -56,7 +56,7 @@ async function answered(gateway: GatewayProcess, key: string, body: unknown) {
 
 describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
   describeStores('keys and generations', ({ freshUrl }) => {
-    test('a key created through one works on all at once; a generation is readable through any within a second', async () => {
+    test('a key created through one works on all at once; a generation can be read through any within a second', async () => {
       const databaseUrl = await freshUrl();
       const gateway = await serveThree(databaseUrl === undefined ? {} : { environment: { DATABASE_URL: databaseUrl } });
       const { key } = await makeKey(gateway);
@@ -112,7 +112,7 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('a killed worker is replaced, and what it had answered is stored', { timeout: 180_000 }, async () => {
+  test('a killed worker is replaced, and its answers are stored', { timeout: 180_000 }, async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
     const parent = gateway.child.pid ?? 0;
@@ -229,7 +229,7 @@ models: { acme/fast: { endpoints: [{ provider: acme, upstream_model: m, pricing:
     }
   });
 
-  test('all workers share one sandbox: what fails once fails once, whichever worker sends the request', async () => {
+  test('all workers share one sandbox: its single failure happens once, for any worker', async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
     const body = chat('sandbox/fail-once', { user: 'one-and-the-same' });
@@ -239,7 +239,7 @@ models: { acme/fast: { endpoints: [{ provider: acme, upstream_model: m, pricing:
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('the keys of a first start are shown by the parent alone', async () => {
+  test('only the parent shows the keys of a first start', async () => {
     const gateway = await serve({ args: ['--workers', '2'], environment: { GATEWAY_MANAGEMENT_KEY: '' } });
     expect(new Set(gateway.out().match(/sk-gw-v1-[0-9a-f]{64}/g)).size).toBe(2);
     const shown = [...gateway.out().matchAll(/Management key.*(sk-gw-v1-[0-9a-f]{64})/g)];

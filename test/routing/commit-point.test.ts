@@ -39,7 +39,7 @@ test.each<[string, string]>([
   ['usage alone', usage],
   ['a reason to stop alone', stop],
   ['a reason to stop with usage', stop + usage],
-])('%s binds to nothing: the next endpoint answers', async (_what, frame) => {
+])('%s does not commit: the next endpoint answers', async (_what, frame) => {
   breaksWithin(frame);
   const seen = await site.stream({});
   expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
@@ -61,7 +61,7 @@ test.each<[string, object]>([
   ['a refusal', { refusal: 'No' }],
   ['sound', { audio: { id: 'audio_1', data: 'AAAA' } }],
   ['an image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' }, index: 0 }] }],
-])("%s binds: what follows it is told as this endpoint's failure", async (_what, delta) => {
+])("%s commits: a later failure is reported as this endpoint's", async (_what, delta) => {
   breaksAfter(wire.delta({ role: 'assistant', content: '' }), wire.delta(delta));
   const sentBefore = site.sent('b').length;
   const seen = await site.stream({});
@@ -70,7 +70,7 @@ test.each<[string, object]>([
   expect(site.sent('b')).toHaveLength(sentBefore);
 });
 
-test('an end without a word binds: it is an answer', async () => {
+test('an end without text commits: it is an answer', async () => {
   site.scripts['a'] = () => [wire.head, wire.end(0), 'END'];
   const sentBefore = site.sent('b').length;
   const seen = await site.stream({});
@@ -81,20 +81,23 @@ test('an end without a word binds: it is an answer', async () => {
 test.each<[string, typeof breaksAfter]>([
   ['that the connection ends', breaksAfter],
   ['that tells its own end', breaksWithin as typeof breaksAfter],
-])('a stream %s and dies after text and usage, without a reason to stop, is a failure', async (_what, breaks) => {
-  breaks(wire.text('Half'), usage);
-  const seen = await site.stream({});
-  expect([seen.text, seen.finishes]).toEqual(['Half', ['error']]);
-  await site.expectSound();
-});
+])(
+  'a stream that %s and breaks off after text and usage, without a finish reason, is a failure',
+  async (_what, breaks) => {
+    breaks(wire.text('Half'), usage);
+    const seen = await site.stream({});
+    expect([seen.text, seen.finishes]).toEqual(['Half', ['error']]);
+    await site.expectSound();
+  },
+);
 
-test('usage alone is no answer, where the end of the connection is the end of the body', async () => {
+test('usage alone is no answer if the end of the connection is the end of the body', async () => {
   breaksAfter(usage);
   const seen = await site.stream({});
   expect([seen.text, seen.finishes]).toEqual(['From b', ['stop']]);
 });
 
-test('where the reason to stop had come with the text, a failure after it is none', async () => {
+test('if the finish reason arrived with the text, a later failure is none', async () => {
   breaksWithin(wire.text('All of', ' it'), stop);
   const sentBefore = site.sent('b').length;
   const seen = await site.stream({ provider: { continuation: true } });
@@ -104,7 +107,7 @@ test('where the reason to stop had come with the text, a failure after it is non
   await site.expectSound();
 });
 
-test('heartbeats bind to nothing, however long they go on, and every failure before the first word is passed over', async () => {
+test('heartbeats commit to nothing, for any time, and every failure before the first content is skipped', async () => {
   breaksAfter({ wait: 150 }, wire.delta({ role: 'assistant', content: '' }), { wait: 150 });
   const response = await site.ask({ stream: true });
   expect(response.status).toBe(200);
@@ -118,7 +121,7 @@ test('heartbeats bind to nothing, however long they go on, and every failure bef
   expect(chunks.every(({ provider }) => provider === 'B')).toBe(true);
 });
 
-test('every failure before the first word is in the record, with what it waited and why it was left', async () => {
+test('every failure before the first content is in the record, with its wait and its reason', async () => {
   site.scripts['a'] = () => wire.fail(429);
   site.scripts['b'] = () => wire.fail(503);
   site.scripts['c'] = () => [wire.head, ': hm\n\n', { wait: 30 }, wire.text('From c'), wire.end(1), 'END'];

@@ -20,7 +20,7 @@ const goesOn =
   (...pieces: string[]) =>
   () => [wire.head, wire.text(...pieces), wire.end(pieces.length), 'END' as const];
 
-test('the next endpoint that takes the text goes on with it, and both are paid for once', async () => {
+test('the next endpoint that accepts the text continues it, and both are paid once', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = goesOn(' under', ' the tree.');
   const before = { b: site.sent('b').length };
@@ -60,7 +60,7 @@ test('the next endpoint that takes the text goes on with it, and both are paid f
 test.each<[string, () => Step[]]>([
   ['is continued', () => [wire.head, wire.text(' under.'), wire.end(1), 'END']],
   ['is not', () => wire.fail(409)],
-])('an answer takes as long as all of it, where it %s', async (_what, next) => {
+])('the time of an answer includes all its parts if it %s', async (_what, next) => {
   site.scripts['a'] = () => [wire.head, wire.text(...STORY), { wait: 150 }, 'RESET'];
   for (const name of ['b', 'c']) site.scripts[name] = next;
   const { id } = await site.stream(wanted);
@@ -71,7 +71,7 @@ test.each<[string, string[]]>([
   ['the whole text', [STORY_TEXT.slice(0, 5), STORY_TEXT.slice(5), ' under', ' it.']],
   ['the whole text and more in one piece', [`${STORY_TEXT} under`, ' it.']],
   ['its tail', [' one house stood ne', 'ar the old stone', ' under', ' it.']],
-])('what a continuation repeats is cut: %s', async (_what, pieces) => {
+])('text that a continuation repeats is cut: %s', async (_what, pieces) => {
   site.scripts['a'] = dies;
   site.scripts['b'] = goesOn(...pieces);
   const seen = await site.stream(wanted);
@@ -79,7 +79,7 @@ test.each<[string, string[]]>([
   expect(seen.finishes).toEqual(['stop']);
 });
 
-test('an answer that is begun anew is no continuation: it ends as broken, and nothing of it is shown', async () => {
+test('an answer that starts again is no continuation: it ends as broken, and nothing of it is shown', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = goesOn(STORY_TEXT.slice(0, 36), ' something else altogether');
   const seen = await site.stream(wanted);
@@ -106,7 +106,7 @@ test('a continuation that breaks off is continued in turn, within a bound', asyn
   await site.expectSound();
 });
 
-test('where every continuation fails the stream ends as if none had been tried', async () => {
+test('if every continuation fails the stream ends as if none had been tried', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = () => wire.fail(503);
   site.scripts['c'] = () => wire.fail(429);
@@ -144,7 +144,7 @@ test.each<[string, object, () => (string | { wait: number })[]]>([
   ],
   ['fallbacks are not allowed', { provider: { continuation: true, only: ['a'], allow_fallbacks: false } }, dies],
   ['no later endpoint is known to take the text', { provider: { continuation: true, only: ['a', 'd'] } }, dies],
-])('nothing is continued where %s', async (_what, body, script) => {
+])('nothing is continued if %s', async (_what, body, script) => {
   site.scripts['a'] = () => [...script(), { wait: 5 }, 'RESET'];
   for (const other of ['b', 'c', 'd']) site.scripts[other] = goesOn(' never');
   const sentBefore = ['b', 'c', 'd'].map((one) => site.sent(one).length);
@@ -154,7 +154,7 @@ test.each<[string, object, () => (string | { wait: number })[]]>([
   await site.expectSound();
 });
 
-test('what is left of a limit must pay for the continuation as for any attempt', async () => {
+test('the rest of a limit must pay for the continuation as for any attempt', async () => {
   site.scripts['a'] = () => [wire.head, wire.text(...Array(30).fill(' river')), { wait: 5 }, 'RESET'];
   site.scripts['b'] = goesOn(' on');
   // The first attempt's 40 tokens fit; after its 30 the rest does not pay for 16 more at twice the price.
@@ -166,7 +166,7 @@ test('what is left of a limit must pay for the continuation as for any attempt',
   await site.expectSound();
 });
 
-test('what broke off counts against the limit that the continuation is let in with', async () => {
+test('the broken attempt counts against the limit of the continuation', async () => {
   site.scripts['a'] = () => [wire.head, wire.text(...Array(30).fill(' river')), { wait: 5 }, 'RESET'];
   site.scripts['b'] = goesOn(' on');
   const key = await site.key(0.12);
@@ -180,7 +180,7 @@ test('what broke off counts against the limit that the continuation is let in wi
   await site.expectSound();
 });
 
-test('where closing does not end its bill, what broke off keeps all that was set aside for it, beside the continuation', async () => {
+test('if closing does not stop billing, the broken attempt keeps its whole hold, beside the continuation', async () => {
   const providers = { a: { abort_stops_billing: false } };
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } }, providers });
   onTestFinished(() => fresh.stop());
@@ -195,7 +195,7 @@ test('where closing does not end its bill, what broke off keeps all that was set
   await fresh.expectSound();
 });
 
-test('an endpoint that broke off is not well again because the client leaves the one that goes on', async () => {
+test('an endpoint that broke off has not recovered if the client leaves the continuation', async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());
   const statusOfA = async () => {
@@ -216,7 +216,7 @@ test('an endpoint that broke off is not well again because the client leaves the
   expect(await statusOfA()).not.toBe(well);
 });
 
-test('a client that leaves while a continuation is waited for pays for what there was', async () => {
+test('a client that disconnects before a continuation pays for the text so far', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = () => [{ wait: 10_000 }];
   const sentBefore = site.sent('b').length;
@@ -235,7 +235,7 @@ test('a client that leaves while a continuation is waited for pays for what ther
   expect(generation.total_cost).toBeGreaterThan(0);
 });
 
-test("what broke off at the organization's own account is told apart from what the gateway's account went on with", async () => {
+test("a broken attempt at the organization's own account is reported separately from the continuation at the gateway's account", async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());
   const asManager = { authorization: `Bearer ${fresh.gateway.management_key}` };

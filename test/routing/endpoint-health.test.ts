@@ -43,8 +43,8 @@ async function eventually<T>(read: () => Promise<T>, wanted: (value: T) => boole
 
 const NOBODY = { authorization: '' };
 
-describeStores('what is listed of endpoints', ({ freshUrl }) => {
-  test('comes from traffic, survives a restart, and is known to other nodes', async () => {
+describeStores('the health in lists of endpoints', ({ freshUrl }) => {
+  test('follows from traffic, survives a restart, and is known to other nodes', async () => {
     const url = await freshUrl();
     const environment = url === undefined ? {} : { DATABASE_URL: url };
     const first = await startGateway({ environment });
@@ -90,7 +90,7 @@ describeStores('what is listed of endpoints', ({ freshUrl }) => {
   }, 60_000);
 });
 
-test('how fast endpoints are is shown to those with a credential, and kept by no cache for others', async () => {
+test('the speed of endpoints is shown to callers with a credential, and not cached for others', async () => {
   const gateway = await startGateway();
   try {
     await times(10, () => ask(gateway, 'sandbox/story', { stream: true, sandbox: { tokens: 30, chunk_delay_ms: 1 } }));
@@ -110,7 +110,7 @@ test('how fast endpoints are is shown to those with a credential, and kept by no
   }
 });
 
-test('rate limits, refusals and clients that leave are neither successes nor errors', async () => {
+test('rate limits, refusals and disconnected clients are neither successes nor errors', async () => {
   const gateway = await startGateway();
   try {
     expect(await ask(gateway, 'sandbox/fail-429')).toBe(429);
@@ -147,7 +147,7 @@ test('rate limits, refusals and clients that leave are neither successes nor err
   }
 });
 
-describe('through one gateway, each with a model of its own', () => {
+describe('through one gateway, with a different model in each test', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -163,7 +163,7 @@ describe('through one gateway, each with a model of its own', () => {
     },
   );
 
-  test('routing learns how well tools are called', async () => {
+  test('routing learns the quality of tool calls', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } } };
     const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
     await times(5, () => ask(gateway, 'sandbox/tools', { tools, stream: true }));
@@ -181,7 +181,7 @@ describe('through one gateway, each with a model of its own', () => {
   });
 });
 
-test('an answer whose end says that it failed is an error, though words came', async () => {
+test('an answer whose end reports a failure is an error, despite its text', async () => {
   const event = (choice: object) => `data: ${JSON.stringify({ id: 'u', choices: [{ index: 0, ...choice }] })}\n\n`;
   const upstream = await startWireServer(() => [
     responseHead(200, 'text/event-stream'),

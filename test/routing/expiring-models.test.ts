@@ -9,7 +9,7 @@ models:
   acme/stays: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 2 } }] }
 `;
 
-test('the metadata of a call and its explanation warn of the models that it was planned with, and of no others', async () => {
+test('the metadata of a call and its explanation warn of the models in its plan, and of no others', async () => {
   const gateway = await startGateway({ yaml });
   try {
     const warningsOf = async (model: string) => {

@@ -56,7 +56,7 @@ beforeEach(() => {
 });
 afterEach(() => Promise.all([site.expectSound(), soft.expectSound()]));
 
-test('where the first endpoint is late the second is asked as well, and answers; the first is given up and costs nothing', async () => {
+test('if the first endpoint is late the second gets the request as well, and answers; the first is cancelled and costs nothing', async () => {
   site.scripts['a'] = silent;
   const seen = await site.stream(wanted);
   expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
@@ -80,7 +80,7 @@ test('where the first endpoint is late the second is asked as well, and answers;
   });
 });
 
-test('tokens that an endpoint told before it was given up are paid for beside the answer', async () => {
+test('tokens that an endpoint reported before it was cancelled are paid beside the answer', async () => {
   const usage = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
   site.scripts['a'] = () => [wire.head, wire.event([], { usage }), { wait: 10_000 }];
   const seen = await site.stream(wanted);
@@ -93,7 +93,7 @@ test('tokens that an endpoint told before it was given up are paid for beside th
   expect(generation.total_cost).toBeCloseTo((10 * 1 + 40 * 1000 + 10 * 2 + 2 * 2000) / 1e6, 12);
 });
 
-test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
+test('if the first endpoint begins before the second it answers, and the second is cancelled', async () => {
   site.scripts['a'] = once(site, 'b', ...answers('a')());
   site.scripts['b'] = silent;
   const sentBefore = site.sent('b').length;
@@ -108,7 +108,7 @@ test('where the first endpoint begins before the second it answers, and the seco
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
 });
 
-test('the forced call of a model without native tools takes its time: no other endpoint is asked meanwhile, and heartbeats do not end the search for one', async () => {
+test('the forced call of a model without native tools takes time: no hedge starts meanwhile, and heartbeats do not end the search for a call', async () => {
   const quirks = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, { no_native_tools: true }]));
   const texts = await startFailoverSite({ routing: { hedge_share: 1 }, quirks });
   try {
@@ -144,14 +144,14 @@ test('the forced call of a model without native tools takes its time: no other e
   }
 });
 
-test('what an attempt is called upstream tells the two apart', async () => {
+test('the upstream ids of the two attempts differ', async () => {
   site.scripts['a'] = silent;
   const seen = await site.stream(wanted);
   const nameOf = (provider: string) => site.exchanges(provider).at(-1)!.headers['x-client-request-id'];
   expect([nameOf('a'), nameOf('b')]).toEqual([`${seen.id}.1`, `${seen.id}.2`]);
 });
 
-test('both are held for in full while both are under way', async () => {
+test('both have a full hold while both run', async () => {
   site.scripts['a'] = silent;
   const looked = Promise.withResolvers<void>();
   site.scripts['b'] = () => [{ until: looked.promise }, ...answers('b')()];
@@ -177,7 +177,7 @@ test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
     () => wire.fail(409),
     [null, 'conflict'],
   ],
-])('where %s the other one answers', async (_what, a, b, failures) => {
+])('if %s the other one answers', async (_what, a, b, failures) => {
   Object.assign(site.scripts, { a, b });
   const seen = await site.stream(wanted);
   expect(seen.finishes).toEqual(['stop']);
@@ -185,7 +185,7 @@ test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
   expect(seen.last.gateway_metadata!.attempts.map(({ hedges }) => hedges)).toEqual([false, true]);
 });
 
-test('where both fail the next endpoint is tried, and none twice', async () => {
+test('if both fail the next endpoint is tried, and none twice', async () => {
   site.scripts['a'] = once(site, 'b', { wait: 100 }, ...wire.fail(409));
   site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
   const sentBefore = ['a', 'b', 'c'].map((name) => site.sent(name).length);
@@ -210,7 +210,7 @@ test('a refusal of the request ends both', async () => {
   await site.exchanges('b').at(-1)!.closed;
 });
 
-test('a client that leaves ends both, and pays for neither', async () => {
+test('a client that disconnects ends both, and pays for neither', async () => {
   site.scripts['a'] = silent;
   site.scripts['b'] = silent;
   const sentBefore = site.sent('b').length;
@@ -227,7 +227,7 @@ test('a client that leaves ends both, and pays for neither', async () => {
   });
 });
 
-test('budgets that are kept softly are held for as well, in slices or not', async () => {
+test('soft budgets are held as well, in slices or not', async () => {
   soft.scripts['a'] = silent;
   soft.scripts['b'] = answers('b');
   const seen = await soft.stream(wanted);
@@ -323,12 +323,12 @@ test('an endpoint that is late and fails is not waited for', async () => {
   await isHedged(wanted);
 });
 
-test('nobody else is asked beside where the limit does not pay for both', async () => {
+test('no hedge starts if the limit does not pay for both', async () => {
   await isHedged(wanted, { key: await site.key(0.4) });
   expect(await isSentToSecond(wanted, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
 });
 
-describe('nobody else is asked beside where', () => {
+describe('no hedge starts if', () => {
   const cases: [string, object, [string, string]?][] = [
     ['nobody wants it', {}],
     ['the client does not want it', { provider: { hedge: false } }],
@@ -353,7 +353,7 @@ describe('nobody else is asked beside where', () => {
   });
 });
 
-test('of many late calls no more than a share is asked of others', async () => {
+test('of many late calls only a share is hedged', async () => {
   for (const name of ['b', 'c', 'd']) thrifty.scripts[name] = answers(name);
   const failing = Promise.withResolvers<void>();
   thrifty.scripts['a'] = () => [{ until: failing.promise }, ...wire.fail(409)];

@@ -31,7 +31,7 @@ async function ids(path = '/models'): Promise<string[]> {
 }
 
 describe('the models of local servers', () => {
-  test('are listed as requests name them, in every list', async () => {
+  test('are listed by the names that requests use, in every list', async () => {
     listed = { object: 'list', data: [{ id: 'llama3.2:3b' }, { id: 'nomic-embed-text' }] };
     gateway = await startGateway({
       yaml: 'bundled_catalog: false',
@@ -49,20 +49,20 @@ describe('the models of local servers', () => {
     ['no JSON', 'Hello'],
     ['another form', { models: ['a'] }],
     ['names that no request can have', { data: [{ id: 'a b' }, { id: 7 }, null, { id: 'x'.repeat(500) }] }],
-  ])('are none where the server answers with %s', async (_, answer) => {
+  ])('are missing if the server answers with %s', async (_, answer) => {
     listed = answer;
     gateway = await startGateway({ yaml: 'bundled_catalog: false', environment: { OLLAMA_HOST: address } });
     await vi.waitFor(() => expect(requests).toHaveLength(1), { timeout: 5_000 });
     expect(await ids()).toEqual([]);
   });
 
-  test('are not asked for where there is no local server', async () => {
+  test('are not requested without a local server', async () => {
     gateway = await startGateway();
     await ids();
     expect(requests).toEqual([]);
   });
 
-  test('answer requests that name no model, where nothing else is on', async () => {
+  test('answer requests without a model if nothing else is enabled', async () => {
     listed = { data: [{ id: 'llama3.2:3b' }] };
     gateway = await startGateway({ yaml: 'bundled_catalog: false', environment: { OLLAMA_HOST: address } });
     await vi.waitFor(async () => expect(await ids()).toHaveLength(1), { timeout: 5_000 });

@@ -91,7 +91,7 @@ async function spentOn(gateway: TestGateway, probes: number): Promise<number> {
   return (await used()) ?? 0;
 }
 
-test('no endpoint is probed where nobody configured it', async () => {
+test('no endpoint is probed without configuration', async () => {
   const { upstream, yaml } = await startSite(undefined);
   const gateway = await startGateway({ yaml });
   try {
@@ -103,7 +103,7 @@ test('no endpoint is probed where nobody configured it', async () => {
   }
 });
 
-test('each is asked for one token; that counts as traffic, and stands in the records of a key that nobody can use', async () => {
+test('each probe requests one token, counts as traffic, and is in the records of a key that nobody can use', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 });
   const gateway = await startGateway({ yaml });
   try {
@@ -135,7 +135,7 @@ test('each is asked for one token; that counts as traffic, and stands in the rec
   }
 });
 
-test('of the models that are listed, where any are', async () => {
+test('probes use the listed models, if any are listed', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10, models: ['acme/m0', 'acme/m1'] });
   const gateway = await startGateway({ yaml });
   try {
@@ -146,7 +146,7 @@ test('of the models that are listed, where any are', async () => {
   }
 });
 
-test('the budget is never passed, and its key can be disabled', async () => {
+test('probes never exceed their budget, and their key can be disabled', async () => {
   // Enough for two, and some.
   const budget = 2.9 * PROBE_USD;
   const { upstream, yaml } = await startSite({ usd_per_day: budget, every_minutes: 1 }, 12);
@@ -176,7 +176,7 @@ test('the budget is never passed, and its key can be disabled', async () => {
   }
 }, 60_000);
 
-test('none is of an endpoint that had calls before a restart', async () => {
+test('probes skip endpoints that had calls before a restart', async () => {
   const { upstream, yaml } = await startSite(undefined);
   const before = await startGateway({ yaml });
   const messages = [{ role: 'user', content: 'Hi' }];
@@ -195,7 +195,7 @@ test('none is of an endpoint that had calls before a restart', async () => {
   }
 });
 
-test('one that gets no answer holds up no other', async () => {
+test('a probe without an answer delays no others', async () => {
   const silent: Step[] = [{ until: new Promise(() => {}) }];
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 5, (model) => (model === 'm1' ? silent : ANSWER));
   const gateway = await startGateway({ yaml });
@@ -211,7 +211,7 @@ test('one that gets no answer holds up no other', async () => {
   }
 });
 
-test('one that is under way holds up no stop, and is nobody’s failure', async () => {
+test('a probe in progress does not delay a stop, and is nobody’s failure', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 1, [{ until: new Promise(() => {}) }]);
   const gateway = await startGateway({ yaml });
   try {

@@ -28,7 +28,7 @@ async function figures(name: string, scenario: Scenario, options: RunOptions) {
   return figuresOf([{ run: await runStrategy(strategy(name), scenario, options), oracles }]);
 }
 
-test('while a provider is up what can be answered is, and sorted by price for little more than at the cheapest healthy one', async () => {
+test('while a provider is up every answerable request is answered, and sorted by price at little more than the cost of the cheapest healthy choice', async () => {
   const { requests, up, success, cost_ratio } = await figures(
     'gateway, sort: price',
     scenario('two bad hours'),
@@ -40,12 +40,12 @@ test('while a provider is up what can be answered is, and sorted by price for li
   expect(cost_ratio).toBeLessThanOrEqual(1.05);
 }, 180_000);
 
-test('streams that break off are continued where that is wanted', async () => {
+test('streams that break off are continued if that is enabled', async () => {
   expect((await figures('gateway, sort: price', DYING, SHORT)).success).toBeLessThan(1);
   expect((await figures('gateway, sort: price, continued', DYING, SHORT)).success).toBe(1);
 }, 60_000);
 
-test('an endpoint that falls silent holds up those alone that were there first, however long they may wait', async () => {
+test('an endpoint that becomes silent delays only the calls that it already had, however long they may wait', async () => {
   const hanging: Scenario = {
     ...DYING,
     incidents: [{ provider: 'thrift', is: 'hangs', from_min: 4, to_min: 9 }],
@@ -59,7 +59,7 @@ test('an endpoint that falls silent holds up those alone that were there first, 
   expect(served.every(({ ok }) => ok)).toBe(true);
 }, 60_000);
 
-test('calls that are silent for long do not take an endpoint from others that it answers', async () => {
+test('calls with long silences do not close an endpoint to others that it answers', async () => {
   const slow: Scenario = {
     ...DYING,
     incidents: [{ provider: 'thrift', is: 'hangs', share: 0.02, from_min: 2, to_min: 10 }],
@@ -71,7 +71,7 @@ test('calls that are silent for long do not take an endpoint from others that it
   expect(atOnce.every(({ by }) => by === 'thrift')).toBe(true);
 }, 60_000);
 
-test('the same seed gives the same run, another another', async () => {
+test('the same seed gives the same run, another seed another', async () => {
   const run = (seed: number) => runStrategy(strategy('gateway'), DYING, { ...SHORT, seed, minutes: 5 });
   const first = await run(1);
   expect(await run(1)).toEqual(first);

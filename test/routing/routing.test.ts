@@ -147,7 +147,7 @@ describe('a refusal of the request itself', () => {
     [tooLong, 'invalid_request', false],
     [filtered, 'content_filter', false],
     [tooLong, 'invalid_request', true],
-  ])('goes on to the next of models, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
+  ])('leads to the next of models, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
     refusing.set('cheap', refusal);
     const request = { models: ['acme/fast-1', 'acme/sees'], stream };
     if (stream) {
@@ -169,7 +169,7 @@ describe('a refusal of the request itself', () => {
     expect(wire.exchanges.map(keyOf)).toEqual(['cheap', 'dear']);
   });
 
-  test('is the answer where the last model refuses as well, or none is left', async () => {
+  test('is the answer if the last model refuses as well, or none is left', async () => {
     refusing.set('cheap', tooLong);
     expect(await ask({ model: 'acme/fast-1' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
@@ -182,7 +182,7 @@ describe('a refusal of the request itself', () => {
     });
   });
 
-  test('of a router’s first choice is not taken to its others', async () => {
+  test('of a router’s first choice is not retried at its others', async () => {
     refusing.set('dear', tooLong);
     expect(await ask({ model: 'gateway/auto' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
@@ -213,7 +213,7 @@ describe('the name of a model', () => {
     expect(metadata).toMatchObject({ strategy, requested: name });
   });
 
-  test('of the auto router: a model that takes what the request holds', async () => {
+  test('of the auto router: a model that accepts the request’s content', async () => {
     const messages = [
       { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }] },
     ];
@@ -224,19 +224,19 @@ describe('the name of a model', () => {
     expect(body.error?.message).toBe('No models match your request and model restrictions');
   });
 
-  test(':floor lets the flex tier serve, and asks for it', async () => {
+  test(':floor allows the flex tier, and requests it', async () => {
     await ask({ model: 'acme/fast-2:floor' });
     expect(JSON.parse(wire.exchanges[0]?.body ?? '')).toMatchObject({ service_tier: 'flex' });
     await ask({ model: 'acme/fast-2' });
     expect(JSON.parse(wire.exchanges[1]?.body ?? '')).not.toHaveProperty('service_tier');
   });
 
-  test(':thinking turns reasoning on', async () => {
+  test(':thinking enables reasoning', async () => {
     await ask({ model: 'acme/fast-1:thinking' });
     expect(JSON.parse(wire.exchanges[0]?.body ?? '')).toHaveProperty('reasoning_effort');
   });
 
-  test(':online where nothing can search is refused, and says what would have to be set up', async () => {
+  test(':online without any search is refused, with the setting to change', async () => {
     const { status, body } = await ask({ model: 'acme/fast-1:online' });
     expect(status).toBe(400);
     expect(body.error?.message).toMatch(/:online, .*plugins\.web/);
@@ -251,7 +251,7 @@ describe('the name of a model', () => {
 });
 
 describe('preferences', () => {
-  test('are kept, and a 404 says what could be changed', async () => {
+  test('are applied, and a 404 names what could be changed', async () => {
     expect((await ask({ model: 'acme/fast-1', provider: { order: ['dear'] } })).provider).toBe('dear');
     expect(
       (await ask({ models: ['acme/fast-1', 'acme/distilled'], provider: { enforce_distillable_text: true } })).body[
@@ -277,7 +277,7 @@ describe('preferences', () => {
     expect((await ask({ model: 'acme/fast-1', provider })).status).toBe(400);
   });
 
-  test('without one, the endpoint is drawn; a failure goes on by price', async () => {
+  test('without one, the endpoint is drawn; after a failure the order is by price', async () => {
     expect((await ask({ model: 'acme/fast-1' })).provider).toBe('cheap');
     draw = 0.99;
     expect((await ask({ model: 'acme/fast-1' })).provider).toBe('dear');
@@ -290,7 +290,7 @@ describe('a conversation', () => {
   const say = (conversation: string, over: object = {}) =>
     ask({ model: 'acme/fast-1', messages: [{ role: 'user', content: conversation }], ...over });
 
-  test('without a name stays where its prompt was found in a cache', async () => {
+  test('without a session stays where its prompt was cached', async () => {
     draw = 0.9;
     expect((await say('first')).provider).toBe('middle');
     draw = 0;
@@ -304,7 +304,7 @@ describe('a conversation', () => {
     expect((await say('another')).provider).toBe('cheap');
   });
 
-  test('that the client names stays where it was answered, also by a stream', async () => {
+  test('with a session stays where it was answered, also by a stream', async () => {
     draw = 0.9;
     await gateway
       .call('POST', '/chat/completions', {
@@ -332,7 +332,7 @@ describe('a conversation', () => {
     expect((await say('x', { ...named, provider: { order: ['dear'] } })).provider).toBe('dear');
   });
 
-  test('stays with the model that a router gave it', async () => {
+  test('stays with the model that a router chose', async () => {
     const plugins = [{ id: 'auto-router', allowed_models: ['acme/sees'] }];
     expect((await say('x', { model: 'gateway/auto', session_id: 'routed', plugins })).body['model']).toBe('acme/sees');
     expect((await say('x', { model: 'gateway/auto', session_id: 'routed' })).body['model']).toBe('acme/sees');
@@ -341,7 +341,7 @@ describe('a conversation', () => {
 });
 
 describeStores('defaults', ({ freshUrl }) => {
-  test('of a workspace hold for its keys from the moment they are set; a user’s go before them', async () => {
+  test('of a workspace apply to its keys at once; a user’s take precedence', async () => {
     const url = await freshUrl();
     const environment = { GATEWAY_DEFAULT_MODEL: 'acme/gift', ...(url === undefined ? {} : { DATABASE_URL: url }) };
     const options = { environment, chance: () => 0.9 };

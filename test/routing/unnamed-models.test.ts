@@ -67,14 +67,14 @@ async function manage(method: string, path: string, body: object): Promise<{ dat
 
 describe('a request without a model, and openrouter/auto', () => {
   test.each([[{}], [{ model: 'openrouter/auto' }], [{ model: 'gateway/auto' }]])(
-    'are answered by the newest model for every purpose below the price cap: %j',
+    'are answered by the newest general model below the price cap: %j',
     async (body) => {
       gateway = await startGateway({ yaml: yaml() });
       expect(await ask(body)).toMatchObject({ status: 200, answer: { model: 'acme/small-2' } });
     },
   );
 
-  test('keep to what the guardrails of the key allow, and to the price that the request allows', async () => {
+  test('obey the guardrails of the key, and the price cap of the request', async () => {
     gateway = await startGateway({ yaml: yaml() });
     const { data } = await manage('POST', '/guardrails', { name: 'one', allowed_models: ['acme/small-1'] });
     await manage('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
@@ -82,14 +82,14 @@ describe('a request without a model, and openrouter/auto', () => {
     expect((await ask({ provider: { max_price: { prompt: 0.5 } } })).status).toBe(404);
   });
 
-  test('begin with the default, whatever it costs', async () => {
+  test('begin with the default, at any price', async () => {
     gateway = await startGateway({ yaml: yaml(), environment: { GATEWAY_DEFAULT_MODEL: 'acme/large-3' } });
     for (const body of [{}, { model: 'openrouter/auto' }]) {
       expect(await ask(body)).toMatchObject({ status: 200, answer: { model: 'acme/large-3' } });
     }
   });
 
-  test('never go to the sandbox while a provider is on', async () => {
+  test('never use the sandbox while a provider is enabled', async () => {
     const environment = { GATEWAY_SANDBOX: 'on' };
     gateway = await startGateway({ yaml: yaml({ models: {} }), environment });
     expect(await refusal({})).toEqual([
@@ -99,19 +99,19 @@ describe('a request without a model, and openrouter/auto', () => {
     expect(await refusal({ model: 'openrouter/auto' })).toEqual([404, expect.stringContaining('routing.auto_models')]);
   });
 
-  test('go to the sandbox where there is nothing else, by its name', async () => {
+  test('use the sandbox if there is nothing else, under its name', async () => {
     gateway = await startGateway();
     expect(await ask()).toMatchObject({ status: 200, answer: { model: 'sandbox/echo' } });
   });
 
-  test('keep to what the operator says that the router chooses among', async () => {
+  test('use only the operator’s models of the router', async () => {
     gateway = await startGateway({ yaml: yaml({ routing: { auto_models: ['acme/large-3'] } }) });
     expect(await ask()).toMatchObject({ status: 200, answer: { model: 'acme/large-3' } });
   });
 });
 
-describe('a name that is no model’s', () => {
-  test('that the catalog knows is a 404 that says which variable turns it on', async () => {
+describe('an unknown model name', () => {
+  test('of the catalog is a 404 with the variable that enables it', async () => {
     gateway = await startGateway({ yaml: yaml({ bundled_catalog: true }) });
     const message = 'openai/gpt-4o-mini has no provider that is on: set OPENAI_API_KEY for OpenAI';
     expect(await refusal({ model: 'openai/gpt-4o-mini' })).toEqual([404, expect.stringContaining(message)]);
@@ -123,19 +123,19 @@ describe('a name that is no model’s', () => {
     ['small-1', 'acme/small-1'],
     ['ACME/small-1', 'acme/small-1'],
     ['other/small-1', 'acme/small-1'],
-  ])('that is near one says which: %s', async (name, meant) => {
+  ])('similar to another is a 404 with that one: %s', async (name, meant) => {
     gateway = await startGateway({ yaml: yaml() });
     expect(await refusal({ model: name })).toEqual([400, `${name} is not a valid model ID; did you mean ${meant}?`]);
   });
 
-  test('is near none that the key may not use', async () => {
+  test('gets no suggestion that the key may not use', async () => {
     gateway = await startGateway({ yaml: yaml() });
     const { data } = await manage('POST', '/guardrails', { name: 'one', allowed_models: ['acme/large-3'] });
     await manage('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
     expect(await refusal({ model: 'acme/smal-2' })).toEqual([400, 'acme/smal-2 is not a valid model ID']);
   });
 
-  test('of the sandbox, which is off, says so', async () => {
+  test('of the disabled sandbox names its setting', async () => {
     gateway = await startGateway({ yaml: yaml() });
     expect(await refusal({ model: 'sandbox/echo' })).toEqual([
       404,
@@ -143,7 +143,7 @@ describe('a name that is no model’s', () => {
     ]);
   });
 
-  test('that is long costs no search, and far from all of them says no other', async () => {
+  test('that is long costs no search, and one that is far from all gets no suggestion', async () => {
     gateway = await startGateway({ yaml: yaml() });
     const name = `acme/small-2${'x'.repeat(200)}`;
     expect(await refusal({ model: name })).toEqual([400, `${name} is not a valid model ID`]);

@@ -474,7 +474,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     }
   });
 
-  test("goes on over another wire at every step, and takes no state along that is not that wire's", async () => {
+  test("continues over another wire at every step, and takes no state along that is not that wire's", async () => {
     const start = proxy.passed.length;
     const agent = agents[api]('agent/anthropic');
     const calls = await agent.ask('Look at the files.');
@@ -507,7 +507,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
   });
 });
 
-test('a turn goes on in the chat API with what the Messages API showed of it', async () => {
+test('a turn continues in the chat API with its content from the Messages API', async () => {
   const start = proxy.passed.length;
   const ask = async (path: string, body: object) => {
     const response = await gateway.call('POST', path, { model: 'agent/responses', max_tokens: OUTPUT_TOKENS, ...body });

@@ -115,7 +115,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a stream tells the same, part by part', async () => {
+  test('a stream has the same content, part by part', async () => {
     const whole = await generateText(call('echo'));
     const result = streamText({ ...call('echo'), ...quiet });
     const parts = await partsOf(result.stream);
@@ -140,7 +140,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a long text of many scripts comes whole through a stream', async () => {
+  test('a stream passes a long text of many scripts completely', async () => {
     const prompt = '雪の話を、☕ と 🌍 と žluťoučký kůň で 👩‍👩‍👧‍👦';
     const { text } = await generateText(call('story', prompt));
     expect(await streamText({ ...call('story', prompt), ...quiet }).text).toBe(text);
@@ -162,7 +162,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a loop that thinks keeps its reasoning over the steps, whole and streamed', async () => {
+  test('a loop with thinking keeps its reasoning over the steps, whole and streamed', async () => {
     const options = { ...thinking('tools'), tools, stopWhen: stepCountIs(4) };
     const whole = await generateText(options);
     const streamed = streamText({ ...options, ...quiet });
@@ -178,7 +178,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a conversation goes on with what was answered before, reasoning too', async () => {
+  test('a conversation continues with earlier answers and their reasoning', async () => {
     const first = await generateText({ ...thinking('think'), prompt: 'One.' });
     const { prompt: _, ...second } = thinking('think');
     const messages = [
@@ -191,7 +191,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('an answer by a schema is an object of it, whole and streamed', async () => {
+  test('an answer with a schema is an object of it, whole and streamed', async () => {
     const output = Output.object({ schema: z.object({ city: z.string(), unit: z.enum(['celsius', 'kelvin']) }) });
     const wanted = { city: 'sample city', unit: 'celsius' };
     expect((await generateText({ ...call('json'), output })).output).toEqual(wanted);
@@ -215,14 +215,14 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('the output bound ends an answer for length', async () => {
+  test('the output bound ends an answer with length', async () => {
     const { finishReason, usage } = await generateText({ ...call('story'), maxOutputTokens: 20 });
     expect([finishReason, usage.outputTokens]).toEqual(['length', 20]);
     const streamed = streamText({ ...call('story'), maxOutputTokens: 20, ...quiet });
     expect(await streamed.finishReason).toBe('length');
   });
 
-  test('a stream that is aborted ends the work of the upstream', async () => {
+  test('an aborted stream ends the upstream request', async () => {
     const before = site().sandbox.requests().aborted;
     const controller = new AbortController();
     const result = streamText({ ...call('slow'), abortSignal: controller.signal, ...quiet });
@@ -248,21 +248,18 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     }
   });
 
-  test.each(['fail-late', 'fail-mid-stream', 'truncate'])(
-    'an answer that breaks off is no success: %s',
-    async (slug) => {
-      await expect(generateText(call(slug))).rejects.toThrow();
-      const result = streamText({ ...call(slug), ...quiet });
-      const seen: TextStreamPart<ToolSet>[] = [];
-      for await (const part of result.stream) seen.push(part);
-      expect(seen.some(({ type }) => type === 'error')).toBe(client().shows_late_errors);
-      const finishes = seen.flatMap((part) =>
-        part.type === 'finish-step' ? [part.finishReason, part.rawFinishReason] : [],
-      );
-      if (client().shows_late_errors) expect(finishes.filter((reason) => reason === 'stop')).toEqual([]);
-      else expect(finishes).toEqual(['other', 'error']);
-    },
-  );
+  test.each(['fail-late', 'fail-mid-stream', 'truncate'])('an answer that breaks off is an error: %s', async (slug) => {
+    await expect(generateText(call(slug))).rejects.toThrow();
+    const result = streamText({ ...call(slug), ...quiet });
+    const seen: TextStreamPart<ToolSet>[] = [];
+    for await (const part of result.stream) seen.push(part);
+    expect(seen.some(({ type }) => type === 'error')).toBe(client().shows_late_errors);
+    const finishes = seen.flatMap((part) =>
+      part.type === 'finish-step' ? [part.finishReason, part.rawFinishReason] : [],
+    );
+    if (client().shows_late_errors) expect(finishes.filter((reason) => reason === 'stop')).toEqual([]);
+    else expect(finishes).toEqual(['other', 'error']);
+  });
 
   test('many streams at once do not mix', async () => {
     const prompts = Array.from({ length: 24 }, (_, i) => `Stream ${i} says ☕ ${'word '.repeat(i)}`.trim());

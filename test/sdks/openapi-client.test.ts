@@ -37,7 +37,7 @@ function answerChecker() {
   };
 }
 
-test('a client made from openapi.json can call every operation, and every answer is as the document says', async () => {
+test('a client generated from openapi.json can call every operation, and every answer matches the document', async () => {
   const gateway = await startGateway({ yaml: 'responses: { store: true }' });
   try {
     const definition = { ...(openapi as object), servers: [{ url: gateway.url }] };

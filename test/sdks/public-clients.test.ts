@@ -50,7 +50,7 @@ describe('the routing of a call', () => {
     ['embeddings', '/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
   ];
   test.each(calls)(
-    '%s: under both names for a client that asks by X-OpenRouter-Metadata, else under one',
+    '%s: under both names for a client that sends X-OpenRouter-Metadata, otherwise under one',
     async (_, path, body) => {
       const both = (await ask('POST', path, body, { 'x-openrouter-metadata': 'Enabled' })).body;
       expect(both['openrouter_metadata']).toMatchObject({ strategy: 'direct', attempt: 1 });
@@ -77,7 +77,7 @@ describe('the routing of a call', () => {
 });
 
 describe('keys', () => {
-  test('a key says whom it is for and when it was last used; a secret of the caller is refused', async () => {
+  test('a key shows its owner and its last use; a secret chosen by the caller is refused', async () => {
     const { key, hash } = await makeKey({ external: { user: 'customer 7' } });
     const readKey = async () => (await manage('GET', `/keys/${hash}`)).body.data;
     expect(await readKey()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
@@ -89,7 +89,7 @@ describe('keys', () => {
     expect(JSON.stringify(refused.body)).not.toContain('x'.repeat(40));
   });
 
-  test('the effective budget is the one with the least left, of the workspace and the organization too; an application learns of its own alone', async () => {
+  test('the effective budget is the one with the least left, of the workspace and the organization too; an application sees only its own', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
     const { key } = await makeKey({ limit: 20, workspace_id: workspaceId });
     const effective = async (secret: string) =>
@@ -114,7 +114,7 @@ describe('keys', () => {
     expect((await effective(exchanged.key)).effective_budget).toMatchObject({ scope: 'key_limit', limit_usd: 9 });
   });
 
-  test('a key sees its own limit and those of its guardrails, the tightest first to refuse, but no budget of its workspace', async () => {
+  test('a key sees its own limit and those of its guardrails, the tightest first, but no budget of its workspace', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
     const { key, hash } = await makeKey({ limit: 20, workspace_id: workspaceId });
@@ -151,7 +151,7 @@ describe('keys', () => {
     expect(credits).toEqual({ total_credits: 20, total_usage: shown.usage });
   });
 
-  test('a code is for the workspace of the key that makes it, or for one that a management key names', async () => {
+  test('a code belongs to the workspace of its key, or to one that a management key names', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
     const codeRequest = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
     const refused = await ask('POST', '/auth/keys/code', codeRequest);
@@ -163,7 +163,7 @@ describe('keys', () => {
   });
 });
 
-describe('what a plugin cannot do is refused, and what is off asks for nothing', () => {
+describe('fields that a plugin does not support are refused, and a disabled plugin requests nothing', () => {
   test.each([
     [{ id: 'moderation' }, 'plugins[0] names moderation'],
     [{ id: 'fusion', analysis_models: ['sandbox/echo'] }, 'plugins[0] names fusion'],
@@ -187,7 +187,7 @@ describe('what a plugin cannot do is refused, and what is off asks for nothing',
   });
 });
 
-describe('a preference of providers that does not exist is refused: it may be a misspelt restriction', () => {
+describe('an unknown routing preference is refused: it may be a misspelt restriction', () => {
   test.each([
     [{ onyl: ['sandbox'] }, 'provider.onyl'],
     [{ allowed_data_regions: ['europe'] }, 'provider.allowed_data_regions'],
@@ -205,7 +205,7 @@ describe('a preference of providers that does not exist is refused: it may be a 
   });
 });
 
-describe('what a guardrail cannot hold is refused', () => {
+describe('restrictions that a guardrail cannot enforce are refused', () => {
   test.each([
     ['enable_paid_model_training', false],
     ['enable_free_model_training', false],
@@ -219,7 +219,7 @@ describe('what a guardrail cannot hold is refused', () => {
     expect([status, JSON.stringify(body)]).toEqual([400, expect.stringContaining(field)]);
   });
 
-  test('what restricts nothing is taken', async () => {
+  test('fields that restrict nothing are accepted', async () => {
     const none = { enable_paid_model_training: true, enable_free_model_training: null, allowed_data_regions: null };
     const contentFilterBuiltins = [{ slug: 'regex-prompt-injection', action: 'block', scan_scope: 'all_messages' }];
     await made('/guardrails', { name: 'g', ...none, content_filter_builtins: contentFilterBuiltins });
@@ -236,7 +236,7 @@ describe('what a guardrail cannot hold is refused', () => {
   });
 });
 
-test('the status of an endpoint is a text, and a number where the operator wants that', async () => {
+test('the status of an endpoint is a text, and a number if the operator configures that', async () => {
   const statusOf = async (one: TestGateway) => {
     const answer = await one.call('GET', '/models/sandbox/echo/endpoints');
     const { data } = (await answer.json()) as { data: { endpoints: Record<string, unknown>[] } };

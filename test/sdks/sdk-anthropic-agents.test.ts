@@ -146,7 +146,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(textOf(next)).toMatch(/Stop, and do something else\.|The tools answered: \[interrupted\]/);
   });
 
-  test('a screenshot in a result, and none at all, are taken', async () => {
+  test('a screenshot in a result, and an empty result, are accepted', async () => {
     const messages: Message[] = [{ role: 'user', content: 'Look.' }];
     const params = { ...turn(wire, messages), tools: tools.slice(0, 2) };
     const first = await anthropic.beta.messages.create(params);
@@ -194,7 +194,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('long answers come whole beside each other', async () => {
+  test('concurrent long answers are complete', async () => {
     const params = (i: number) => ({
       model: modelOf(wire, 'story;tokens=3000'),
       max_tokens: 8_000,
@@ -215,7 +215,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 });
 
-test("Anthropic's own tools are refused in words at a model of another maker, or served", async () => {
+test("Anthropic's own tools at a model of another maker are served, or refused with a message", async () => {
   const search = { type: 'web_search_20250305' as const, name: 'web_search' as const, max_uses: 2 };
   const params = { max_tokens: 1_000, tools: [search], messages: [{ role: 'user' as const, content: 'Search.' }] };
   for (const wire of clientWires) {

@@ -106,7 +106,7 @@ describe.each(wires)('recorded %s', (wire) => {
       }
     });
 
-    test.each([...whole, ...streams])('what only its provider can read goes back to it: $name', async (answer) => {
+    test.each([...whole, ...streams])('opaque state returns to its provider: $name', async (answer) => {
       const { details } = await chatReading(recorded, answer);
       const opaque = details
         .flatMap(({ signature, data }) => [signature, data])

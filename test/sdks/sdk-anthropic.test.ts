@@ -122,14 +122,14 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each(['echo', 'story', 'json', 'refuse'])(
-    "the SDK's accumulator makes of a stream what the whole answer is: %s",
+    "the SDK's accumulator builds the whole answer from a stream: %s",
     async (slug) => {
       const [whole, streamed] = await both(ask(slug));
       expect(essence(streamed!)).toEqual(essence(whole!));
     },
   );
 
-  test('every event of the stream helper comes', async () => {
+  test('the stream helper emits every event', async () => {
     const seen = new Map<string, number>();
     const note = (name: string) => () => void seen.set(name, (seen.get(name) ?? 0) + 1);
     const stream = anthropic.messages.stream({ ...ask('tools'), tools: [weather, clock], thinking });
@@ -160,7 +160,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(await text.finalText()).toBe(streamedText);
   });
 
-  test('tools offered are called in parallel, whole and streamed, with input of their schemas', async () => {
+  test('offered tools are called in parallel, whole and streamed, with input that matches their schemas', async () => {
     for (const answer of await both({ ...ask('tools'), tools: [weather, clock] })) {
       const calls = callsOf(answer);
       expect(calls.map(({ name, input }) => [name, input])).toEqual([
@@ -173,7 +173,7 @@ describe.each(clientWires)('over %s', (wire) => {
     }
   });
 
-  test('the one tool that is named is called, and none where none is wanted', async () => {
+  test('the one tool that is named is called, and none if none is allowed', async () => {
     const tools = [weather, clock];
     const named = await anthropic.messages.create({
       ...ask('echo'),
@@ -214,7 +214,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(cities).toEqual(['sample city']);
   });
 
-  test.each([false, true])('a loop that thinks takes back what it thought, signed (stream: %s)', async (stream) => {
+  test.each([false, true])('a loop with thinking accepts its thoughts back, signed (stream: %s)', async (stream) => {
     const request: Ask = { ...ask('tools'), tools: [weather, clock], thinking };
     const run = (messages: Anthropic.MessageParam[]) =>
       stream
@@ -245,7 +245,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(third.stop_reason).toBe('tool_use');
   });
 
-  test('a result that is an error, or has an image, is taken', async () => {
+  test('a result that is an error, or has an image, is accepted', async () => {
     const request: Ask = { ...ask('tools'), tools: [weather, clock] };
     const first = await anthropic.messages.create(request);
     const [one, two] = callsOf(first);
@@ -279,7 +279,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer).toBe(takesFiles ? '[2 images, 1 file] What is this?' : '[2 images] What is this?');
   });
 
-  test('an answer by a schema is parsed, whole and streamed', async () => {
+  test('an answer with a schema is parsed, whole and streamed', async () => {
     const wanted = { city: 'sample city', unit: 'celsius' };
     const schema = z.object({ city: z.string(), unit: z.enum(['celsius', 'kelvin']) });
     const request = { ...ask('json'), output_config: { format: zodOutputFormat(schema) } };
@@ -309,7 +309,7 @@ describe.each(clientWires)('over %s', (wire) => {
     }
   });
 
-  test('tokens are counted before the call as they are in it', async () => {
+  test('a token count before the call equals that of the call', async () => {
     const request = { ...ask('echo'), system: 'Be brief.', tools: [weather] };
     const { max_tokens: _, ...counted } = request;
     const { input_tokens } = await anthropic.messages.countTokens(counted);
@@ -319,7 +319,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(more.input_tokens).toBeGreaterThan(input_tokens + 90);
   });
 
-  test('a stream that is aborted ends the work of the upstream', async () => {
+  test('an aborted stream ends the upstream request', async () => {
     const before = site.sandbox.requests().aborted;
     const stream = anthropic.messages.stream(ask('slow'));
     stream.on('text', () => stream.abort());
@@ -328,7 +328,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each(['fail-mid-stream', 'fail-late', 'truncate'])(
-    'an answer that breaks off is no success to the SDK: %s',
+    'an answer that breaks off is an error in the SDK: %s',
     async (slug) => {
       const whole = await errorOf(() => anthropic.messages.create(ask(slug)));
       expect(whole.status).toBeGreaterThanOrEqual(500);
@@ -358,7 +358,7 @@ describe.each(clientWires)('over %s', (wire) => {
     }
   });
 
-  test('many streams at once do not mix, and letters of many bytes stay whole', async () => {
+  test('many streams at once do not mix, and characters of several bytes stay whole', async () => {
     const prompts = Array.from({ length: 24 }, (_, i) => `Stream ${i} ☕👩‍👩‍👧‍👦 žluť ${'雪 '.repeat(i)}`.trim());
     const texts = await Promise.all(
       prompts.map((prompt) => anthropic.messages.stream(ask('echo', prompt)).finalText()),
@@ -373,7 +373,7 @@ test.each<[string, () => Anthropic]>([
   ['an API key', () => clientOf({ apiKey: site.gateway.key })],
   ['a bearer token', () => clientOf({ authToken: site.gateway.key })],
   ['a base URL without a path', () => clientOf({ apiKey: site.gateway.key, baseURL: site.gateway.url })],
-])('%s is taken', async (_name, client) => {
+])('%s is accepted', async (_name, client) => {
   expect(textOf(await client().messages.create(plain))).toBe('Hello');
   expect(textOf(await client().beta.messages.create({ ...plain, betas: ['interleaved-thinking-2025-05-14'] }))).toBe(
     'Hello',

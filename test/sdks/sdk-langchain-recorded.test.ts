@@ -75,7 +75,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
     const answers = all.filter((one) => one.wire === wire);
     const why = whySkipped(answers, wire);
 
-    test.skipIf(answers.length === 0)(`enough is recorded${why}`, () => {
+    test.skipIf(answers.length === 0)(`enough answers are recorded${why}`, () => {
       expect(answers.filter(isAnswer).length).toBeGreaterThanOrEqual(atLeast(6));
     });
 

@@ -70,7 +70,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
       expect([first.text, second.text]).toEqual(['One', 'Two']);
     });
 
-    test('a stream adds up to the whole answer', async () => {
+    test('a stream accumulates to the whole answer', async () => {
       const chunks = await all(chat('echo').stream('Good morning, world.'));
       const whole = together(chunks);
       expect(whole.text).toBe('Good morning, world.');
@@ -140,7 +140,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
       expect(error?.message).toContain('rate');
     });
 
-    test.each(['fail-mid-stream', 'fail-late'])('an answer that breaks off is no success: %s', async (slug) => {
+    test.each(['fail-mid-stream', 'fail-late'])('an answer that breaks off is an error: %s', async (slug) => {
       await expect(chat(slug).invoke('Hello')).rejects.toThrow();
       const stream = all(chat(slug).stream('Hello'));
       if (!useResponsesApi) {

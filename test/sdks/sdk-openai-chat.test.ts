@@ -70,7 +70,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.usage).toMatchObject(counted);
   });
 
-  test('a stream tells its usage exactly once, in a last chunk without choices', async () => {
+  test('a stream reports its usage exactly once, in a last chunk without choices', async () => {
     const chunks: OpenAI.ChatCompletionChunk[] = [];
     for await (const chunk of await openai.chat.completions.create({ ...ask('echo'), stream: true }))
       chunks.push(chunk);
@@ -85,7 +85,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each(['echo', 'story', 'think', 'refuse'])(
-    "the SDK's own accumulator makes of a stream what the whole answer is: %s",
+    "the SDK's own accumulator builds the whole answer from a stream: %s",
     async (slug) => {
       const whole = await openai.chat.completions.create(ask(slug));
       const stream = openai.chat.completions.stream(ask(slug));
@@ -97,7 +97,7 @@ describe.each(clientWires)('over %s', (wire) => {
     },
   );
 
-  test('tools offered are called in parallel, streamed and whole, with arguments of their schemas', async () => {
+  test('offered tools are called in parallel, streamed and whole, with arguments that match their schemas', async () => {
     const request = { ...ask('tools'), tools };
     const whole = await openai.chat.completions.create(request);
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
@@ -111,7 +111,7 @@ describe.each(clientWires)('over %s', (wire) => {
     }
   });
 
-  test('one tool is called when parallel calls are not wanted, and the one that is named', async () => {
+  test('one tool is called if parallel calls are disabled, and the one that is named', async () => {
     const one = await openai.chat.completions.create({ ...ask('tools'), tools, parallel_tool_calls: false });
     expect(one.choices[0]?.message.tool_calls).toHaveLength(wireFacts.calls_in_parallel_always.has(wire) ? 2 : 1);
     const named = await openai.chat.completions.create({
@@ -150,7 +150,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect((await runner.totalUsage()).completion_tokens).toBeGreaterThan(8);
   });
 
-  test('an answer by a schema parses, whole and streamed', async () => {
+  test('an answer with a schema parses, whole and streamed', async () => {
     const City = z.object({ city: z.string(), unit: z.enum(['celsius', 'kelvin']) });
     const request = { ...ask('json'), response_format: zodResponseFormat(City, 'weather') };
     const whole = await openai.chat.completions.parse(request);
@@ -163,7 +163,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(parts.length).toBeGreaterThan(1);
   });
 
-  test('the events of the streaming helper tell the whole answer', async () => {
+  test('the events of the streaming helper contain the whole answer', async () => {
     const events: string[] = [];
     const stream = openai.chat.completions
       .stream({ ...ask('tools'), tools, stream_options: { include_usage: true } })
@@ -183,7 +183,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(text.length).toBeGreaterThan(400);
   });
 
-  test('letters of several bytes come whole, however the upstream splits them', async () => {
+  test('characters of several bytes stay whole, however the upstream splits them', async () => {
     const spoken = 'Grüße 👩‍👩‍👧‍👦 — 日本語 \u2028 العربية "quoted" \\ end';
     const stream = await openai.chat.completions.create({ ...ask('echo;split_bytes=1', spoken), stream: true });
     let spokenText = '';
@@ -201,7 +201,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.choices[0]?.message.content).toBe('[2 images] What is this?');
   });
 
-  test('the output bound and stop sequences are honoured', async () => {
+  test('the output bound and stop sequences are respected', async () => {
     const bound = await openai.chat.completions.create({ ...ask('story'), max_completion_tokens: 17 });
     expect(bound.choices[0]?.finish_reason).toBe('length');
     expect(bound.usage?.completion_tokens).toBe(17);
@@ -227,7 +227,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.usage?.completion_tokens).toBeGreaterThan(4);
   });
 
-  test('a stream that is aborted ends the work of the upstream', async () => {
+  test('an aborted stream ends the upstream request', async () => {
     const before = served.sandbox.requests().aborted;
     const stream = await openai.chat.completions.create({ ...ask('slow'), stream: true });
     for await (const chunk of stream) {
@@ -238,7 +238,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each(['fail-mid-stream', 'fail-late', 'truncate'])(
-    'an answer that breaks off is no success to the SDK: %s',
+    'an answer that breaks off is an error in the SDK: %s',
     async (slug) => {
       await expect(openai.chat.completions.create(ask(slug))).rejects.toBeInstanceOf(OpenAI.InternalServerError);
       const read = async () => {
@@ -263,7 +263,7 @@ const plain: Ask = { model: 'sandbox/echo', messages: [{ role: 'user', content: 
 test.each<[string, string, Ask]>([
   ['a first endpoint that always fails', 'sandbox/fallback', plain],
   ['a first request that fails', 'sandbox/fail-once', plain],
-])('%s is made good by the second', async (_name, model, request) => {
+])('%s is recovered by the second attempt', async (_name, model, request) => {
   const answer = await openai.chat.completions.create({ ...request, model });
   expect(answer).toMatchObject({ provider: 'Sandbox Anthropic', choices: [{ message: { content: 'Hello' } }] });
 });

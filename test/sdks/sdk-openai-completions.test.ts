@@ -59,7 +59,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.id).toMatch(/^gen-/);
   });
 
-  test('a stream says the same, and its usage once', async () => {
+  test('a stream has the same content, and its usage once', async () => {
     const { texts, finishes, usages } = await read(await openai.completions.create({ ...ask('echo'), stream: true }));
     expect([texts, finishes]).toEqual([['Good morning, world.'], ['stop']]);
     expect(usages).toMatchObject([counted]);
@@ -79,13 +79,13 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(usages[0]?.total_tokens).toBe(whole.usage?.total_tokens);
   });
 
-  test('an answer that is cut says so', async () => {
+  test('an answer that is cut reports it', async () => {
     const answer = await openai.completions.create({ ...ask('story'), max_tokens: 17 });
     expect(answer.choices[0]?.finish_reason).toBe('length');
     expect(answer.usage?.completion_tokens).toBe(17);
   });
 
-  test('the prompt is echoed where that is asked for', async () => {
+  test('the prompt is echoed if that is requested', async () => {
     const answer = await openai.completions.create({ ...ask('echo', 'Hello'), echo: true });
     expect(answer.choices[0]?.text).toBe('HelloHello');
     const { texts } = await read(
@@ -94,7 +94,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(texts).toEqual(['HelloHello']);
   });
 
-  test('letters of several bytes come whole, however the upstream splits them', async () => {
+  test('characters of several bytes stay whole, however the upstream splits them', async () => {
     const spoken = 'Grüße 👩‍👩‍👧‍👦 — 日本語 \u2028 العربية "quoted" \\ end';
     const { texts } = await read(
       await openai.completions.create({ ...ask('echo;split_bytes=1', spoken), stream: true }),
@@ -102,7 +102,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(texts).toEqual([spoken]);
   });
 
-  test('fields that are null are as if they were left out', async () => {
+  test('fields that are null count as absent', async () => {
     const names = [
       ...['best_of', 'echo', 'frequency_penalty', 'logit_bias', 'logprobs', 'max_tokens', 'n', 'presence_penalty'],
       ...['seed', 'stop', 'stream_options', 'suffix', 'temperature', 'top_p'],
@@ -111,14 +111,11 @@ describe.each(clientWires)('over %s', (wire) => {
     expect((await openai.completions.create({ ...ask('echo'), ...nothing })).choices[0]?.text).toContain('morning');
   });
 
-  test.each(['fail-mid-stream', 'fail-late', 'truncate'])(
-    'an answer that breaks off is no success: %s',
-    async (slug) => {
-      await expect(openai.completions.create(ask(slug))).rejects.toBeInstanceOf(OpenAI.InternalServerError);
-      const stream = openai.completions.create({ ...ask(slug), stream: true }).then(read);
-      await expect(stream).rejects.toBeInstanceOf(OpenAI.APIError);
-    },
-  );
+  test.each(['fail-mid-stream', 'fail-late', 'truncate'])('an answer that breaks off is an error: %s', async (slug) => {
+    await expect(openai.completions.create(ask(slug))).rejects.toBeInstanceOf(OpenAI.InternalServerError);
+    const stream = openai.completions.create({ ...ask(slug), stream: true }).then(read);
+    await expect(stream).rejects.toBeInstanceOf(OpenAI.APIError);
+  });
 
   test('a limited rate is an error of its class', async () => {
     await expect(openai.completions.create(ask('fail-429'))).rejects.toBeInstanceOf(OpenAI.RateLimitError);
@@ -145,7 +142,7 @@ test.each<[string, Partial<Ask>]>([
   ['prompt', { prompt: [1, 2, 3] }],
   ['suffix', { suffix: 'end' }],
   ['temperature', { temperature: 3 }],
-])('what cannot be done is refused in words that name the field: %s', async (field, more) => {
+])('unsupported fields are refused with their names: %s', async (field, more) => {
   const request = { model: 'openai-chat/echo', prompt: 'Hello', ...more };
   const error = await openai.completions.create(request).then(undefined, (thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(OpenAI.BadRequestError);

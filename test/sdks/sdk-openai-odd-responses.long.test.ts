@@ -92,11 +92,11 @@ describe.each(clientWires)('over %s', (wire) => {
     ],
     ['text in parts', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }] }],
     ['a tool that nobody calls', { tools: [{ ...clock, parameters: null }] }],
-  ])('is passed over or understood: %s', async (_name, more) => {
+  ])('is ignored or understood: %s', async (_name, more) => {
     expect(await outputText(ask('echo', more))).toBe('Hello');
   });
 
-  test('a message of the assistant is taken in each of the forms that the SDK knows', async () => {
+  test('a message of the assistant is accepted in each form of the SDK', async () => {
     const part = { type: 'output_text' as const, text: 'Hi', annotations: [] };
     const message = { type: 'message' as const, role: 'assistant' as const, status: 'completed' as const };
     const forms: Item[] = [
@@ -146,19 +146,22 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   // The sandbox's own Responses wire calls functions alone; test/sdks/sdk-openai-recorded.test.ts has a recorded call of free text.
-  test.skipIf(wire === 'openai-responses')('a tool of free text is called, and its result answered', async () => {
-    const tools = [{ type: 'custom' as const, name: 'shell', description: 'Runs a command.' }];
-    const request = ask('tools', { tools });
-    const streamed: OpenAI.Responses.Response = await openai.responses.stream(request).finalResponse();
-    for (const { output } of [await openai.responses.create(request), streamed]) {
-      const call = output.find((item) => item.type === 'custom_tool_call');
-      if (call === undefined) throw new Error(`it is ${JSON.stringify(output)}`);
-      expect([call.name, typeof call.input]).toEqual(['shell', 'string']);
-      const result = { type: 'custom_tool_call_output' as const, call_id: call.call_id, output: 'Done' };
-      const input = [user('Hello'), ...(output as Item[]), result];
-      expect(await outputText({ ...request, input })).toBe('The tools answered: Done');
-    }
-  });
+  test.skipIf(wire === 'openai-responses')(
+    'a custom tool with free text is called, and its result answered',
+    async () => {
+      const tools = [{ type: 'custom' as const, name: 'shell', description: 'Runs a command.' }];
+      const request = ask('tools', { tools });
+      const streamed: OpenAI.Responses.Response = await openai.responses.stream(request).finalResponse();
+      for (const { output } of [await openai.responses.create(request), streamed]) {
+        const call = output.find((item) => item.type === 'custom_tool_call');
+        if (call === undefined) throw new Error(`it is ${JSON.stringify(output)}`);
+        expect([call.name, typeof call.input]).toEqual(['shell', 'string']);
+        const result = { type: 'custom_tool_call_output' as const, call_id: call.call_id, output: 'Done' };
+        const input = [user('Hello'), ...(output as Item[]), result];
+        expect(await outputText({ ...request, input })).toBe('The tools answered: Done');
+      }
+    },
+  );
 
   test('only the tools that are allowed are called', async () => {
     const tools = [clock, { ...clock, name: 'get_weather' }];
@@ -167,7 +170,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(output.filter(({ type }) => type === 'function_call')).toMatchObject([{ name: 'get_weather' }]);
   });
 
-  test('calls by a schema and an answer by a schema go together', async () => {
+  test('calls with a schema and an answer with a schema work together', async () => {
     const City = z.object({ city: z.string() });
     const tool = zodResponsesFunction({ name: 'get_weather', parameters: City });
     const text = { format: zodTextFormat(City, 'city') };
@@ -182,13 +185,13 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(last.output_parsed).toEqual({ city: 'sample city' });
   });
 
-  test('a long answer comes whole', async () => {
+  test('a long answer is complete', async () => {
     const { output_text, usage } = await openai.responses.stream(ask('story;tokens=3000')).finalResponse();
     expect(output_text.length).toBeGreaterThan(10_000);
     expect(usage?.output_tokens).toBe(3_000 + (wireFacts.thinks_unasked.has(wire) ? 8 : 0));
   });
 
-  test('forty answers at a time keep apart', async () => {
+  test('forty concurrent answers do not mix', async () => {
     const texts = Array.from({ length: 40 }, (_, i) => `This is question ${i} of forty.`);
     const answers = await Promise.all(
       texts.map(async (input) => (await openai.responses.stream(ask('echo', { input })).finalResponse()).output_text),
@@ -196,7 +199,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answers).toEqual(texts);
   });
 
-  test('an abort by signal ends the request with its own error, before and in the midst', async () => {
+  test('an abort by signal ends the request with its own error, before and during the answer', async () => {
     const early = openai.responses.create(ask('slow'), { signal: AbortSignal.timeout(50) });
     await expect(early).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     const before = served.sandbox.requests().aborted;

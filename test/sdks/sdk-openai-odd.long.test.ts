@@ -58,11 +58,11 @@ describe.each(clientWires)('over %s', (wire) => {
     ],
     ['text in parts', { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }] }],
     ['plain text as the format', { response_format: { type: 'text' } }],
-  ])('is passed over or understood: %s', async (_name, more) => {
+  ])('is ignored or understood: %s', async (_name, more) => {
     expect(await outputText(ask('echo', more))).toBe('Hello');
   });
 
-  test('fields that are null are as if they were left out', async () => {
+  test('fields that are null count as absent', async () => {
     const names = [
       ...['tools', 'tool_choice', 'stop', 'temperature', 'top_p', 'n', 'seed', 'response_format', 'logit_bias'],
       ...['user', 'metadata', 'store', 'modalities', 'audio', 'prediction', 'parallel_tool_calls', 'reasoning_effort'],
@@ -71,7 +71,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(await outputText(ask('echo', Object.fromEntries(names.map((name) => [name, null]))))).toBe('Hello');
   });
 
-  test('a message of the assistant is taken with every field that the SDK gives it', async () => {
+  test('a message of the assistant is accepted with every field of the SDK', async () => {
     const first = await openai.chat.completions.create(ask('echo'));
     const message = first.choices[0]!.message;
     expect(await outputText(ask('echo', { messages: [...hello, message, { role: 'user', content: 'Two' }] }))).toBe(
@@ -114,7 +114,7 @@ describe.each(clientWires)('over %s', (wire) => {
     else expect(await answer).toBe('[1 file] What is this?');
   });
 
-  test('sound is refused in words where the model does not hear', async () => {
+  test('sound is refused with a message if the model does not hear', async () => {
     const content = [{ type: 'input_audio' as const, input_audio: { data: 'AAAA', format: 'wav' as const } }];
     const error = await openai.chat.completions
       .create(ask('echo', { messages: [{ role: 'user', content }] }))
@@ -123,7 +123,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect((error as Error).message).toContain('audio');
   });
 
-  test('a long answer comes whole', async () => {
+  test('a long answer is complete', async () => {
     const stream = openai.chat.completions.stream(ask('story;tokens=3000'));
     const { choices } = await stream.finalChatCompletion();
     expect(choices[0]?.finish_reason).toBe('stop');
@@ -132,7 +132,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect((await stream.totalUsage()).completion_tokens).toBe(3_000 + thoughts);
   });
 
-  test('forty answers at a time keep apart', async () => {
+  test('forty concurrent answers do not mix', async () => {
     const texts = Array.from({ length: 40 }, (_, i) => `This is question ${i} of forty.`);
     const answers = await Promise.all(
       texts.map((text) =>
@@ -142,7 +142,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answers).toEqual(texts);
   });
 
-  test('an abort by signal ends the request with its own error, before and in the midst', async () => {
+  test('an abort by signal ends the request with its own error, before and during the answer', async () => {
     const early = openai.chat.completions.create(ask('slow'), { signal: AbortSignal.timeout(50) });
     await expect(early).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     const before = served.sandbox.requests().aborted;
@@ -153,7 +153,7 @@ describe.each(clientWires)('over %s', (wire) => {
     await expect.poll(() => served.sandbox.requests().aborted).toBeGreaterThan(before);
   });
 
-  test('what the client waits too long for is its own timeout', async () => {
+  test('a client that waits too long reports its own timeout', async () => {
     await expect(openai.chat.completions.create(ask('slow'), { timeout: 50 })).rejects.toBeInstanceOf(
       OpenAI.APIConnectionTimeoutError,
     );

@@ -88,7 +88,7 @@ describe.each(wires)('recorded %s', (wire) => {
   const isAbsent = answers.length === 0;
   const why = whySkipped(answers, wire);
 
-  test.skipIf(isAbsent)(`enough is recorded${why}`, () => {
+  test.skipIf(isAbsent)(`enough answers are recorded${why}`, () => {
     expect(answers.filter(isAnswer).length).toBeGreaterThanOrEqual(atLeast(6));
   });
 

@@ -101,7 +101,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each(['echo', 'story', 'think', 'refuse'])(
-    "the SDK's own accumulator makes of a stream what the whole answer is: %s",
+    "the SDK's own accumulator builds the whole answer from a stream: %s",
     async (slug) => {
       const whole = await openai.responses.create(ask(slug));
       const stream = openai.responses.stream(ask(slug));
@@ -127,7 +127,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(shownText).toBe("I'm sorry, but I can't help with that.");
   });
 
-  test('an answer by a schema parses, whole and streamed', async () => {
+  test('an answer with a schema parses, whole and streamed', async () => {
     const City = z.object({ city: z.string(), unit: z.enum(['celsius', 'kelvin']) });
     const request = { ...ask('json'), text: { format: zodTextFormat(City, 'weather') } };
     const whole = await openai.responses.parse(request);
@@ -136,7 +136,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(streamed.output_parsed).toEqual({ city: 'sample city', unit: 'celsius' });
   });
 
-  test('tools offered are called in parallel, whole and streamed, with arguments of their schemas', async () => {
+  test('offered tools are called in parallel, whole and streamed, with arguments that match their schemas', async () => {
     const request = { ...ask('tools'), tools };
     const whole = await openai.responses.parse(request);
     const stream = openai.responses.stream(request);
@@ -176,7 +176,7 @@ describe.each(clientWires)('over %s', (wire) => {
     }
   });
 
-  test('one tool is called when parallel calls are not wanted, and the one that is named', async () => {
+  test('one tool is called if parallel calls are disabled, and the one that is named', async () => {
     const one = await openai.responses.create({ ...ask('tools'), tools, parallel_tool_calls: false });
     const calls = one.output.filter(({ type }) => type === 'function_call');
     expect(calls).toHaveLength(wireFacts.calls_in_parallel_always.has(wire) ? 2 : 1);
@@ -207,7 +207,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(response.instructions).toBe('Be brief.');
   });
 
-  test('an answer that is cut says so', async () => {
+  test('an answer that is cut reports it', async () => {
     const whole = await openai.responses.create({ ...ask('story'), max_output_tokens: 17 });
     const streamed = await openai.responses.stream({ ...ask('story'), max_output_tokens: 17 }).finalResponse();
     for (const answer of [whole, streamed]) {
@@ -244,13 +244,13 @@ describe.each(clientWires)('over %s', (wire) => {
     expect((await openai.responses.create({ ...request, input: turns })).output_text).toBe('Two');
   });
 
-  test('letters of several bytes come whole, however the upstream splits them', async () => {
+  test('characters of several bytes stay whole, however the upstream splits them', async () => {
     const spoken = 'Grüße 👩‍👩‍👧‍👦 — 日本語 \u2028 العربية "quoted" \\ end';
     const stream = openai.responses.stream(ask('echo;split_bytes=1', spoken));
     expect((await stream.finalResponse()).output_text).toBe(spoken);
   });
 
-  test('a stream that is aborted ends the work of the upstream', async () => {
+  test('an aborted stream ends the upstream request', async () => {
     const before = served.sandbox.requests().aborted;
     const stream = await openai.responses.create({ ...ask('slow'), stream: true });
     for await (const event of stream) if (event.type === 'response.output_text.delta') break;
@@ -293,7 +293,7 @@ test.each<[string, Create, string]>([
   ['work in the background', { ...plain, background: true }, 'background'],
   ['an item of no known kind', { ...plain, input: [{ type: 'nonsense' } as never] }, 'input'],
   ['a temperature out of range', { ...plain, temperature: 3 }, 'temperature'],
-])('%s is refused in words that name the field', async (_name, request, field) => {
+])('%s is refused with the name of the field', async (_name, request, field) => {
   for (const stream of [false, true]) {
     const error = await openai.responses.create({ ...request, stream } as Create).then(
       () => undefined,
@@ -315,7 +315,7 @@ test('a wrong key and an unknown model are errors of their classes', async () =>
   await expect(unknown).rejects.toBeInstanceOf(OpenAI.BadRequestError);
 });
 
-test('what is left out may be null or undefined', async () => {
+test('omitted fields may be null or undefined', async () => {
   const response = await openai.responses.create({
     ...plain,
     instructions: null,

@@ -28,7 +28,7 @@ describe.each(clientWires)('over %s', (wire) => {
     return streamed ? openai.responses.stream(request).finalResponse() : openai.responses.create(request);
   };
 
-  test.each([false, true])('a tool loop goes on from ids alone: streamed %s', async (streamed) => {
+  test.each([false, true])('a tool loop continues from ids alone: streamed %s', async (streamed) => {
     const first = await ask({ input: 'How is it?', reasoning: { effort: 'low' } }, streamed);
     expect(first).toMatchObject({ store: true });
     const calls = first.output.filter((item) => item.type === 'function_call');
@@ -72,7 +72,7 @@ function plain(output: OpenAI.Responses.ResponseOutputItem[]) {
   );
 }
 
-test('what is not to be stored is not', async () => {
+test('a response without store is not stored', async () => {
   const { id } = await openai.responses.create({ model: 'openai-chat/echo', input: 'Hello', store: false });
   await expect(openai.responses.retrieve(id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
 });

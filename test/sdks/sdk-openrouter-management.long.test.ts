@@ -62,7 +62,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     userId = members!.result.data[0]!.id;
   });
 
-  test('chat, whole and streamed, with the routing under the name that it reads', async () => {
+  test('chat, whole and streamed, with the routing under the name of the SDK', async () => {
     const body = { model: 'sandbox/echo', messages: hello };
     const metadata = { xOpenRouterMetadata: 'enabled', xOpenRouterExperimentalMetadata: 'enabled' } as const;
     const whole = (await sdk.chat.send({ ...metadata, chatRequest: body })) as Whole;
@@ -88,7 +88,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     expect(events.at(-1)).toMatchObject({ type: 'response.completed' });
   });
 
-  test('vectors and the models that make them', async () => {
+  test('embeddings and their models', async () => {
     const requestBody = { model: 'sandbox/embed', input: ['a', 'b'] };
     const made = await sdk.embeddings.generate({ requestBody });
     expect((made as { data: unknown[] }).data).toHaveLength(2);
@@ -131,7 +131,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     expect(Array.isArray((await admin.analytics.getUserActivity()).data)).toBe(true);
   });
 
-  test('the calling key, and a generation of it that first failed elsewhere', async () => {
+  test('the calling key, and a generation of it that first failed at another endpoint', async () => {
     for (const one of [sdk, admin]) {
       expect((await one.apiKeys.getCurrentKeyMetadata()).data.label).not.toBe('');
     }
@@ -160,7 +160,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     expect(await admin.apiKeys.delete({ hash })).toEqual({ deleted: true });
   });
 
-  test('guardrails, whom they are assigned to, and their end', async () => {
+  test('guardrails, their assignments, and their end', async () => {
     const wanted = { name: 'sdk', limitUsd: 5, resetInterval: 'monthly', enforceZdr: false } as const;
     const { data } = await admin.guardrails.create({ createGuardrailRequest: wanted });
     const { id } = data;

@@ -49,7 +49,7 @@ test('the cost and the provider of an answer are in its metadata, whole and stre
   }
 });
 
-test('its settings of routing, fallbacks and extra fields are honoured', async () => {
+test('its settings of routing, fallbacks and extra fields are respected', async () => {
   const only = openrouter('sandbox/echo', { provider: { only: ['sandbox-anthropic'] } });
   const { finalStep } = await generateText({ model: only, prompt: 'Hello' });
   expect(finalStep.providerMetadata!['openrouter']).toMatchObject({ provider: 'Sandbox Anthropic' });
@@ -61,7 +61,7 @@ test('its settings of routing, fallbacks and extra fields are honoured', async (
   expect(takeWarnings()).toEqual([]);
 });
 
-test('cache control in its own words reaches a wire that has it, and the cached tokens come back', async () => {
+test('cache control in its own form reaches a wire that has it, and the cached tokens are reported', async () => {
   const long = 'A long text of many words. '.repeat(400);
   const ask = () =>
     generateText({
@@ -82,7 +82,7 @@ test('cache control in its own words reaches a wire that has it, and the cached 
   expect(second.usage.inputTokenDetails.cacheReadTokens).toBe(first.usage.inputTokenDetails.cacheWriteTokens);
 });
 
-test('vectors come through its embedding model', async () => {
+test('its embedding model returns vectors', async () => {
   const model = openrouter.textEmbeddingModel('sandbox/embed');
   const { embeddings, usage } = await embedMany({ model, values: ['sunny', 'rainy', 'sunny'] });
   expect(embeddings).toHaveLength(3);

@@ -49,7 +49,7 @@ describe.each(clientWires)('older completions over %s', (wire) => {
   });
 });
 
-test('vectors come one by one and many at once', async () => {
+test('vectors are returned one by one and many at once', async () => {
   const model = openai.embedding('sandbox/embed');
   const { embeddings, usage } = await embedMany({ model, values: ['sunny', 'rainy', 'sunny'] });
   expect(embeddings[0]).toEqual(embeddings[2]);
@@ -106,7 +106,7 @@ describe.each(packages)('%s', (_name, model, providerOptions) => {
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a result may be pictures and pages, and a tool may fail', async () => {
+  test('a result may contain pictures and pages, and a tool may fail', async () => {
     const look = tool({
       inputSchema: z.object({ path: z.string() }),
       execute: async () => 'seen',
@@ -165,7 +165,7 @@ describe.each(packages)('%s', (_name, model, providerOptions) => {
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a conversation of many turns that thinks and calls tools goes on', async () => {
+  test('a conversation of many turns with thinking and tool calls continues', async () => {
     const reasoning = {
       openai: {
         reasoningEffort: 'high',
@@ -194,7 +194,7 @@ describe.each(packages)('%s', (_name, model, providerOptions) => {
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a long answer comes whole', async () => {
+  test('a long answer is complete', async () => {
     const slug = modelOf('anthropic-messages', 'story;tokens=3000');
     const one = model();
     const long = one.provider.startsWith('anthropic')
@@ -218,7 +218,7 @@ describe.each(packages)('%s', (_name, model, providerOptions) => {
   });
 });
 
-test('items that were never stored are refused with a word of what to do', async () => {
+test('items that were never stored are refused with advice', async () => {
   const model = openai('sandbox/echo');
   const first = await generateText({ model, prompt: 'One.' });
   const messages: ModelMessage[] = [

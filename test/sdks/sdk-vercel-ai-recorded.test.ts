@@ -158,48 +158,45 @@ describe.each(Object.entries(packages))('%s', (packageName, one) => {
       });
 
       const stateful = [...whole, ...streams].filter(({ bytes }) => OPAQUE.test(Buffer.from(bytes).toString('latin1')));
-      test.runIf(one.thinking).each(stateful)(
-        'what only its provider can read goes back to it: $name',
-        async (answer) => {
-          const { details } = await chatReading(recorded, answer);
-          const opaque = details.flatMap(
-            ({ signature, data }) => (typeof signature === 'string' ? signature : data) ?? [],
-          );
-          const first = streamText({ ...optionsFor(answer.model), onError: () => undefined });
-          await partsOf(first.stream);
-          const { toolCalls, response } = await first.finalStep;
-          // The public service's package keeps what it cannot show only beside calls.
-          const isLost = packageName === 'openrouter()' && toolCalls.length === 0;
-          if (opaque.length === 0 || response.messages.length === 0 || isLost) return;
-          const results = toolCalls
-            .filter(({ providerExecuted }) => providerExecuted !== true)
-            .map(({ toolCallId, toolName }) => ({
-              type: 'tool-result' as const,
-              toolCallId,
-              toolName,
-              output: { type: 'text' as const, value: 'Done.' },
-            }));
-          const messages: ModelMessage[] = [
-            { role: 'user', content: 'Go on.' },
-            ...response.messages,
-            results.length > 0 ? { role: 'tool', content: results } : { role: 'user', content: 'And now?' },
-          ];
-          const { prompt: _, ...rest } = optionsFor(answer.model);
-          const second = streamText({ ...rest, messages, providerOptions: one.thinking!, onError: () => undefined });
-          await partsOf(second.stream);
-          const sent = recorded.upstream.exchanges.at(-1)!.body;
-          for (const state of opaque) {
-            // Amazon's wire has what is redacted in Base64 once more.
-            const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
-            expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
-          }
-          // Where the provider ran a tool itself the package warns that it sends no result of it.
-          const warned = takeWarnings().filter(
-            (warning) => !/Results for|provider executed tool result/.test(JSON.stringify(warning)),
-          );
-          expect(warned).toEqual([]);
-        },
-      );
+      test.runIf(one.thinking).each(stateful)('opaque state returns to its provider: $name', async (answer) => {
+        const { details } = await chatReading(recorded, answer);
+        const opaque = details.flatMap(
+          ({ signature, data }) => (typeof signature === 'string' ? signature : data) ?? [],
+        );
+        const first = streamText({ ...optionsFor(answer.model), onError: () => undefined });
+        await partsOf(first.stream);
+        const { toolCalls, response } = await first.finalStep;
+        // The public service's package keeps what it cannot show only beside calls.
+        const isLost = packageName === 'openrouter()' && toolCalls.length === 0;
+        if (opaque.length === 0 || response.messages.length === 0 || isLost) return;
+        const results = toolCalls
+          .filter(({ providerExecuted }) => providerExecuted !== true)
+          .map(({ toolCallId, toolName }) => ({
+            type: 'tool-result' as const,
+            toolCallId,
+            toolName,
+            output: { type: 'text' as const, value: 'Done.' },
+          }));
+        const messages: ModelMessage[] = [
+          { role: 'user', content: 'Go on.' },
+          ...response.messages,
+          results.length > 0 ? { role: 'tool', content: results } : { role: 'user', content: 'And now?' },
+        ];
+        const { prompt: _, ...rest } = optionsFor(answer.model);
+        const second = streamText({ ...rest, messages, providerOptions: one.thinking!, onError: () => undefined });
+        await partsOf(second.stream);
+        const sent = recorded.upstream.exchanges.at(-1)!.body;
+        for (const state of opaque) {
+          // Amazon's wire has what is redacted in Base64 once more.
+          const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
+          expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
+        }
+        // Where the provider ran a tool itself the package warns that it sends no result of it.
+        const warned = takeWarnings().filter(
+          (warning) => !/Results for|provider executed tool result/.test(JSON.stringify(warning)),
+        );
+        expect(warned).toEqual([]);
+      });
     });
   });
 });

@@ -23,7 +23,7 @@ describe('the ledger, simulated', () => {
   });
 
   test(
-    'no rule breaks, whatever ends, is lost, comes twice or late; and something ended at every step',
+    'no rule breaks, whatever ends, is lost, repeated or late; and something ended at every step',
     PATIENCE,
     async () => {
       const subject = await loadSubject(SOURCES);

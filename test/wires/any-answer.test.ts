@@ -270,7 +270,7 @@ function opened(value: unknown): unknown {
 
 const RUNS = { numRuns: inTier(100, 400) };
 
-test('a chat stream adds up to the whole completion', () => {
+test('a chat stream accumulates to the whole completion', () => {
   fc.assert(
     fc.property(inOrder, ({ chunks, cuts }) => {
       const text = streamed(createStreamEncoder(chatShown), grouped(chunks, cuts));
@@ -285,7 +285,7 @@ test('a chat stream adds up to the whole completion', () => {
   );
 });
 
-test('a stream of the Messages API adds up to the whole message', () => {
+test('a stream of the Messages API accumulates to the whole message', () => {
   fc.assert(
     fc.property(anything, ({ chunks, cuts }) => {
       const text = streamed(createMessagesStream(messagesShown), grouped(chunks, cuts));
@@ -297,7 +297,7 @@ test('a stream of the Messages API adds up to the whole message', () => {
   );
 });
 
-test('a stream of the Responses API adds up to the whole response', () => {
+test('a stream of the Responses API accumulates to the whole response', () => {
   fc.assert(
     fc.property(anything, ({ chunks, cuts }) => {
       const text = streamed(createResponseStream(responseShown()), grouped(chunks, cuts));
@@ -338,7 +338,7 @@ function kept(message: Message) {
 
 const withoutRefusals = anything.filter(({ chunks }) => chunks.every(({ delta }) => delta.refusal === undefined));
 
-test('a turn comes back through a client of the Messages API', () => {
+test('a turn returns through a client of the Messages API', () => {
   fc.assert(
     fc.property(withoutRefusals, ({ chunks }) => {
       const { message } = whole(chunks).completion.choices[0];
@@ -355,7 +355,7 @@ test('a turn comes back through a client of the Messages API', () => {
   );
 });
 
-test('a turn comes back through a client of the Responses API', () => {
+test('a turn returns through a client of the Responses API', () => {
   fc.assert(
     fc.property(withoutRefusals, ({ chunks }) => {
       const { message } = whole(chunks).completion.choices[0];

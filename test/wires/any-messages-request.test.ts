@@ -45,7 +45,7 @@ const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'to
 const marked = (text: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral' } });
 const thinking = { type: 'enabled', budget_tokens: 2000 };
 
-describe('what the wire itself refuses, or another client is spared, passes as it is', () => {
+describe('fields that the wire itself refuses, or that are repaired for other clients, are unchanged', () => {
   test.each<[string, JsonObject]>([
     ['more cache breakpoints than there may be', { messages: [{ role: 'user', content: [...'abcdef'].map(marked) }] }],
     [
@@ -177,7 +177,7 @@ describe('what the wire itself refuses, or another client is spared, passes as i
   });
 });
 
-describe('what the gateway changes all the same, and says', () => {
+describe('changes of the gateway are reported', () => {
   test.each<[string, JsonObject, JsonObject, string[]]>([
     ['whom it is for', { metadata: { user_id: 'u' } }, { metadata: { user_id: hashUser('u') } }, []],
     ['a bound above the endpoint’s', { max_tokens: 5000 }, { max_tokens: 1000 }, ['clamped max_tokens']],
@@ -225,7 +225,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(reports).toEqual(reported);
   });
 
-  test('a budget that no longer fits the bound that is the endpoint’s', () => {
+  test('a thinking budget that no longer fits the endpoint’s bound is lowered', () => {
     const endpoint = { ...ENDPOINT, max_completion_tokens: 4000, quirks: {} };
     const request = ask({ messages: [hello], max_tokens: 9000, thinking: { type: 'enabled', budget_tokens: 8000 } });
     const sent = (betas: string[]) =>
@@ -236,7 +236,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(sent(['interleaved-thinking-2025-05-14'])).toEqual({ type: 'enabled', budget_tokens: 8000 });
   });
 
-  test('after a refusal of its state a request goes without, and does not think where it must not then', () => {
+  test('after a refusal of its state a request is sent without it, and without thinking if it must not think', () => {
     const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'S' }, ...use.content] };
     const { body, reports } = send({ thinking, tools: [tool], messages: [hello, turn, result] }, { strip_state: true });
     expect(body['messages']).toEqual([hello, use, result]);
@@ -244,7 +244,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(reports).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
   });
 
-  test('also where there was no state: the turn is another model’s, which did not think', () => {
+  test('so is one without any state, because another model made the turn', () => {
     const request = { thinking, tools: [tool], messages: [hello, use, result] };
     expect(send(request).body['thinking']).toEqual(thinking);
     const { body, reports } = send(request, { strip_state: true });
@@ -252,7 +252,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(reports).toEqual(['changed thinking']);
   });
 
-  test('a turn that held nothing but thinking that was not to be believed is left out; one that was empty stays', () => {
+  test('a turn of unverified thinking only is left out; an empty one stays', () => {
     const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }] };
     const empty = { role: 'assistant', content: [] };
     const body = { model: 'm', max_tokens: 900, messages: [hello, turn, hello, empty, hello] };
@@ -262,7 +262,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(encoded.body['messages']).toEqual([hello, hello, empty, hello]);
   });
 
-  test('nor where the turn’s thinking was not to be believed, and left out at the door', () => {
+  test('so is one whose unverified thinking was left out by the parser', () => {
     const turn = {
       role: 'assistant',
       content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }, ...use.content],
@@ -275,7 +275,7 @@ describe('what the gateway changes all the same, and says', () => {
     expect(encoded.body).not.toHaveProperty('thinking');
   });
 
-  test('what routing found an endpoint not to take is not brought back', () => {
+  test('a parameter that routing removed for the endpoint does not return', () => {
     const request = ask({
       messages: [hello],
       thinking: { type: 'adaptive' },
@@ -293,7 +293,7 @@ describe('what the gateway changes all the same, and says', () => {
     });
   });
 
-  test('the model’s variant has it think where the client says nothing', () => {
+  test('the model’s variant enables thinking if the client does not set it', () => {
     const request = { ...ask({ messages: [hello], max_tokens: 900 }), reasoning: { enabled: true } };
     const quirks = anthropicModelQuirks('claude-opus-4-6');
     expect(anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks }, OPTIONS).body['thinking']).toEqual({
@@ -302,11 +302,11 @@ describe('what the gateway changes all the same, and says', () => {
   });
 });
 
-test('the decoder is told of the ids that the conversation has', () => {
+test('the decoder gets the ids of the conversation', () => {
   expect(send({ messages: [hello, use, result] }).state.call_ids).toEqual(['toolu_1']);
 });
 
-describe('features in trial', () => {
+describe('beta features', () => {
   const header = (betas: string[], quirks: object = {}) => {
     const { headers, report } = anthropicMessages.encodeRequest(
       ask({ messages: [hello] }, betas),
@@ -316,7 +316,7 @@ describe('features in trial', () => {
     return { sent: headers['anthropic-beta'], dropped: report.map(({ field, reason }) => `${field}: ${reason}`) };
   };
 
-  test('go upstream where they concern this answer alone, whatever their date', () => {
+  test('are passed on if they concern this answer only, whatever their date', () => {
     const betas = [
       'interleaved-thinking-2025-05-14',
       'files-api-2025-04-14',
@@ -335,11 +335,11 @@ describe('features in trial', () => {
     'files-api',
     'to-come-2026-01-01',
     'a\r\nx-api-key: b',
-  ])('%j does not', (beta) =>
+  ])('%j is not passed on', (beta) =>
     expect(header([beta])).toEqual({ sent: undefined, dropped: [`anthropic-beta: ${beta} is not allowed`] }),
   );
 
-  test('the operator may let more through', () => {
+  test('can be allowed by the operator', () => {
     const betas = ['to-come-2026-01-01', 'whole-name'];
     expect(header(betas, { betas: ['to-come', 'whole-name'] })).toEqual({ sent: betas.join(','), dropped: [] });
   });
@@ -517,7 +517,7 @@ function normal(value: JsonObject): JsonObject {
   return copy;
 }
 
-test('to an upstream of its wire it goes as it was written', () => {
+test('to an upstream of its wire it is sent as it was written', () => {
   fc.assert(
     fc.property(body, (any) => {
       expect([...check.Errors(any)]).toEqual([]);

@@ -188,7 +188,7 @@ const faithful = fc
   .record({ input: conversation, tools, fields })
   .map(({ input, tools, fields: others }): JsonObject => ({ ...(others as JsonObject), input, tools }));
 
-test('on its own wire a request comes out as it went in', () => {
+test('on its own wire a request is unchanged', () => {
   fc.assert(
     fc.property(faithful, (body) => {
       expect(explain(ResponsesBody as never, body, '')).toEqual([]);
@@ -221,7 +221,7 @@ const unpaired = fc
     return { ...body, input: [...those('stays'), ...those('late'), ...orphans] };
   });
 
-test('on its own wire results stand where they were put, and none is made up', () => {
+test('on its own wire results keep their places, and none is invented', () => {
   fc.assert(
     fc.property(unpaired, (body) => {
       expect(explain(ResponsesBody as never, body, '')).toEqual([]);
@@ -274,7 +274,7 @@ describe('a tool of a namespace is chosen by its own name', () => {
     expect(array(elsewhere['tools']).map((tool) => object(tool)['name'])).toEqual(['ns__s']);
   });
 
-  test('of another namespace it is not there', () => {
+  test('of another namespace it is missing', () => {
     const choice = { type: 'function', name: 's', namespace: 'other' };
     expect(() => encode(openaiChat, chosen(choice))).toThrow('tool_choice.name must be the name of a tool in tools');
   });
@@ -409,7 +409,7 @@ const others: { wire: string; dialect: ChatDialect; checkBody(body: JsonObject):
 ];
 
 describe('on other wires', () => {
-  test.each(others)('$wire: an upstream takes what any request becomes, or it is a 400', ({ dialect, checkBody }) => {
+  test.each(others)('$wire: an upstream accepts any translated request, or it is a 400', ({ dialect, checkBody }) => {
     let sent = 0;
     fc.assert(
       fc.property(anything, (body) => {

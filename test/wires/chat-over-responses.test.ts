@@ -52,12 +52,12 @@ const hello = [{ role: 'user', content: 'Good morning.' }];
 const messageOf = (answer: JsonObject) => object(object(array(answer['choices'])[0])['message']);
 
 describe('the wire of an endpoint', () => {
-  test('is its own before its provider’s', async () => {
+  test('takes precedence over its provider’s', async () => {
     expect((await ask({ model: 'acme/echo', messages: hello })).path).toBe('/v1/responses');
     expect((await ask({ model: 'acme/plain', messages: hello })).path).toBe('/v1/chat/completions');
   });
 
-  test('one that this version does not speak is refused in the file', async () => {
+  test('that this version does not support is refused in the file', async () => {
     const endpoints = [{ provider: 'sandbox', upstream_model: 'x', dialect: 'smoke-signals' }];
     const file = { providers: sandboxProviders(sandbox.url), models: { 'a/b': { endpoints } } };
     await expect(startGateway({ yaml: JSON.stringify(file) })).rejects.toThrow(/dialect/);
@@ -65,7 +65,7 @@ describe('the wire of an endpoint', () => {
 });
 
 describe('reasoning', () => {
-  test('goes back encrypted, and what was refused is left out of one more try', async () => {
+  test('is returned encrypted, and refused state is removed in one more try', async () => {
     const first = await ask({ model: 'acme/echo', messages: hello });
     const details = array(messageOf(first.answer)['reasoning_details']).map(object);
     expect(details).toMatchObject(
@@ -83,7 +83,7 @@ describe('reasoning', () => {
     expect((await lastAttempt(String(third.answer['id']))).count).toBe(2);
   });
 
-  test('is summed up where that was asked for', async () => {
+  test('is summarized if that is requested', async () => {
     const request = { model: 'acme/echo', messages: hello, reasoning: { effort: 'low', summary: 'auto' } };
     const { answer, sent } = await ask(request);
     expect(sent['reasoning']).toEqual({ effort: 'low', summary: 'auto' });
@@ -92,7 +92,7 @@ describe('reasoning', () => {
 });
 
 describe('a request', () => {
-  test('keeps nothing upstream, whatever a client wants', async () => {
+  test('stores nothing upstream, whatever a client requests', async () => {
     const options = {
       sandbox: {
         store: true,
@@ -120,14 +120,14 @@ describe('a request', () => {
     expect([finish, native]).toEqual(['length', 'max_output_tokens']);
   });
 
-  test('a late error ends the stream as one, and what came before is told', async () => {
+  test('a late error ends the stream as an error, and earlier content is passed on', async () => {
     const body = { model: 'sandbox/responses-fail-late', messages: hello, stream: true };
     const { finish, text, error } = readStream(await (await gateway.call('POST', '/chat/completions', body)).text());
     expect([finish, text.length > 0, error?.['code']]).toEqual(['error', true, 503]);
   });
 });
 
-describe('the sandbox is read by OpenAI’s own client', () => {
+describe('OpenAI’s own client reads the sandbox', () => {
   const client = () => new OpenAI({ baseURL: `${sandbox.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
   test.each(['echo', 'story', 'think', 'json', 'refuse', 'tools'])(

@@ -60,7 +60,7 @@ const ask = { messages: [{ role: 'user', content: WORDS }] };
 const metadata = { 'x-gateway-experimental-metadata': 'enabled' };
 const pairs = names.flatMap((from) => names.filter((to) => to !== from).map((to) => [from, to] as const));
 
-test.each(pairs)('%s breaks off, and %s goes on with the rest', async (from, to) => {
+test.each(pairs)('%s breaks off, and %s continues with the rest', async (from, to) => {
   const provider = { continuation: true, order: [from, to] };
   const seen = await stream({ model: `wires/echo-${from}-${to}`, ...ask, provider }, metadata);
   expect(textOf(seen.chunks)).toBe(WORDS);
@@ -71,7 +71,7 @@ test.each(pairs)('%s breaks off, and %s goes on with the rest', async (from, to)
   expect(seen.done).toBe(true);
 });
 
-test.each(pairs)('%s breaks off, and %s, which tells it all again, is cut to the rest', async (from, to) => {
+test.each(pairs)('%s breaks off, and %s, which repeats the text, is cut to the rest', async (from, to) => {
   const whole = await stream({ model: `wires/story-${from}-${to}`, ...ask, provider: { only: [to] } });
   const provider = { continuation: true, order: [from, to] };
   const seen = await stream({ model: `wires/story-${from}-${to}`, ...ask, provider });

@@ -118,8 +118,8 @@ async function usageOf(hash: string, of = gateway): Promise<{ usage: number; lim
   return ((await shown.json()) as { data: { usage: number; limit_remaining: number } }).data;
 }
 
-describe('dividing', () => {
-  test('inputs beyond the bound go in further requests, and come back in order, as one generation', async () => {
+describe('batches', () => {
+  test('inputs beyond the bound are sent in further requests, and returned in order, as one generation', async () => {
     const { status, id, body: made } = await embed('wire/one', numbers(10));
     expect(status).toBe(200);
     expect(wire.exchanges.map((exchange) => sent(exchange).input.length).sort()).toEqual([1, 3, 3, 3]);
@@ -130,7 +130,7 @@ describe('dividing', () => {
     expect(await record(id)).toMatchObject({ tokens_prompt: 10, total_cost: 0.01 });
   });
 
-  test('so do tokens beyond the bound; an input that is too long by itself goes alone', async () => {
+  test('so are tokens beyond the bound; an input that is too long by itself is sent alone', async () => {
     const long = 'lorem ipsum dolor sit amet '.repeat(10);
     script = (exchange) => {
       const { input } = sent(exchange);
@@ -142,7 +142,7 @@ describe('dividing', () => {
     expect(wire.exchanges.map((exchange) => sent(exchange).input.length).sort()).toEqual([1, 1, 3]);
   });
 
-  test('not more than a bound of requests are under way at a time', async () => {
+  test('at most a bound of requests run at a time', async () => {
     let [open, most] = [0, 0];
     script = (exchange) => {
       open += 1;
@@ -166,8 +166,8 @@ test('400 for inputs that take too many requests, before any is sent', async () 
   expect(wire.exchanges).toHaveLength(0);
 });
 
-describe('a part that fails', () => {
-  test('the next endpoint begins anew; what the first billed until then is charged, and nothing else', async () => {
+describe('a batch that fails', () => {
+  test('the next endpoint starts again; the first is charged for what it billed until then, and nothing else', async () => {
     script = (exchange, nth) => {
       const { model, input } = sent(exchange);
       return model === 'one' && input[0] === '4' ? [{ wait: 50 }, ...fail(500)] : answer(exchange, nth);
@@ -199,7 +199,7 @@ describe('a part that fails', () => {
     expect(wire.exchanges.length).toBeLessThanOrEqual(EMBEDDING_REQUESTS_AT_ONCE_MAX);
   });
 
-  test('a request whose end nobody knows is charged as much as was set aside', async () => {
+  test('a request with an unknown end is charged its hold', async () => {
     const { key, hash } = await limitedKey(1_000);
     script = (exchange, nth) => (sent(exchange).input[0] === '1' ? ['DESTROY'] : answer(exchange, nth));
     const { status } = await embed('wire/one', numbers(6), key);
@@ -210,7 +210,7 @@ describe('a part that fails', () => {
     expect(usage).toBeLessThan(1);
   });
 
-  test('so is one beside a request that is refused for sure', async () => {
+  test('so is one beside a request that is certainly refused', async () => {
     const { key, hash } = await limitedKey(1_000);
     script = (exchange, nth) => {
       const [first] = sent(exchange).input;
@@ -266,8 +266,8 @@ describe('a part that fails', () => {
   });
 });
 
-describe('spend limits', () => {
-  test('402 before anything is sent where the limit does not pay for the worst case', async () => {
+describe('under spend limits', () => {
+  test('402 before the send if the limit does not pay for the worst case', async () => {
     const { key } = await limitedKey(0.01);
     const { status, body: made } = await embed('wire/one', numbers(6), key);
     expect(status).toBe(402);
@@ -275,7 +275,7 @@ describe('spend limits', () => {
     expect(wire.exchanges).toHaveLength(0);
   });
 
-  test('a limit that pays for it is charged once, what was used, and keeps the rest', async () => {
+  test('a limit that pays for it is charged once, for the usage, and keeps the rest', async () => {
     const { key, hash } = await limitedKey(5);
     const { status } = await embed('wire/one', numbers(6), key);
     expect(status).toBe(200);
@@ -284,7 +284,7 @@ describe('spend limits', () => {
     expect(limit_remaining).toBeCloseTo(4.994, 9);
   });
 
-  test('calls that together ask for more than there is never overspend', async () => {
+  test('concurrent calls never overspend', async () => {
     const limit = 2;
     const { key, hash } = await limitedKey(limit);
     script = (exchange, nth) => [{ wait: 10 }, ...answer(exchange, nth)];
@@ -298,7 +298,7 @@ describe('spend limits', () => {
   });
 });
 
-test('a client that leaves: requests under way are read on and charged, no other is begun', async () => {
+test('if the client disconnects, running requests are read and charged, and no other is sent', async () => {
   const { key, hash } = await limitedKey(1_000);
   const control = new AbortController();
   script = (exchange, nth) => [{ wait: 150 }, ...answer(exchange, nth)];
@@ -334,7 +334,7 @@ test("an organization's own credential pays for all requests of a call, and the 
   expect((await usageOf(hash)).usage).toBe(0);
 });
 
-test('an answer that drips white space is waited for no longer than an answer may take to begin', async () => {
+test('an answer that sends only white space gets no more time than an answer may take to begin', async () => {
   const impatient = await start({}, { upstream_first_token_ms_max: 500 });
   script = () => [
     responseHead(200, 'application/json'),

@@ -295,7 +295,7 @@ const textFields: JsonObject = {
   user: 'u',
 };
 
-describe('what a response repeats of its request', () => {
+describe('repeated fields of a response', () => {
   test.each(namesOf(lists.responseFields, 'request'))('%s', (name) => {
     expect(Object.hasOwn(textFields, name)).toBe(true);
     for (const event of responseEventsOf(turns[4]!, textFields)) {

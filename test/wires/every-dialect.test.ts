@@ -45,7 +45,7 @@ const UNCARRIED: Partial<Record<Wire, Readonly<Record<string, string>>>> = {
   },
 };
 
-test.each(wires)('%s has every scenario, or says why not', (wire) => {
+test.each(wires)('%s has every scenario, or the reason why not', (wire) => {
   const lacking = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]!(wire));
   // A reason for what is there is as wrong as none for what is not.
   expect(lacking).toEqual(Object.keys(MISSING[wire] ?? {}));
@@ -132,7 +132,7 @@ describe.each(wires)('%s', (wire) => {
       'json',
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: weather.function.parameters } } },
     ],
-  ])('the sandbox’s %s says the same whole and streamed, and nothing of the inside shows', async (slug, change) => {
+  ])('the sandbox’s %s is the same whole and streamed, and shows nothing internal', async (slug, change) => {
     const answer = await ask(wire, slug, change);
     expect(answer.status, answer.text).toBe(200);
     const body = JSON.parse(answer.text) as JsonObject;
@@ -157,7 +157,7 @@ describe.each(wires)('%s', (wire) => {
   });
 
   test.each(['fail-mid-stream', 'fail-late', 'truncate'])(
-    '%s ends in an error chunk, and what was said is counted',
+    '%s ends in an error chunk, and earlier text is counted',
     async (slug) => {
       const { error, finish, usage, text } = readStream((await ask(wire, slug, { stream: true })).text);
       expect([finish, typeof error?.['message']]).toEqual(['error', 'string']);
@@ -170,7 +170,7 @@ describe.each(wires)('%s', (wire) => {
     ['fail-503', [503]],
     ['fail-429', [429]],
     ['fail-500-html', [502]],
-  ])('%s is an error of %j before anything is said', async (slug, statuses) => {
+  ])('%s is an error of %j before any content', async (slug, statuses) => {
     for (const stream of [false, true]) expect(statuses).toContain((await ask(wire, slug, { stream })).status);
   });
 
@@ -310,7 +310,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
     streams = await streamsOf(wire);
   });
 
-  test('reads what the sandbox sends, wherever it is cut', () => {
+  test('reads the sandbox’s answers, wherever they are cut', () => {
     for (const bytes of streams) {
       expect(outcome(dialect, [bytes])).toBe('answer');
       for (const size of [1, 7, 64]) {
@@ -322,7 +322,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
     }
   });
 
-  test('tells a stream that breaks off from one that ends', () => {
+  test('distinguishes a stream that breaks off from one that ends', () => {
     for (const bytes of streams) {
       const ends = frameEnds(dialect, bytes);
       // The last frames may be a closing word alone: the answer itself is never whole in its first half.
@@ -334,7 +334,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
     }
   });
 
-  test('never crashes on events that are reordered, doubled or left out', () => {
+  test('never crashes on events that are reordered, repeated or missing', () => {
     for (const bytes of streams) {
       const ends = frameEnds(dialect, bytes);
       const frames = ends.map((end, i) => bytes.subarray(i === 0 ? 0 : ends[i - 1]!, end));
@@ -351,7 +351,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
     }
   });
 
-  test('never crashes on bytes that are changed, and takes rubbish for no answer', () => {
+  test('never crashes on changed bytes, and accepts no garbage as an answer', () => {
     for (const bytes of streams) {
       const changes = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 });
       fc.assert(

@@ -93,12 +93,12 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
   const { rows, additions, schema, parse, own, least } = api;
   const all: [string, RequestRow][] = [...Object.entries(rows), ...Object.entries(additions)];
 
-  test('every field that its schema names is listed', () => {
+  test('every field of its schema is listed', () => {
     const listed = new Set(all.map(([field]) => field));
     expect(Object.keys(schema.properties).filter((field) => !listed.has(field))).toEqual([]);
   });
 
-  test.each(all)('%s goes where the list says', (field, row) => {
+  test.each(all)('%s is sent where the list says', (field, row) => {
     const plain = { ...least, ...row.with };
     const other = row.of ?? api.other;
     const body = { ...plain, [field]: row.value };
@@ -208,7 +208,7 @@ function isLeftOut(encoded: EncodedRequest, without: EncodedRequest): void {
 }
 
 describe.each(Object.entries(kinds))('of the %s', (_name, { api, rows, body, sent }) => {
-  test.each(Object.entries(rows))('%s goes where the list says', (_kind, row) => {
+  test.each(Object.entries(rows))('%s is sent where the list says', (_kind, row) => {
     const present = body(row, [row.value]);
     if (row.refused !== undefined) {
       expect(() => api.parse(present)).toThrow(row.refused);

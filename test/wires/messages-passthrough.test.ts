@@ -28,7 +28,7 @@ async function send(body: object, headers: Record<string, string> = {}, path = '
 
 describe('the header anthropic-beta', () => {
   test.each(['anthropic-beta', 'x-anthropic-beta'])(
-    'goes upstream by the name %s, beside what the operator asks for',
+    'is sent upstream as %s, beside the operator’s values',
     async (name) => {
       const { headers } = await send(
         {},
@@ -41,7 +41,7 @@ describe('the header anthropic-beta', () => {
     },
   );
 
-  test("without it the operator's stays; the client's version of the API is not asked for", async () => {
+  test("the operator's values stay without it; the client's version of the API is not sent", async () => {
     const { headers } = await send({}, { 'anthropic-version': '2099-01-01' });
     expect([headers['anthropic-beta'], headers['anthropic-version']]).toEqual([
       'operators-own-2026-01-01',
@@ -49,7 +49,7 @@ describe('the header anthropic-beta', () => {
     ]);
   });
 
-  test('what is left out is told', async () => {
+  test('excluded features are reported', async () => {
     const response = await site.gateway.call(
       'POST',
       '/messages',
@@ -60,7 +60,7 @@ describe('the header anthropic-beta', () => {
   });
 });
 
-test('a conversation whose turns the gateway knows goes on as its client writes it', async () => {
+test('a conversation with turns that the gateway remembers is sent as its client writes it', async () => {
   const cacheControl = { type: 'ephemeral' };
   const tools = [{ name: 'f', input_schema: { type: 'object' } }];
   const thought = { type: 'thinking', thinking: 'hm', signature: 'S' };
@@ -92,7 +92,7 @@ test('a conversation whose turns the gateway knows goes on as its client writes 
   }
 });
 
-test('blocks of a kind that is still to come, and counts of one, pass to the client, and the blocks back', async () => {
+test('future kinds of blocks, and their counts, pass to the client, and the blocks back', async () => {
   const block = { type: 'hologram_result', tool_use_id: 'x', content: { light: [1, null] } };
   const usage = {
     input_tokens: 5,
@@ -113,7 +113,7 @@ test('blocks of a kind that is still to come, and counts of one, pass to the cli
   expect((await send({ messages })).body['messages']).toEqual(messages);
 });
 
-test('a block of an unknown kind is refused in what a client writes, and one of a known kind without its fields everywhere', async () => {
+test('a block of an unknown kind is refused in a client’s content, and one of a known kind without its fields everywhere', async () => {
   const refused = async (role: string, block: object) => {
     const messages = [{ role, content: [block] }];
     const response = await site.gateway.call('POST', '/messages', { model, max_tokens: 10, messages });
@@ -127,7 +127,7 @@ test('a block of an unknown kind is refused in what a client writes, and one of 
   expect(await refused('assistant', { type: 'native' })).toEqual([400, expect.stringContaining('content[0]')]);
 });
 
-test('ids of 64 bits in what tools are given stay as they were written, both ways', async () => {
+test('ids of 64 bits in arguments of tools are unchanged, both ways', async () => {
   const input = '{"id":12345678901234567890,"list":[-9223372036854775808]}';
   const call = (id: string) => `{"type":"tool_use","id":"${id}","name":"f","input":${input}}`;
   const search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":${input}}`;
@@ -150,7 +150,7 @@ test('ids of 64 bits in what tools are given stay as they were written, both way
   site.answer(undefined);
 });
 
-test("tools go on as they were declared, the type of the client's own included", async () => {
+test("tools are sent as they were declared, including the type of the client's own", async () => {
   const inputSchema = { type: 'object', properties: {} };
   const tools = [
     {
@@ -172,7 +172,7 @@ test("tools go on as they were declared, the type of the client's own included",
   expect((await send({ tools })).body['tools']).toEqual(tools);
 });
 
-test('no tokens at all fill the cache: the answer is empty', async () => {
+test('a bound of zero tokens fills the cache: the answer is empty', async () => {
   const upstreamMessage = {
     id: 'msg_4',
     type: 'message',
@@ -190,8 +190,8 @@ test('no tokens at all fill the cache: the answer is empty', async () => {
   site.answer(undefined);
 });
 
-describe('a question about tokens', () => {
-  test('goes to its own address with what it may hold', async () => {
+describe('a request to count tokens', () => {
+  test('is sent to its own address with the fields that it may have', async () => {
     const prompt = {
       system: 'Be brief.',
       tools: [{ name: 'f', input_schema: { type: 'object' } }],
@@ -211,7 +211,7 @@ describe('a question about tokens', () => {
     expect(JSON.parse(answer)).toEqual({ input_tokens: 7 });
   });
 
-  test('has a model of its own on Vertex AI', () => {
+  test('uses a model of its own on Vertex AI', () => {
     const encoded = {
       method: 'POST' as const,
       path: '/models/claude-x:rawPredict',
@@ -225,7 +225,7 @@ describe('a question about tokens', () => {
     expect(countRequest.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
   });
 
-  test('is asked on Vertex AI, but for what would have to be fetched first', async () => {
+  test('is sent to Vertex AI, unless something must be fetched first', async () => {
     const vertex = await startMessagesUpstream({ quirks: { google_cloud: true } });
     try {
       const count = async (content: unknown) => {
@@ -244,14 +244,14 @@ describe('a question about tokens', () => {
     }
   });
 
-  test('that is refused has an id for its client too', async () => {
+  test('that is refused has an id for its client as well', async () => {
     const headers = { authorization: 'Bearer sk-unknown' };
     const response = await site.gateway.call('POST', '/messages/count_tokens', { model, messages: [hello] }, headers);
     expect([response.status, response.headers.get('request-id')]).toEqual([401, expect.stringMatching(/./)]);
   });
 
   test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(
-    '%j is no count',
+    '%j is not a count',
     (body) => {
       expect(() => tokenCounter.read(body as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
     },
@@ -268,7 +268,7 @@ async function keyWith(limit: number): Promise<string> {
   return ((await made.json()) as { key: string }).key;
 }
 
-test('a spend limit lowers the output bound, but not to a budget for thinking that the client named', async () => {
+test('a spend limit lowers the output bound, but not to the thinking budget of the client', async () => {
   const thinking = { type: 'enabled', budget_tokens: 2000 };
   const ask = { max_tokens: 4000, thinking };
   const { body } = await send(ask, { authorization: `Bearer ${await keyWith(0.003)}` });

@@ -132,7 +132,7 @@ async function call(body: object, path = '/chat/completions') {
 }
 const only = { provider: { order: ['openai', 'xai', 'google-ai-studio'], allow_fallbacks: false } };
 
-describe('a call that searches goes over the wire that has the search', () => {
+describe('a call that searches uses the wire that has the search', () => {
   const ways: [string, object, string?][] = [
     ['the suffix', { suffix: ':online' }],
     ['the plugin', { plugins: [{ id: 'web' }] }],
@@ -156,7 +156,7 @@ describe('a call that searches goes over the wire that has the search', () => {
     expect(sent[0]!.body).toHaveProperty('max_tool_calls');
   });
 
-  test('at xAI, and X where a filter of it is sent', async () => {
+  test('at xAI, and on X if it has a filter of X', async () => {
     await call({ model: 'x-ai/grok-4.3:online', ...only });
     expect(sent[0]).toMatchObject({ path: '/xai/responses', body: { tools: [{ type: 'web_search' }] } });
     for (const model of ['x-ai/grok-4.3', 'x-ai/grok-4.20-0309-non-reasoning', 'x-ai/grok-4.20-multi-agent']) {
@@ -173,20 +173,20 @@ describe('a call that searches goes over the wire that has the search', () => {
     expect(sent[0]!.body.tools).toEqual([{ type: 'x_search' }]);
   });
 
-  test('at Google, where it was all along', async () => {
+  test('at Google, on its usual wire', async () => {
     await call({ model: 'google/gemini-2.5-flash:online', ...only });
     expect(sent[0]!.path).toContain('/google/models/gemini-2.5-flash:generateContent');
     expect(sent[0]!.body.tools).toEqual([{ googleSearch: {} }]);
   });
 
-  test('a call that does not search stays where it was', async () => {
+  test('a call that does not search stays on its wire', async () => {
     await call({ model: 'openai/gpt-5', ...only, tools: [{ type: 'function', function: { name: 'f' } }] });
     await call({ model: 'openai/gpt-5', ...only, plugins: [{ id: 'web', enabled: false }] });
     await call({ model: 'openai/gpt-5', ...only }, '/responses');
     expect(sent.map((one) => one.path)).toEqual(Array(3).fill('/openai/chat/completions'));
   });
 
-  test('thinking that this model does not search with is raised, and told', async () => {
+  test('an effort with which this model does not search is raised, with a report', async () => {
     const { body } = await call({ model: 'openai/gpt-5:online', ...only, reasoning_effort: 'minimal' });
     expect(sent[0]!.body['reasoning']).toMatchObject({ effort: 'low' });
     expect(body.gateway_metadata.adjusted_parameters).toContainEqual(
@@ -195,7 +195,7 @@ describe('a call that searches goes over the wire that has the search', () => {
   });
 });
 
-describe('a search is paid', () => {
+describe('a search is charged', () => {
   const costOf = async (model: string, more: object = {}, path?: string) => {
     const { body } = await call({ model, ...only, ...more }, path);
     const { data } = (await (await gateway.call('GET', `/generation?id=${body.id}`)).json()) as {
@@ -217,7 +217,7 @@ describe('a search is paid', () => {
     expect(cost - usd).toBeLessThan(0.001);
   });
 
-  test('money is held for as many as may be billed', async () => {
+  test('money is held for the maximum of searches', async () => {
     const manager = { authorization: `Bearer ${gateway.management_key}` };
     const made = await gateway.call('POST', '/keys', { name: 'limited', limit: 5 }, manager);
     const { key } = (await made.json()) as { key: string };
@@ -237,7 +237,7 @@ describe('a search is paid', () => {
     expect(await heldFor('openai/gpt-5-nano:online')).toBeGreaterThan(0.1);
   });
 
-  test.skipIf(!isComplete)('as it was recorded of OpenAI, xAI and Google (second tier)', async () => {
+  test.skipIf(!isComplete)('as recorded from OpenAI, xAI and Google (second tier)', async () => {
     const openai = recorded(
       'openai-responses/openai--test-openai-responses-test-openai-responses-model-builtin-tools-web-search-0.json',
     );
@@ -278,9 +278,9 @@ describe('a search is paid', () => {
   });
 });
 
-describe('what a provider refuses beside its search', () => {
+describe('fields that a provider refuses beside its search', () => {
   const functions = [{ type: 'function', function: { name: 'f' } }];
-  test('functions at the older models of Google: a 400 here that says so, none of theirs', async () => {
+  test('functions at Google’s older models: a 400 of the gateway with the reason', async () => {
     const tools = [{ type: 'gateway:web_search' }, ...functions];
     const refused = await call({ model: 'google/gemini-2.5-flash', ...only, tools });
     expect(refused.status).toBe(400);
@@ -290,7 +290,7 @@ describe('what a provider refuses beside its search', () => {
     expect(sent[0]!.body.tools).toMatchObject([{ functionDeclarations: [{ name: 'f' }] }, { googleSearch: {} }]);
   });
 
-  test('JSON: one of its forms at OpenAI, both at the older models of Google', async () => {
+  test('JSON: one of its forms at OpenAI, both at Google’s older models', async () => {
     const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
     const statusOf = async (model: string, responseFormat: object) =>
       (await call({ model, ...only, response_format: responseFormat })).status;
@@ -322,12 +322,12 @@ describe('a search that cannot run is never silent', () => {
     expect(sent).toHaveLength(0);
   });
 
-  test('an empty filter of X asks for nothing', async () => {
+  test('an empty filter of X requests nothing', async () => {
     const { status } = await call({ model: 'openai/gpt-5', ...only, x_search_filter: {} }, '/responses');
     expect(status).toBe(200);
   });
 
-  test('of several endpoints the one that can search serves the call, and where it fails none answers without the search', async () => {
+  test('of several endpoints the one that can search serves the call, and if it fails none answers without the search', async () => {
     const mixed = { model: 'test/mixed:online', provider: { order: ['other', 'openai'] } };
     expect((await call(mixed)).status).toBe(200);
     expect(sent.map(({ path }) => path)).toEqual(['/openai/responses']);

@@ -156,7 +156,7 @@ describe.each(models)('of the twenty requests, to %s', (upstreamModel) => {
   });
 });
 
-test('what the sandbox answers is of the schema', () => {
+test('the sandbox’s answers match the schema', () => {
   const body: JsonObject = {
     model: 'tools',
     messages: [{ role: 'user', content: [{ text: 'Hello' }] }],

@@ -86,7 +86,7 @@ test('the types can fail', async () => {
 }, 60_000);
 
 describe.each(subjects)('the twenty requests to $model', (subject) => {
-  test('are of the types, or named', async () => {
+  test('match the types, or are listed', async () => {
     const bodies: Record<string, JsonObject> = {};
     for (const name of Object.keys(twentyRequests)) {
       if (subject.refused.includes(name)) expect(() => encode(subject, name), name).toThrow(GatewayError);

@@ -66,7 +66,7 @@ describe('of the twenty requests', () => {
   }
 });
 
-describe('answers that the tests are written for are answers of the provider', () => {
+describe('the test data are answers of the provider', () => {
   const folder = new URL('../transcripts/cohere-chat/', import.meta.url);
   const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
   /** Broken on purpose, or of a model from before these types. */

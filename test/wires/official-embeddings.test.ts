@@ -43,7 +43,7 @@ test('the schema can fail', () => {
   expect(faultsOf({ ...body, output_dimension: '256' })).not.toEqual([]);
 });
 
-test.each(requests)('Cohere takes %s', (_, upstreamModel, request) => {
+test.each(requests)('Cohere accepts %s', (_, upstreamModel, request) => {
   const endpoint: DialectEndpoint = {
     model: 'cohere/embed',
     provider: 'cohere',

@@ -88,7 +88,7 @@ test('the types can fail', async () => {
 describe.each(models)('the twenty requests, to %s', (model) => {
   const requests = Object.entries(twentyRequests);
 
-  test('are requests by the types, on AI Studio and Vertex AI', async () => {
+  test('match the types, on AI Studio and Vertex AI', async () => {
     const bodies = requests.flatMap(([name, request]) => [
       [name, encode(request, model)],
       [`${name}, on Vertex AI`, encode(request, model, true)],
@@ -97,7 +97,7 @@ describe.each(models)('the twenty requests, to %s', (model) => {
   }, 60_000);
 });
 
-describe('the sandbox takes, as a model of the third generation', () => {
+describe('the sandbox accepts, as a model of the third generation', () => {
   const args = { city: 'Oslo' };
   const signature = JSON.stringify(signatureOf({ functionCall: { name: 'get_weather', args } }));
   test.each(Object.entries(twentyRequests))('%s', (_name, request) => {
@@ -106,7 +106,7 @@ describe('the sandbox takes, as a model of the third generation', () => {
   });
 });
 
-test('an address that nobody fetched is refused here, before it would be there', () => {
+test('the gateway refuses an address that nobody fetched before the provider would', () => {
   const request = twentyRequests['images by data URL and by address']!;
   const endpoint = {
     model: 'm',
@@ -123,7 +123,7 @@ test('an address that nobody fetched is refused here, before it would be there',
   ).toThrow(GatewayError);
 });
 
-test('what the sandbox answers, streamed and whole, is of the types', async () => {
+test('the sandbox’s answers, streamed and whole, match the types', async () => {
   const body: JsonObject = {
     model: 'm',
     contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],

@@ -79,14 +79,14 @@ test('the types can fail', async () => {
 describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) => {
   const requests = Object.entries(twentyRequests);
 
-  test('those that no endpoint takes are refused', () => {
+  test('are refused if no endpoint accepts them', () => {
     for (const [name, request] of requests) {
       if (refused.includes(name)) expect(() => encode(request, quirks), name).toThrow(GatewayError);
       else expect(encode(request, quirks)['store'], name).toBe(false);
     }
   });
 
-  test('are requests by the types', async () => {
+  test('match the types', async () => {
     const bodies = requests.flatMap(([name, request]) =>
       refused.includes(name) ? [] : [[name, encode(request, quirks)]],
     );
@@ -99,7 +99,7 @@ describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) =
   });
 });
 
-describe('what the sandbox answers', () => {
+describe('the sandbox’s answer', () => {
   const body: JsonObject = {
     model: 'm',
     input: [{ role: 'user', content: 'Hello' }],
@@ -115,7 +115,7 @@ describe('what the sandbox answers', () => {
     return { answer: answerTo(prompt, behaviour, faults), prompt, cache, faults, id: 'a', created: 0, body };
   });
 
-  test('is a stream of events by the types', async () => {
+  test('is a stream of events that match the types', async () => {
     const events = envelopes.flatMap((envelope) =>
       [...sandboxWire.encodeStream(envelope)].map(
         (event) => JSON.parse(/^data: (.*)$/m.exec(event)![1]!) as JsonObject,
@@ -131,7 +131,7 @@ describe('what the sandbox answers', () => {
     expect(await faultsOf('ResponseStreamEvent', Object.fromEntries(bare))).toEqual([]);
   }, 60_000);
 
-  test('is a response by the types', async () => {
+  test('is a response that matches the types', async () => {
     const bodies = envelopes.map((envelope, i): [string, JsonValue] => [
       `${i}`,
       onTheWire(sandboxWire.encodeBody(envelope)),

@@ -15,7 +15,7 @@ function namedIn(held: string): { path: string; words: string | undefined }[] {
   return [...held.matchAll(/`([^`]+)`(?: "([^"]+)")?/g)].map(([, path = '', words]) => ({ path, words }));
 }
 
-test('every pitfall is held by something that exists', () => {
+test('every pitfall names existing tests', () => {
   expect(rows.length).toBeGreaterThan(80);
   const wrong = rows.flatMap(({ pitfall, held }) => {
     const named = namedIn(held);
@@ -31,7 +31,7 @@ test('every pitfall is held by something that exists', () => {
   expect(wrong).toEqual([]);
 });
 
-test('what is named is a test, or what a test reads', () => {
+test('only tests, or files that tests read, are named', () => {
   const others = rows
     .flatMap(({ held }) => namedIn(held))
     .map(({ path }) => path)

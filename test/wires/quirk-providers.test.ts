@@ -70,14 +70,14 @@ const first = ({ choices: [choice] }: ChatCompletion) => choice;
 const call = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
 const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'look' } }];
 
-describe('what servers refuse that OpenAI takes', () => {
+describe('values that servers refuse and OpenAI accepts', () => {
   test.each([
     ['openai', 4],
     ['groq', 4],
     ['deepseek', 16],
     ['mistral', 100],
     ['vllm', 100],
-  ])('%s takes up to %d stop sequences: of more the first go, with a report', (slug, most) => {
+  ])('%s accepts up to %d stop sequences: the first are sent, with a report', (slug, most) => {
     const { encode } = provider(slug);
     const stop = Array.from({ length: 100 }, (_, at) => `end ${at}`);
     const { body, report } = encode({ ...HELLO, stop });
@@ -92,7 +92,7 @@ describe('what servers refuse that OpenAI takes', () => {
     ['z-ai', 1],
     ['moonshotai', 1],
     ['alibaba', 1.99],
-  ])('%s takes temperatures up to %d', (slug, most) => {
+  ])('%s accepts temperatures up to %d', (slug, most) => {
     const { encode } = provider(slug);
     const { body, report } = encode({ ...HELLO, temperature: 2 });
     expect(body['temperature']).toBe(most);
@@ -104,7 +104,7 @@ describe('what servers refuse that OpenAI takes', () => {
     ['nothing', {}],
     ['an object', { type: 'object' }],
     ['a title', { title: 'Empty', type: 'object', additionalProperties: false }],
-  ])('a schema of %s gets properties where it is refused without, and no other does', (_name, parameters) => {
+  ])('a schema of %s gets properties if it is refused without them, and no other does', (_name, parameters) => {
     const sent = (schema: JsonObject, slug = 'openai') =>
       provider(slug).body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
         'tools'
@@ -124,7 +124,7 @@ describe('what servers refuse that OpenAI takes', () => {
     }
   });
 
-  test.each(['groq', 'cerebras', 'z-ai', 'llamacpp'])('%s is told instructions and results as one text', (slug) => {
+  test.each(['groq', 'cerebras', 'z-ai', 'llamacpp'])('%s receives instructions and results as one text', (slug) => {
     const parts = [
       { type: 'text', text: 'One.' },
       { type: 'text', text: 'Two.' },
@@ -168,7 +168,7 @@ describe('Azure', () => {
     expect(encode(HELLO).path).toBe('/deployments/model-1/chat/completions?api-version=2024-10-21');
   });
 
-  test('what its filter found about the prompt and the answer is remembered, and chunks that hold nothing else say nothing', () => {
+  test('findings of its filter about the prompt and the answer are kept, and chunks with nothing else are empty', () => {
     const { streamed, error } = provider('azure');
     const promptFilterResults = [{ prompt_index: 0, content_filter_results: { hate: { filtered: false } } }];
     const late = {
@@ -205,7 +205,7 @@ describe('Azure', () => {
 });
 
 describe('Mistral', () => {
-  test('is spoken to in its own names', () => {
+  test('receives its own names', () => {
     const { body } = provider('mistral');
     const sent = body({
       messages: [
@@ -237,7 +237,7 @@ describe('Mistral', () => {
     ]);
   });
 
-  test('a name is told in the text: only tools may have one', () => {
+  test('a name is part of the text: only tools may have one', () => {
     const sent = provider('mistral').body({
       messages: [
         { role: 'user', name: 'ann', content: 'Hello' },
@@ -257,7 +257,7 @@ describe('Mistral', () => {
     expect((sent['messages'] as JsonObject[])[0]).not.toHaveProperty('name');
   });
 
-  test('a name goes before a picture as well', () => {
+  test('a name precedes a picture as well', () => {
     const imageUrl = { url: 'data:image/png;base64,QUJD' };
     const { messages } = provider('mistral').body({
       messages: [{ role: 'user', name: 'ann', content: [{ type: 'image_url', image_url: imageUrl }] }],
@@ -265,7 +265,7 @@ describe('Mistral', () => {
     expect(messages).toMatchObject([{ content: [{ type: 'text', text: 'ann:' }, { type: 'image_url' }] }]);
   });
 
-  test('its thoughts are parts of the content, its bound of the model a length, its errors flat', () => {
+  test('its thoughts are parts of the content, its model bound is a length, its errors are flat', () => {
     const { whole, streamed, error } = provider('mistral');
     const content = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] },
@@ -293,7 +293,7 @@ describe('Mistral', () => {
   });
 });
 
-describe('a forced call of a tool, which upstreams refuse while they think,', () => {
+describe('a forced call of a tool, which upstreams refuse with thinking,', () => {
   const force = { ...HELLO, tools, tool_choice: { type: 'function' as const, function: { name: 'look' } } };
   const disabled = { thinking: { type: 'disabled' } };
 
@@ -301,7 +301,7 @@ describe('a forced call of a tool, which upstreams refuse while they think,', ()
     ['deepseek', disabled],
     ['moonshotai', disabled],
     ['alibaba', { enable_thinking: false }],
-  ])('turns off what nobody asked for at %s', (slug, off) => {
+  ])('disables thinking that nobody requested at %s', (slug, off) => {
     const { encode } = provider(slug);
     for (const toolChoice of [force.tool_choice, 'required'] as const) {
       const { body, report } = encode({ ...force, tool_choice: toolChoice });
@@ -320,14 +320,14 @@ describe('a forced call of a tool, which upstreams refuse while they think,', ()
     }
   });
 
-  test('is left to models that always think', () => {
+  test('is unchanged for models that always think', () => {
     const body = provider('moonshotai', {}, 'kimi-k2-thinking').body(force);
     expect(body['tool_choice']).toBe('auto');
     expect(body).not.toHaveProperty('thinking');
   });
 });
 
-test('whole answers of Alibaba’s open models that think in streams alone come without thinking', () => {
+test('whole answers of Alibaba’s open models that think only in streams have no thinking', () => {
   const { encode } = provider('alibaba', {}, 'qwen3-8b');
   for (const reasoning of [undefined, { max_tokens: 500 }]) {
     const { body, report } = encode({ ...HELLO, ...(reasoning && { reasoning }) });
@@ -351,13 +351,13 @@ describe('DeepSeek', () => {
     reasoning: { effort: 'high' },
   });
 
-  test('is told whether to think and how hard, and gets the thoughts of former calls back', () => {
+  test('receives whether to think and how hard, and the thoughts of earlier calls', () => {
     const sent = provider('deepseek', thinks).body(looked('I must look.'));
     expect(sent).toMatchObject({ thinking: { type: 'enabled' }, reasoning_effort: 'high' });
     expect(sent['messages']).toMatchObject([{}, { reasoning_content: 'I must look.' }, {}]);
   });
 
-  test('where a client lost those thoughts the request goes without thinking, since it would be refused', () => {
+  test('if a client lost those thoughts the request is sent without thinking, because it would be refused', () => {
     const { body, report } = provider('deepseek', thinks).encode(looked());
     expect(body).toMatchObject({ thinking: { type: 'disabled' } });
     expect(body).not.toHaveProperty('reasoning_effort');
@@ -398,7 +398,7 @@ describe('DeepSeek', () => {
   });
 });
 
-test('Moonshot: a mark stands for lost thoughts, since some of its models always think', () => {
+test('Moonshot: a mark replaces lost thoughts, because some of its models always think', () => {
   const { body } = provider('moonshotai', { replay_reasoning: 'reasoning_content' });
   const sent = body({
     messages: [
@@ -412,7 +412,7 @@ test('Moonshot: a mark stands for lost thoughts, since some of its models always
 });
 
 describe('Groq', () => {
-  test('a tool that was called wrongly is the model’s fault, so that another endpoint may try', () => {
+  test('a wrong tool call is the model’s fault, so that another endpoint is tried', () => {
     const { error, streamed } = provider('groq');
     const failed = {
       error: {
@@ -431,7 +431,7 @@ describe('Groq', () => {
     );
   });
 
-  test('usage stands beside, the tier has another name, and thoughts come tagged', () => {
+  test('usage is in a field of its own, the tier has another name, and thoughts are tagged', () => {
     const xGroq = { id: 'req_1', usage: counts(7, 3) };
     const answer = provider('groq').streamed([
       delta({ role: 'assistant', content: '' }),
@@ -444,7 +444,7 @@ describe('Groq', () => {
     expect(answer).toMatchObject({ service_tier: 'default', ext: { usage: { in_uncached: 7, out_text: 3 } } });
   });
 
-  test('a format goes without a stream, a schema without tools', () => {
+  test('a format excludes streams, a schema excludes tools', () => {
     const { body, encode } = provider('groq');
     const responseFormat = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } as const;
     const whole = encode({ ...HELLO, response_format: responseFormat, stream: true });
@@ -462,14 +462,14 @@ describe('Groq', () => {
     expect(body({ ...HELLO, stream: true })).toMatchObject({ stream: true });
   });
 
-  test('what it answers with 400 is not sent', () => {
+  test('fields that it answers with a 400 are not sent', () => {
     const sent = provider('groq').body({ ...HELLO, logprobs: true, logit_bias: { 1: 1 }, max_tokens: 5 });
     expect(sent).toEqual({ model: 'model-1', messages: HELLO.messages, max_completion_tokens: 5 });
   });
 });
 
 describe('xAI', () => {
-  test('reasoning is counted beside the completion, and shows in the total', () => {
+  test('reasoning is counted beside the completion, and included in the total', () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 4,
@@ -502,14 +502,14 @@ describe('xAI', () => {
 });
 
 describe('Together', () => {
-  test('logprobs are asked for by their number', () => {
+  test('logprobs are requested by their number', () => {
     const { body } = provider('together');
     expect(body({ ...HELLO, logprobs: true, top_logprobs: 3 })).toMatchObject({ logprobs: 3 });
     expect(body({ ...HELLO, logprobs: true })).toEqual({ model: 'model-1', messages: HELLO.messages, logprobs: 1 });
     expect(body({ ...HELLO, logprobs: false })).not.toHaveProperty('logprobs');
   });
 
-  test('and come in the lists of the older API; the end has a name of its own', () => {
+  test('and returned in the lists of the older API; the end has a name of its own', () => {
     const logprobs = { tokens: ['Hi'], token_ids: [1], token_logprobs: [-0.5], top_logprobs: [{ Hi: -0.5, Ho: -1 }] };
     const { whole, streamed } = provider('together');
     const body = { ...message({ content: 'Hi' }, { finish_reason: 'eos', logprobs }), usage: counts(2, 1) };
@@ -532,7 +532,7 @@ describe('Together', () => {
   });
 });
 
-test('Fireworks: cached tokens are told in a header', () => {
+test('Fireworks: cached tokens are in a header', () => {
   const { whole, streamed } = provider('fireworks');
   const headers = { 'fireworks-cached-prompt-tokens': '6' };
   const body = { ...message({ content: '<think>Hm</think>Hi' }), usage: counts(8, 1) };
@@ -548,7 +548,7 @@ test('Fireworks: cached tokens are told in a header', () => {
 });
 
 describe('Perplexity', () => {
-  test('turns alternate: neighbours of one role are merged, and late instructions are the user’s', () => {
+  test('turns alternate: neighbours of one role are merged, and late instructions become the user’s', () => {
     const { body, report } = provider('perplexity').encode({
       messages: [
         { role: 'system', content: 'One.' },
@@ -612,7 +612,7 @@ describe('Perplexity', () => {
 describe('Cloudflare', () => {
   const { streamed, whole } = provider('cloudflare');
 
-  test('a token that reads as a number or a boolean is text, zero and false too, in thoughts as well', () => {
+  test('a token that looks like a number or a boolean is text, zero and false too, in thoughts as well', () => {
     const { message } = first(
       streamed([
         delta({ role: 'assistant', content: '' }),
@@ -632,15 +632,15 @@ describe('Cloudflare', () => {
     expect([message.content, message.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
   });
 
-  test('the JSON that a schema asked for comes parsed, and goes on as text', () => {
+  test('JSON for a schema arrives parsed, and is passed on as text', () => {
     const content = { city: 'Brno', rivers: ['Svratka', 'Svitava'], height: 0 };
     expect(JSON.parse(first(whole(message({ content }))).message.content as string)).toEqual(content);
     expect(first(whole(message({ content: 42 }))).message.content).toBe('42');
   });
 });
 
-describe('a server of one’s own', () => {
-  test('is told no level of thinking that Ollama, SGLang and older versions of vLLM refuse', () => {
+describe('a server of the operator', () => {
+  test('receives no effort that Ollama, SGLang and older versions of vLLM refuse', () => {
     const effort = (slug: string, reasoning: ChatRequest['reasoning']) =>
       provider(slug).body({ ...HELLO, reasoning })['reasoning_effort'];
     for (const slug of ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp']) {
@@ -654,7 +654,7 @@ describe('a server of one’s own', () => {
   const local = ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp'];
 
   test.each(local)(
-    '%s: thoughts are found in the field or in tags, arguments may be an object, ids may be missing',
+    '%s: thoughts are in the field or in tags, arguments may be an object, ids may be missing',
     (slug) => {
       const { whole, streamed } = provider(slug);
       const bare = { function: { name: 'look', arguments: { at: 'sky' } } };
@@ -677,7 +677,7 @@ describe('a server of one’s own', () => {
     },
   );
 
-  test.each(local)('%s: the newest names of OpenAI are not spoken', (slug) => {
+  test.each(local)('%s: the newest names of OpenAI are not used', (slug) => {
     const sent = provider(slug).body({
       messages: [{ role: 'developer', content: 'Be brief.' }, ...HELLO.messages],
       max_completion_tokens: 5,
@@ -686,7 +686,7 @@ describe('a server of one’s own', () => {
     expect(provider(slug).headers('k')).toEqual({ authorization: 'Bearer k' });
   });
 
-  test.each(['ollama', 'lmstudio'])('%s: images go as data', (slug) => {
+  test.each(['ollama', 'lmstudio'])('%s: images are sent as data', (slug) => {
     const image = {
       role: 'user' as const,
       content: [{ type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } }],
@@ -705,14 +705,14 @@ describe('a server of one’s own', () => {
     ]);
   });
 
-  test.each(['vllm', 'sglang'])('%s: a trailing assistant message is gone on with', (slug) => {
+  test.each(['vllm', 'sglang'])('%s: a trailing assistant message is continued', (slug) => {
     const { body } = provider(slug);
     const messages = [...HELLO.messages, { role: 'assistant' as const, content: 'Well' }];
     expect(body({ messages })).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
     expect(body(HELLO)).not.toHaveProperty('continue_final_message');
   });
 
-  test('the stop sequence that matched is told by vLLM and SGLang, each in its field', () => {
+  test('the matched stop sequence is reported by vLLM and SGLang, each in its field', () => {
     const stops = [{ stop_reason: 'END' }, { matched_stop: 'END' }];
     for (const stop of stops) {
       expect(
@@ -721,7 +721,7 @@ describe('a server of one’s own', () => {
     }
   });
 
-  test('an error in mid-stream is one, as Ollama and llama.cpp send it', () => {
+  test('an error within a stream is an error, as Ollama and llama.cpp send it', () => {
     expect(() => provider('ollama').streamed([delta({ content: 'H' }), { error: 'an error was encountered' }])).toThrow(
       'an error was encountered',
     );

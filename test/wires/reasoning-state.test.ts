@@ -113,7 +113,7 @@ async function firstTurn(where = gateway, more: object = {}): Promise<OpenAI.Cha
 }
 
 describe('a client that drops reasoning details', () => {
-  test.each(['whole', 'streamed'])('has its thinking back inside a loop of tools: %s', async (way) => {
+  test.each(['whole', 'streamed'])('gets its thinking back inside a loop of tools: %s', async (way) => {
     const openai = clientOf(gateway);
     const first =
       way === 'whole'
@@ -130,7 +130,7 @@ describe('a client that drops reasoning details', () => {
     ]);
   });
 
-  test('has it back where reasoning was not even shown', async () => {
+  test('gets it back even if reasoning was not shown', async () => {
     const first = await firstTurn(gateway, {
       reasoning: { effort: 'high', exclude: true },
       reasoning_effort: undefined,
@@ -140,7 +140,7 @@ describe('a client that drops reasoning details', () => {
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
   });
 
-  test('has it back from a gateway that was started again', async () => {
+  test('gets it back from a restarted gateway', async () => {
     const first = await firstTurn();
     await gateway.stop();
     gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
@@ -148,7 +148,7 @@ describe('a client that drops reasoning details', () => {
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
   });
 
-  test('goes without it, and is told so, where nothing is kept', async () => {
+  test('continues without it, with a report, if nothing is kept', async () => {
     await gateway.stop();
     gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
     const first = await firstTurn();
@@ -159,7 +159,7 @@ describe('a client that drops reasoning details', () => {
     expect(metadata.adjusted_parameters).toContainEqual(expect.objectContaining({ field: 'reasoning' }));
   });
 
-  test('has no other workspace take it up, though it knows the ids', async () => {
+  test('does not share it with another workspace that knows the ids', async () => {
     const first = await firstTurn();
     const made = await gateway.call(
       'POST',
@@ -185,7 +185,7 @@ describe('a client that drops reasoning details', () => {
     expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
   });
 
-  test('that says there are no details is taken at its word', async () => {
+  test('that sends an empty list of details gets none', async () => {
     const first = await firstTurn();
     const emptied: Chat = Object.assign(bare(first), { reasoning_details: [] });
     const { turns } = await bodiesOf(gateway, ask([question, emptied, ...results(first)]));
@@ -206,7 +206,7 @@ test.each([{ zdr: true }, { data_collection: 'deny' }])('nothing is kept of a re
   gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
 });
 
-test('what is kept is readable to nobody who has the store alone', async () => {
+test('kept state cannot be read from the store alone', async () => {
   const first = await firstTurn();
   await gateway.stop();
   const database = await openDatabase({ data_dir: join(home, 'data') });
@@ -219,7 +219,7 @@ test('what is kept is readable to nobody who has the store alone', async () => {
 });
 
 describe('a client that sends its details back', () => {
-  test('needs nothing restored, and its turn goes as it came', async () => {
+  test('needs nothing restored, and its turn is unchanged', async () => {
     const first = await firstTurn();
     const { turns, metadata } = await bodiesOf(gateway, ask([question, first as Chat, ...results(first)]));
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
@@ -245,7 +245,7 @@ describe('a client that sends its details back', () => {
   });
 
   test.each(['forged', 'from elsewhere'])(
-    'cannot have a seal believed that is %s, and it goes nowhere',
+    'is not trusted with a seal that is %s, and the seal is sent nowhere',
     async (what) => {
       const first = await firstTurn();
       const { reasoning_details } = first as unknown as { reasoning_details: object[] };
@@ -260,7 +260,7 @@ describe('a client that sends its details back', () => {
   );
 });
 
-test('a conversation stays with the account that made its opaque state, and goes elsewhere without it', async () => {
+test('a conversation stays with the account that made its opaque state, and continues elsewhere without it', async () => {
   const baseUrl = `${sandbox.url}/v1`;
   const endpoint = (provider: string, prompt: number) => ({
     provider,

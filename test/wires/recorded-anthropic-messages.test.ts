@@ -40,7 +40,7 @@ describe.runIf(isThere)('recorded answers', () => {
         ]);
       });
     } else if (response.json !== undefined) {
-      test(`${name}: reads as the raw body`, () => {
+      test(`${name}: is read like the raw body`, () => {
         const completion = accumulate(anthropicMessages.decodeResponse(response.json!, STATE), 0);
         expect(essence(completion)).toEqual(readMessage(object(response.json)));
       });
@@ -57,7 +57,7 @@ describe.runIf(isThere)('recorded answers', () => {
         continue;
       }
       const raw = readMessageStream(new TextDecoder().decode(bytes));
-      test(`${name}: reads as the raw stream, wherever it is cut`, () => {
+      test(`${name}: is read like the raw stream, wherever it is cut`, () => {
         expect(essence(decode(bytes, []))).toEqual(raw);
         const whole = JSON.stringify(decode(bytes, []));
         const step = bytes.length <= CUT_EVERYWHERE_BYTES_MAX ? 1 : Math.ceil(bytes.length / CUTS);

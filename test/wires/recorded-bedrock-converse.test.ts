@@ -41,7 +41,7 @@ describe.runIf(isThere)('recorded answers', () => {
       });
     } else if (response.json !== undefined) {
       const body = object(response.json);
-      test(`${name}: reads as the raw body`, () => {
+      test(`${name}: is read like the raw body`, () => {
         expect(essence(accumulate(bedrockConverse.decodeResponse(body, state), 0))).toEqual(
           readConverse(body, isClaudeModel),
         );
@@ -52,7 +52,7 @@ describe.runIf(isThere)('recorded answers', () => {
       });
     } else {
       const bytes = converseBytes(recording);
-      test(`${name}: reads as the raw stream, wherever it is cut`, () => {
+      test(`${name}: is read like the raw stream, wherever it is cut`, () => {
         expect(essence(decode(bytes, [], state))).toEqual(readConverseStream(bytes, isClaudeModel));
         const whole = JSON.stringify(decode(bytes, [], state));
         const step = bytes.length <= CUT_EVERYWHERE_BYTES_MAX ? 1 : Math.ceil(bytes.length / CUTS);
@@ -68,7 +68,7 @@ describe.runIf(isThere)('recorded answers', () => {
 
 // ---- Requests that the provider accepted, read into the inner language, come out as they were; two that it refused do not.
 
-describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
+describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
   for (const { name, recording } of recordings) {
     const body = converseRequest(recording);
     if (body === undefined) continue;

@@ -25,17 +25,17 @@ test.runIf(isThere)(`all recordings are there, and all are answers${why}`, () =>
 });
 
 describe.runIf(isThere)('recorded answers', () => {
-  test.each(wholes)('$name reads as the raw body', ({ recording }) => {
+  test.each(wholes)('$name is read like the raw body', ({ recording }) => {
     expectRecorded(essence(accumulate(cohereChat.decodeResponse(recording.response.json!, STATE), 0)), recording);
   });
 
-  test.each(wholes)('$name says the same when it is streamed', ({ recording }) => {
+  test.each(wholes)('$name is the same when it is streamed', ({ recording }) => {
     const whole = accumulate(cohereChat.decodeResponse(recording.response.json!, STATE), 0);
     const bytes = cohereBytes({ ...recording, response: { ...recording.response, events: streamOf(recording) } });
     expect(decode(bytes, [])).toEqual(whole);
   });
 
-  test.each(streams)('$name reads as the raw stream, wherever it is cut', ({ recording }) => {
+  test.each(streams)('$name is read like the raw stream, wherever it is cut', ({ recording }) => {
     const bytes = cohereBytes(recording);
     const whole = decode(bytes, []);
     expectRecorded(essence(whole), recording);
@@ -48,7 +48,7 @@ describe.runIf(isThere)('recorded answers', () => {
   });
 });
 
-describe.runIf(isThere)('recorded requests come back as they were', () => {
+describe.runIf(isThere)('recorded requests are unchanged', () => {
   test.each(wholes)('$name', ({ recording }) => {
     const { model, stream, messages, tools, tool_choice } = recording.request!.body!;
     const choices = { REQUIRED: 'required', NONE: 'none' } as const;

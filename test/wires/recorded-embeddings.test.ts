@@ -71,7 +71,7 @@ describe.runIf(isThere)('recorded embeddings, through a running gateway', () => 
       });
     const { status, json } = recording.response;
 
-    test(`${name}: asks what was asked then`, async () => {
+    test(`${name}: sends the recorded request`, async () => {
       next = { status, body: JSON.stringify(json), bytes: 1_000_000 };
       await (await ask(request.encoding_format)).arrayBuffer();
       const sent = upstream.exchanges.at(-1)!;

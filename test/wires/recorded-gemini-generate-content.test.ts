@@ -45,14 +45,14 @@ describe.runIf(isThere)('recorded answers', () => {
     }
     const bytes = geminiBytes(recording);
     if (LIVE.has(name)) {
-      test(`${name}: a live session's messages are no answer of this wire`, () => {
+      test(`${name}: messages of a live session are no answer of this wire`, () => {
         expect(() => decode(bytes, [])).toThrow(UpstreamError);
       });
       continue;
     }
     if (!isGeminiStream(recording)) {
       const body = object(JSON.parse(new TextDecoder().decode(bytes)));
-      test(`${name}: reads as the raw body`, () => {
+      test(`${name}: is read like the raw body`, () => {
         const completion = accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0);
         expect(essence(completion)).toEqual(readGemini(recording));
       });
@@ -62,7 +62,7 @@ describe.runIf(isThere)('recorded answers', () => {
       });
       continue;
     }
-    test(`${name}: reads as the raw stream, wherever it is cut`, () => {
+    test(`${name}: is read like the raw stream, wherever it is cut`, () => {
       expect(essence(decode(bytes, []))).toEqual(readGemini(recording));
       const whole = JSON.stringify(decode(bytes, []));
       const step = bytes.length <= CUT_EVERYWHERE_BYTES_MAX ? 1 : Math.ceil(bytes.length / CUTS);
@@ -80,7 +80,7 @@ describe.runIf(isThere)('recorded answers', () => {
   }
 });
 
-describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
+describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
   for (const { name, recording } of recordings) {
     const { body, path } = recording.request ?? {};
     // The body of one request was kept as something else than the JSON it was.

@@ -133,11 +133,11 @@ describe.each([own, ...others])('answers of $wire', ({ wire, all, whole, streams
   const why = whySkipped(all, wire);
   const isAbsent = all.length === 0;
 
-  test.skipIf(isAbsent)(`there are streams and whole answers${why}`, () => {
+  test.skipIf(isAbsent)(`streams and whole answers exist${why}`, () => {
     expect(Math.min(whole.length, streams.length)).toBeGreaterThan(0);
   });
 
-  describe.skipIf(isAbsent)(`a whole answer shows nothing of the inside${why}`, () => {
+  describe.skipIf(isAbsent)(`a whole answer shows nothing internal${why}`, () => {
     test.each(whole)('$name', ({ recording }) => {
       const completion = accumulate(dialects.get(wire)!.decodeResponse(recording.response.json!, { ...STATE }), 0);
       if (completion.choices[0].finish_reason === 'error') expect(() => wholeMessage(completion)).toThrow();
@@ -145,7 +145,7 @@ describe.each([own, ...others])('answers of $wire', ({ wire, all, whole, streams
     });
   });
 
-  describe.skipIf(isAbsent)(`a stream adds up to its whole answer, wherever it is cut${why}`, () => {
+  describe.skipIf(isAbsent)(`a stream accumulates to its whole answer, wherever it is cut${why}`, () => {
     test.each(streams)('$name', async ({ name, recording }) => {
       const bytes = bytesOf[wire](recording);
       const batches = chunksOf(wire, bytes, cutsOf(name, bytes.length));

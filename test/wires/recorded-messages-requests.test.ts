@@ -26,7 +26,7 @@ const ENDPOINT = {
   quirks: { thinking: 'none', no_sampling: true, no_prefill: true, no_forced_tool: true, json_schema_shim: true },
 } as const;
 
-describe.runIf(isThere)('a recorded request reaches an upstream of its wire as it was', () => {
+describe.runIf(isThere)('a recorded request reaches an upstream of its wire unchanged', () => {
   test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(atLeast(40)));
 
   for (const { name, recording } of recordings) {

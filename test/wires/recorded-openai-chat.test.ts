@@ -79,7 +79,7 @@ const failed = recordings.filter(({ recording }) => recording.response.status >=
 const whole = recordings.filter(({ recording }) => recording.response.status < 400 && recording.response.json);
 const streamed = recordings.filter(({ recording }) => !recording.response.json);
 
-test.skipIf(!isPresent)(`the recordings are there and of every kind${why}`, () => {
+test.skipIf(!isPresent)(`recordings of every kind exist${why}`, () => {
   expect(recordings.length).toBe(failed.length + whole.length + streamed.length);
   expect(Math.min(failed.length, whole.length, streamed.length)).toBeGreaterThan(0);
 });
@@ -137,7 +137,7 @@ describe.skipIf(!isPresent)(`recorded streams${why}`, { timeout: 120_000 }, () =
 });
 
 describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
-  test('the tags of a content are reasoning', () => {
+  test('tagged content is reasoning', () => {
     const { recording } = recordings.find(({ name }) =>
       name.startsWith('groq--test-groq-test-groq-model-thinking-part-0'),
     )!;
@@ -151,7 +151,7 @@ describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
   });
 
   test.runIf(isComplete)(
-    'the tags inside a reasoning field are gone, and a search is a block of its own with its sources',
+    'tags inside a reasoning field are removed, and a search is a block of its own with its sources',
     () => {
       const { recording } = recordings.find(({ name }) => name.includes('groq-model-web-search-tool-stream'))!;
       const answer = decodeFrames(framesOf([chatBytes(recording)]), { think_in_reasoning: true });

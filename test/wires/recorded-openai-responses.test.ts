@@ -59,7 +59,7 @@ describe.runIf(isThere)('recorded answers', () => {
     expect(error.failure).toBe(failures[String(recordedError['code'])] ?? 'invalid_request');
   });
 
-  test.each(without)('$name: what is no answer is an error', ({ name, recording }) => {
+  test.each(without)('$name: other content is an error', ({ name, recording }) => {
     const read = () => {
       const { json } = recording.response;
       return json === undefined
@@ -70,18 +70,18 @@ describe.runIf(isThere)('recorded answers', () => {
     expect(read).toThrow(expect.objectContaining({ failure: NO_ANSWER[name]!.failure }));
   });
 
-  test.each(wholes)('$name reads as the raw body', ({ recording }) => {
+  test.each(wholes)('$name is read like the raw body', ({ recording }) => {
     const whole = accumulate(openaiResponses.decodeResponse(recording.response.json!, STATE), 0);
     expect(essence(whole)).toEqual(readResponses(recording));
   });
 
-  test.each(wholes)('$name says the same when it is streamed', ({ recording }) => {
+  test.each(wholes)('$name is the same when it is streamed', ({ recording }) => {
     const whole = accumulate(openaiResponses.decodeResponse(recording.response.json!, STATE), 0);
     const bytes = new TextEncoder().encode(frameResponses(streamOf(object(recording.response.json))));
     expect(decode(bytes, [])).toEqual(whole);
   });
 
-  test.each(streams)('$name says the same as its last event', ({ name, recording }) => {
+  test.each(streams)('$name is the same as its last event', ({ name, recording }) => {
     const last = responsesEvents(recording).at(-1)!;
     const whole = accumulate(openaiResponses.decodeResponse(last['response']!, STATE), 0);
     const streamed = decode(responsesBytes(recording), []);
@@ -90,7 +90,7 @@ describe.runIf(isThere)('recorded answers', () => {
   });
 
   test.each(streams)(
-    '$name reads as the raw stream, wherever it is cut',
+    '$name is read like the raw stream, wherever it is cut',
     ({ recording }) => {
       const bytes = responsesBytes(recording);
       const whole = decode(bytes, []);
@@ -107,7 +107,7 @@ describe.runIf(isThere)('recorded answers', () => {
   );
 });
 
-describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
+describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
   // What goes on with a stored answer is refused at the door.
   const selected = recordings.filter(({ recording: { request } }) => {
     return request?.body && (request.body['conversation'] ?? request.body['previous_response_id']) == null;
@@ -171,7 +171,7 @@ describe.runIf(isThere)('through a running gateway', () => {
       messages: [{ role: 'user', content: 'Hello' }],
     });
 
-  test.each(wholes)('$name, whole, also where a stream was asked for', async (named) => {
+  test.each(wholes)('$name, whole, also to a request for a stream', async (named) => {
     const response = await ask(named, false);
     const answer = (await response.json()) as JsonObject;
     expect(response.status, JSON.stringify(answer)).toBe(200);

@@ -154,7 +154,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 
 const own = recordedAnswers('openai-responses').filter(({ kind }) => kind === 'stream' || kind === 'whole');
 
-describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'openai-responses')}`, () => {
+describe.skipIf(own.length === 0)(`answers of the same wire${whySkipped(own, 'openai-responses')}`, () => {
   const seen = new Set<string>();
   let site: RecordedGateway;
   beforeAll(async () => {
@@ -195,7 +195,7 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
   }
 
   test.each(own)(
-    '$name comes back as it was',
+    '$name is unchanged',
     async (one) => {
       const answer = await site.gateway.call('POST', '/responses', bodyOf(one));
       const text = await answer.text();
@@ -214,7 +214,7 @@ describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'op
     30_000,
   );
 
-  test.runIf(isComplete)('every difference is still one', () => {
+  test.runIf(isComplete)('every listed difference still exists', () => {
     const reasons = [...DIFFERENCES.map(([, reason]) => reason), ...Object.values(UNPAIRED)];
     expect([...seen].sort()).toEqual(reasons.sort());
   });

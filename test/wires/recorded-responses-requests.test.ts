@@ -84,8 +84,8 @@ test.runIf(isThere)(`all recorded requests are there${why}`, () => {
   expect(refused.length).toBeGreaterThanOrEqual(atLeast(5, 0));
 });
 
-describe.runIf(isThere)('at the door and out again', () => {
-  test.each(recordings)('$name has the shape that the schema asks for', ({ name, recording }) => {
+describe.runIf(isThere)('through parser and encoder', () => {
+  test.each(recordings)('$name matches the schema', ({ name, recording }) => {
     const body = recording.request!.body!;
     const wrong = isWrong({ name, recording }) ? Object.entries(WRONG).map(([path, rule]) => ({ path, rule })) : [];
     expect(explain(ResponsesBody as never, body, '')).toEqual(wrong);
@@ -93,12 +93,12 @@ describe.runIf(isThere)('at the door and out again', () => {
     if (wrong.length > 0) expect(recording.response.status).toBe(400);
   });
 
-  test.each(refused)('$name is refused, and it is said why', (one) => {
+  test.each(refused)('$name is refused with the reason', (one) => {
     expect(() => send(one.recording.request!.body!)).toThrow(GatewayError);
     expect(() => send(one.recording.request!.body!)).toThrow(refusalOf(one));
   });
 
-  test.each(taken)('$name comes out as it was', ({ recording }) => {
+  test.each(taken)('$name is unchanged', ({ recording }) => {
     const body = recording.request!.body!;
     const { sent, report } = send(body);
     expect(report).toEqual([]);
@@ -147,7 +147,7 @@ describe.runIf(isThere)('through a running gateway', () => {
     await upstream.stop();
   });
 
-  test.each(taken)('$name reaches an upstream of this wire as it was', async ({ recording }) => {
+  test.each(taken)('$name reaches an upstream of this wire unchanged', async ({ recording }) => {
     const body = recording.request!.body!;
     const nth = upstream.exchanges.length;
     const response = await gateway.call('POST', '/responses', {

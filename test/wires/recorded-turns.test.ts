@@ -116,7 +116,7 @@ for (const [first, from] of dialects) {
     for (const [second, to] of dialects) {
       // Opaque state of the real service: the sandbox knows its own alone.
       if (second === first) continue;
-      test.each(turns)(`go on over ${second}: $name`, ({ message }) => {
+      test.each(turns)(`continue over ${second}: $name`, ({ message }) => {
         for (const turn of [message, shown(message)]) {
           const { body, headers } = to.encodeRequest(goingOn(turn), endpointOf(second), {
             media: new Map(),

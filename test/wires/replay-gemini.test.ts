@@ -137,14 +137,17 @@ describe.skipIf(isAbsent)(`a whole answer${why}`, () => {
     expectRecorded(readAnswer(answer), replay);
   });
 
-  test.each(of('whole').filter(isUnexpected))('that is a call nobody declared is an error: $name', async (replay) => {
-    const response = await ask(replay, false);
-    const { error } = (await response.json()) as { error: JsonObject };
-    expect([response.status, error['code']]).toEqual([502, 502]);
-  });
+  test.each(of('whole').filter(isUnexpected))(
+    'with a call of an undeclared tool is an error: $name',
+    async (replay) => {
+      const response = await ask(replay, false);
+      const { error } = (await response.json()) as { error: JsonObject };
+      expect([response.status, error['code']]).toEqual([502, 502]);
+    },
+  );
 });
 
-describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
+describe.skipIf(isAbsent)(`a whole answer to a request for a stream${why}`, () => {
   test.each(of('whole').filter((replay) => !isUnexpected(replay)))('$name', async (replay) => {
     const body = await streamOf(replay);
     expect(leaksOf(checkChatStream(body))).toEqual([]);

@@ -109,7 +109,7 @@ describe.skipIf(isAbsent)(`a whole answer${why}`, () => {
   });
 });
 
-describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
+describe.skipIf(isAbsent)(`a whole answer to a request for a stream${why}`, () => {
   test.each(whole)('$name', async (replay) => {
     const { message } = await streamed(replay);
     expectSame(object(replay.recording.response.json), message!);
@@ -160,7 +160,7 @@ describe('errors before a stream', () => {
     );
   const hello = { max_tokens: 1, messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-  test('are of the classes that their client knows', async () => {
+  test('have the classes that their client knows', async () => {
     const unknown = await caught(client(gateway.key).messages.create({ ...hello, model: 'nobody/knows' }));
     expect(unknown).toBeInstanceOf(Anthropic.BadRequestError);
     expect(unknown.type).toBe('invalid_request_error');
@@ -179,7 +179,7 @@ describe('errors before a stream', () => {
   test.each([
     ['{', 400, 'invalid_request_error'],
     ['{}', 400, 'invalid_request_error'],
-  ])('of the body %s are told in the form of this API', async (body, status, type) => {
+  ])('with the body %s have the form of this API', async (body, status, type) => {
     const response = await gateway.call('POST', '/messages', body);
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ type: 'error', error: { type }, request_id: null });

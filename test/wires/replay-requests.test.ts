@@ -75,7 +75,7 @@ afterAll(async () => {
   await upstream.stop();
 });
 
-describe.skipIf(requests.length === 0)(`recorded requests arrive as they were${why}`, () => {
+describe.skipIf(requests.length === 0)(`recorded requests arrive unchanged${why}`, () => {
   test.each(requests)('$name', async ({ recording }) => {
     const body = recording.request!.body!;
     const response = await gateway.call('POST', '/chat/completions', { ...body, model: 'plain/model' });

@@ -65,7 +65,7 @@ describe.each(others)('over %s', (wire) => {
     await goOn([user], first, { tools: [NAMESPACE] });
   });
 
-  test('tools that the conversation brings can be called', async () => {
+  test('tools of the conversation can be called', async () => {
     const late = { type: 'additional_tools', role: 'developer', tools: [NAMESPACE, CUSTOM] };
     const first = await ask({ model, input: [user, late], parallel_tool_calls: true });
     expect(callsOf(first)[0]).toMatchObject({ type: 'function_call', name: 'find', namespace: 'maps' });
@@ -73,7 +73,7 @@ describe.each(others)('over %s', (wire) => {
   });
 });
 
-test.each(wires)('%s: what is not run here is told of', async (wire) => {
+test.each(wires)('%s: tools that do not run here are reported', async (wire) => {
   const answer = await ask({
     model: modelOf(wire, 'echo'),
     input: 'Hello',

@@ -91,7 +91,7 @@ test('the sandbox has a model that calls tools on every wire', () => {
   expect(wires.filter((wire) => speaking(wire) === undefined)).toEqual([]);
 });
 
-describe.each(wires)('answered over %s, the turn goes on over', (first) => {
+describe.each(wires)('answered over %s, the turn continues over', (first) => {
   test.each(wires)('%s', async (second) => {
     for (const keep of [(message: Message) => message, bare]) {
       const called = await ask(first, [question]);

@@ -152,7 +152,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   }
 
   test.skipIf(recordings.length === 0)(
-    `come back by their seals alone, also merged${whySkipped(recordings, wire)}`,
+    `return by their seals alone, also merged${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
         const distinguished = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
@@ -165,7 +165,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   );
 
   test.skipIf(recordings.length === 0)(
-    `come back whole by the vault, whatever a client merges${whySkipped(recordings, wire)}`,
+    `return complete from the vault, whatever a client merges${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
         const distinguished = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
@@ -176,7 +176,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   );
 
   test.skipIf(recordings.length === 0)(
-    `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
+    `return by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
     async () => {
       const distinguished = await passAll({ keeps: true }, ({ content, tool_calls }) =>
         tool_calls?.length ? { role: 'assistant', content: content ?? '', tool_calls } : undefined,

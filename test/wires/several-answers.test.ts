@@ -61,7 +61,7 @@ async function streamed(body: object): Promise<{ texts: string[]; finishes: stri
 }
 
 describe('n answers to one request', () => {
-  test('come as n choices, whole and streamed, and all of them are charged', async () => {
+  test('are n choices, whole and streamed, and all of them are charged', async () => {
     const [one, three] = [await whole(ask('Good morning')), await whole(ask('Good morning', { n: 3 }))];
     expect(three.choices.map(({ index, message, finish_reason }) => [index, message.content, finish_reason])).toEqual(
       [0, 1, 2].map((index) => [index, 'Good morning', 'stop']),
@@ -77,7 +77,7 @@ describe('n answers to one request', () => {
     });
   });
 
-  test('call tools each under ids of its own', async () => {
+  test('call tools with ids of their own', async () => {
     const tools = [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }];
     const body = ask('Weather?', { model: 'sandbox/tools', tools, n: 2 });
     const answer = await whole(body);
@@ -87,7 +87,7 @@ describe('n answers to one request', () => {
     expect(ids.map((ofChoice) => ofChoice.length > 0)).toEqual([true, true]);
   });
 
-  test('are held for all together, and the bound is lowered to what the limit pays for', async () => {
+  test('are held together, and the bound is lowered to what the limit pays for', async () => {
     const { key } = await manage('POST', '/keys', { name: 'small', limit: 0.001 });
     const auth = { authorization: `Bearer ${key}` };
     const bound = async (n: number) => {
@@ -107,7 +107,7 @@ describe('n answers to one request', () => {
     expect(four.most).toBeGreaterThan(one.most / 5);
   });
 
-  test('that a limit does not pay for are a 402, where one answer would be paid for', async () => {
+  test('beyond a limit are a 402, even if one answer could be paid', async () => {
     const { key } = await manage('POST', '/keys', { name: 'tiny', limit: 0.00005 });
     const auth = { authorization: `Bearer ${key}` };
     const many = await gateway.call('POST', '/chat/completions', ask('Hi', { n: 128 }), auth);
@@ -115,7 +115,7 @@ describe('n answers to one request', () => {
     expect((await gateway.call('POST', '/chat/completions', ask('Hi'), auth)).status).toBe(200);
   });
 
-  test('are a 400 that says so where the wire of the model has one answer alone', async () => {
+  test('are a 400 with the reason if the wire of the model has one answer only', async () => {
     const body = ask('Hi', { n: 2, provider: { only: ['sandbox-anthropic'] } });
     const response = await gateway.call('POST', '/chat/completions', body);
     const { error } = (await response.json()) as { error: { message: string; metadata: object } };
@@ -133,7 +133,7 @@ describe('n answers to one request', () => {
       { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } },
       'response-healing',
     ],
-  ])('cannot be asked for with %s', async (_, more, named) => {
+  ])('cannot be combined with %s', async (_, more, named) => {
     const response = await gateway.call('POST', '/chat/completions', ask('Hi', { n: 2, ...more }));
     const { error } = (await response.json()) as { error: { message: string } };
     expect([response.status, error.message]).toEqual([400, `n must be 1 with ${named}: send one request per answer`]);
@@ -143,12 +143,12 @@ describe('n answers to one request', () => {
     expect((await gateway.call('POST', '/chat/completions', ask('Hi', { n }))).status).toBe(400);
   });
 
-  test('are not for the older API, whose prompts are answered once', async () => {
+  test('are not available in the older API, whose prompts are answered once', async () => {
     const response = await gateway.call('POST', '/completions', { model: 'sandbox/echo', prompt: 'Hi', n: 2 });
     expect(response.status).toBe(400);
   });
 
-  test('are explained with what all of them may cost', async () => {
+  test('are explained with the cost of all of them', async () => {
     const cost = async (n: number) => {
       const response = await gateway.call('POST', '/route/explain', ask('Hi', { n, max_tokens: 1000 }));
       const { data } = (await response.json()) as { data: { attempts: { worst_case: number }[] } };
@@ -240,13 +240,13 @@ describe('a provider of several answers', () => {
     return key;
   }
 
-  test.each([false, true])('is charged for what it says that it used (stream: %s)', async (stream) => {
+  test.each([false, true])('is charged for its reported usage (stream: %s)', async (stream) => {
     const { text } = await call({ stream });
     expect(text).toContain('"cost":0.00005');
     expect(text.match(/"index":1/g)?.length).toBeGreaterThan(0);
   });
 
-  test.each([false, true])('has each of them held against the filters of guardrails (stream: %s)', async (stream) => {
+  test.each([false, true])('has each of them filtered by guardrails (stream: %s)', async (stream) => {
     const redacted = await keyUnder({
       content_filter_builtins: [{ slug: 'credit-card', action: 'redact' }],
     });
@@ -264,7 +264,7 @@ describe('a provider of several answers', () => {
     if (stream) expect(refused.text.match(/"finish_reason":"(?:content_filter|stop)"/g)).toHaveLength(2);
   });
 
-  test('that gives fewer than it was asked for has given those', async () => {
+  test('that returns fewer than requested has returned those', async () => {
     gives = 1;
     const { status, text } = await call();
     expect([status, (JSON.parse(text) as Answer).choices.length]).toEqual([200, 1]);
@@ -276,12 +276,12 @@ describe('a provider of several answers', () => {
     expect(text).toContain('"finish_reason":"error"');
   });
 
-  test('that is known to refuse n is not asked', async () => {
+  test('that is known to refuse n is not called', async () => {
     const { status, text } = await call({ model: 'acme/one' });
     expect([status, text]).toEqual([400, expect.stringContaining('n must be 1')]);
   });
 
-  test('is asked with the n of the request alone: neither options nor extra fields set one', async () => {
+  test('receives only the n of the request: neither options nor extra fields set one', async () => {
     const { text } = await call({
       n: 1,
       stream: true,

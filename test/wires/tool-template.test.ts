@@ -119,7 +119,7 @@ function decodeAll(
 const system = (nth = 0) => String(model.requests[nth]?.messages[0]?.content);
 
 describe.each([false, true])('tools without native tools, streamed: %s', (stream) => {
-  test('are described in the prompt, and the call in the text is a call; the text around it stays', async () => {
+  test('are described in the prompt, and a call in the text is a call; the text around it stays', async () => {
     model.follow({ text: `I look.\n\n${BERN}\n` });
     const answer = await ask(stream, { tools: [WEATHER, CLOCK] });
     expect(answer).toMatchObject({
@@ -138,7 +138,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     );
   });
 
-  test('several calls are several, each with an id of its own, also with text between and after them', async () => {
+  test('several calls have an id each, also with text between and after them', async () => {
     model.follow({ text: `${BERN}\nand\n${callOf('clock', {})}\nSo much.` });
     const answer = await ask(stream, { tools: [WEATHER, CLOCK] });
     expect(answer.calls.map(({ name }) => name)).toEqual(['weather', 'clock']);
@@ -153,13 +153,13 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(system()).toContain('at most one tool');
   });
 
-  test('an answer without a call is the text as it was', async () => {
+  test('an answer without a call is unchanged text', async () => {
     const text = 'It rains <b>today</b>.\n<tool_call>{"name":"fly"}</tool_call> \n';
     model.follow({ text });
     expect(await ask(stream, { tools: [WEATHER] })).toMatchObject({ content: text, calls: [], finish_reason: 'stop' });
   });
 
-  test('a forced tool is demanded, alone, and a call without tags counts', async () => {
+  test('a forced tool is required, is the only one described, and a call without tags counts', async () => {
     model.follow({ text: '```json\n{"name": "clock", "arguments": {}}\n```' });
     const choice = { type: 'function', function: { name: 'clock' } };
     const answer = await ask(stream, { tools: [WEATHER, CLOCK], tool_choice: choice });
@@ -168,7 +168,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(system()).not.toContain('weather');
   });
 
-  test('a forced call that does not come is looked for at the next endpoint; no text without it is shown, and both are charged', async () => {
+  test('if a forced call is missing the next endpoint is tried; no text without it is shown, and both are charged', async () => {
     model.follow({ text: 'I would rather talk. '.repeat(20) }, { text: `Well.\n${BERN}` });
     const answer = await ask(stream, { model: 'test/texts', tools: [WEATHER], tool_choice: 'required' });
     expect(answer).toMatchObject({
@@ -188,7 +188,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     ]);
   });
 
-  test('without an endpoint that makes the forced call there is no answer, and the error says what to do', async () => {
+  test('if no endpoint makes the forced call the error advises what to do', async () => {
     model.follow({ text: 'I would rather talk.' });
     const answer = await ask(stream, {
       tools: [WEATHER],
@@ -203,7 +203,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(metadata).toMatchObject({ attempts: [{ provider: 'Plain', status: 200 }] });
   });
 
-  test('a long text before a forced call comes whole, and in order', async () => {
+  test('a long text before a forced call is complete, and in order', async () => {
     const text = Array.from({ length: 1_500 }, (_, at) => `${at} `)
       .join('')
       .trim();
@@ -212,7 +212,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(answer).toMatchObject({ content: text, calls: [{ name: 'weather' }], finish_reason: 'tool_calls' });
   });
 
-  test('an answer that ends for another reason before its forced call says that reason', async () => {
+  test('an answer that ends for another reason before its forced call reports that reason', async () => {
     model.follow({ text: 'First I think', finish_reason: 'length' });
     const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'required' });
     expect(answer).toMatchObject({ status: 200, content: 'First I think', calls: [], finish_reason: 'length' });
@@ -226,14 +226,14 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(model.requests).toHaveLength(0);
   });
 
-  test('a choice of none describes no tools, and reads no calls', async () => {
+  test('a choice of none describes no tools, and parses no calls', async () => {
     model.follow({ text: BERN });
     const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'none' });
     expect(answer).toMatchObject({ content: BERN, calls: [], finish_reason: 'stop' });
     expect(model.requests[0]?.messages).toHaveLength(1);
   });
 
-  test('the conversation goes on in text: calls and results of former turns are written as they were', async () => {
+  test('the conversation continues in text: calls and results of earlier turns keep their form', async () => {
     model.follow({ text: 'Rain in Bern.' });
     const toolCalls = ['Bern', 'Basel'].map((city, at) => ({
       id: `c${at}`,
@@ -275,7 +275,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(JSON.stringify(model.requests[1])).toContain('<tool_response>');
   });
 
-  test('an answer that is to be JSON is asked for in words beside tools', async () => {
+  test('a JSON format is requested in words beside tools', async () => {
     model.follow({ text: BERN });
     const responseFormat = {
       type: 'json_schema',
@@ -287,7 +287,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
   });
 });
 
-test('a server that is declared without native tools is asked in text, whatever its model takes', async () => {
+test('a server that is declared without native tools gets the template, whatever its model supports', async () => {
   model.follow({ text: BERN });
   expect((await ask(false, { model: 'test/bare', tools: [WEATHER] })).calls).toHaveLength(1);
   expect(model.requests[0]).not.toHaveProperty('tools');
@@ -299,7 +299,7 @@ test('a server that is declared without native tools is asked in text, whatever 
   expect(listed).not.toContain('tools');
 });
 
-test('native tools go first, and whoever requires the parameter gets no text in their place', async () => {
+test('endpoints with native tools go first, and require_parameters excludes the others', async () => {
   native.follow({ calls: [{ name: 'weather', args: {} }] });
   await ask(false, { model: 'test/both', tools: [WEATHER] });
   expect(native.requests).toHaveLength(1);
@@ -307,7 +307,7 @@ test('native tools go first, and whoever requires the parameter gets no text in 
   expect(refused.status).toBe(404);
 });
 
-test('descriptions that are too long for a prompt are refused with what to do', async () => {
+test('descriptions that are too long for a prompt are refused with advice', async () => {
   const long = { ...WEATHER, function: { ...WEATHER.function, description: 'x'.repeat(400_001) } };
   const refused = await ask(false, { tools: [long] });
   expect(refused.status).toBe(400);
@@ -315,7 +315,7 @@ test('descriptions that are too long for a prompt are refused with what to do', 
   expect(model.requests).toHaveLength(0);
 });
 
-test('the description counts: in the prompt that is counted, and in what is set aside', async () => {
+test('the template counts in the prompt and in the hold', async () => {
   const body = { model: 'test/text', messages: [{ role: 'user', content: 'Weather?' }] };
   const { name, description } = WEATHER.function;
   const count = async (more: object) =>
@@ -366,7 +366,7 @@ test('clients of Responses and Messages get calls in their own form', async () =
   expect(message).toMatchObject({ stop_reason: 'tool_use', content: [{}, { input: { city: 'Bern' } }] });
 });
 
-test('several answers with tools are a 400 where tools are text, and go to an endpoint with native tools beside it', async () => {
+test('several answers with tools are a 400 with the template, and go to an endpoint with native tools beside it', async () => {
   const request = { messages: [{ role: 'user', content: 'Weather in Bern?' }], n: 2 };
   const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
   const alone = await gateway.call('POST', '/chat/completions', { ...request, tools, model: 'test/text' });

@@ -125,7 +125,7 @@ describe('an account', () => {
     }
   }
 
-  test('gets one token for requests at once, signed for itself, and keeps it', async () => {
+  test('gets one token for concurrent requests, signed for itself, and keeps it', async () => {
     await run(async () => {
       const answers = await Promise.all([ask('google/gemini'), ask('google/gemini'), ask('google/gemini')]);
       expect(await Promise.all(answers.map(async (one) => [one.status, await one.json()]))).toEqual(
@@ -158,7 +158,7 @@ describe('an account', () => {
     });
   });
 
-  test('gets another token when Google no longer takes the first', async () => {
+  test('gets another token when Google no longer accepts the first', async () => {
     await run(async () => {
       expect((await ask('google/gemini')).status).toBe(200);
       revoked = `Bearer ya29.token-${issued}`;
@@ -169,7 +169,7 @@ describe('an account', () => {
     });
   });
 
-  test("is the operator's fault when Google refuses it; nothing is asked of the model, and nothing costs", async () => {
+  test("is the operator's fault if Google refuses it; no model is called, and nothing costs", async () => {
     tokenAnswer = () => json(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' });
     await run(async () => {
       const response = await ask('google/gemini');
@@ -181,7 +181,7 @@ describe('an account', () => {
     });
   });
 
-  test('whose token cannot be got for a while costs nothing either', async () => {
+  test('whose token is not available for a while costs nothing either', async () => {
     tokenAnswer = () => ['RESET'];
     await run(async () => {
       const response = await ask('google/gemini');
@@ -225,7 +225,7 @@ describe('an account', () => {
     });
   });
 
-  test('is not needed where a plain key is shown', async () => {
+  test('is not needed if a plain key is configured', async () => {
     await run(
       async () => {
         expect((await ask('google/gemini')).status).toBe(200);

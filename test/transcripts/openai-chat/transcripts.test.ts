@@ -112,7 +112,7 @@ test.each(files)('%s', async (name) => {
   await expect(`${text}\n`).toMatchFileSnapshot(file.pathname);
 });
 
-test('every scenario of the list is here', () => {
+test('every listed scenario exists', () => {
   const scenarios = [
     'text stream tools parallel-tools image reasoning-content reasoning-field reasoning-details think-tags json-schema',
     'refusal rate-limit server-error html-error broken-stream no-done usage-on-every-chunk no-usage tool-call-bare',
