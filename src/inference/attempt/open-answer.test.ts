@@ -5,7 +5,7 @@ import { geminiGenerateContent } from '../../providers/gemini-generate-content/i
 import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { createCancellation } from '../call.ts';
-import { createMeter } from '../money/meter.ts';
+import { AnswerMeter } from '../money/meter.ts';
 import { STREAM_SLICE_FRAMES } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
@@ -49,7 +49,7 @@ async function streamOf(
   } as unknown as PreparedAttempt;
   const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
   const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
-  return openAnswer(prepared, context, createMeter());
+  return openAnswer(prepared, context, new AnswerMeter());
 }
 
 /** What comes after the first chunks, and what it failed with. */

@@ -4,7 +4,7 @@ import type { Sample } from '../../routing/endpoint-bucket.ts';
 import type { EndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import type { ToolCallCount } from '../money/meter.ts';
+import type { ToolCallCount } from '../money/called-tools.ts';
 
 /** An answer that came in less time after its first token came in one piece. */
 const THROUGHPUT_MS_MIN = 20;
