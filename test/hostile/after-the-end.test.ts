@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
 import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
 import { openAnswer } from '../../src/inference/attempt/open-answer.ts';
-import { createCancellation } from '../../src/inference/call.ts';
+import { CallCancellation } from '../../src/inference/call.ts';
 import { AnswerMeter } from '../../src/inference/money/meter.ts';
 import { limits } from '../../src/limits.ts';
 import { dialects } from '../../src/providers/dialects.ts';
@@ -99,7 +99,7 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const call = {
     generation_id: 'gen-1',
     accepted_ms: 0,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     request: { stream: true, messages: [] },
     attribution: {},
   };

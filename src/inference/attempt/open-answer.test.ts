@@ -4,7 +4,7 @@ import type { ChatDialect } from '../../providers/dialect.ts';
 import { geminiGenerateContent } from '../../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { createCancellation } from '../call.ts';
+import { CallCancellation } from '../call.ts';
 import { AnswerMeter } from '../money/meter.ts';
 import { STREAM_SLICE_FRAMES } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
@@ -35,7 +35,7 @@ async function streamOf(
   const call = {
     generation_id: 'gen-1',
     accepted_ms: 0,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     request: { stream: true, messages: [] },
     attribution: {},
     ...(take === undefined ? {} : { room: { take } }),

@@ -82,11 +82,9 @@ test('the record counts the media of the request, and bounds the words of an ups
     meter,
     usage: null,
     cache_discount_nano: null,
-    attempts: [],
-    fees: [],
     finish_reason: null,
     outcome: 'completed' as const,
   };
-  const closed = closeRecord(open, { ...facts, latency: null, generation_time: null });
+  const closed = closeRecord(open, NOTHING, { ...facts, latency: null, generation_time: null });
   expect(closed.native_finish_reason).toBe('x'.repeat(limits.upstream_word_chars_max));
 });
