@@ -13,13 +13,12 @@ import { METERED } from '../src/http/metered.ts';
 import type { Principal } from '../src/http/principal.ts';
 import { withSources } from '../src/http/sources.ts';
 import type { Engine } from '../src/inference/answer.ts';
-import { type Call, createCancellation } from '../src/inference/call.ts';
+import { type Call, CallCancellation } from '../src/inference/call.ts';
 import type { StreamEvent, WholeAnswer } from '../src/inference/events.ts';
 import { NO_USAGE } from '../src/inference/money/answer-usage.ts';
 import { createBroadcast } from '../src/inference/observe/broadcast.ts';
 import { requestLog } from '../src/inference/observe/request-log.ts';
 import { createPipeline } from '../src/inference/pipeline.ts';
-import type { AnswerWatch } from '../src/inference/state.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { loggedContentStore } from '../src/storage/logged-contents.ts';
@@ -54,20 +53,22 @@ const completion: WholeAnswer['completion'] = {
 };
 const chunk: ChatChunk = { delta: { content: 'token ' } };
 
-const settle = ({ generation_id: id }: Call, watch: AnswerWatch | undefined) =>
-  watch?.settled(generation({ id, organization_id, workspace_id: workspaceId }));
+function settle({ generation_id: id, outcome }: Call): void {
+  outcome.isSettled = true;
+  outcome.record = generation({ id, organization_id, workspace_id: workspaceId });
+}
 const refused = () => Promise.reject(new Error('not measured'));
-async function* streamed(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<StreamEvent, void, undefined> {
+async function* streamed(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
   await nextTurn();
   for (let at = 0; at < CHUNKS; at += 1) yield { type: 'chunks', chunks: [chunk] };
-  settle(call, watch);
+  settle(call);
   yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 }
 const inner: Engine = {
   [METERED]: true,
-  async complete(call, watch) {
+  async complete(call) {
     await nextTurn();
-    settle(call, watch);
+    settle(call);
     return {
       completion,
       served: { model: 'm', provider: 'p' },
@@ -76,7 +77,7 @@ const inner: Engine = {
       metadata: undefined,
     };
   },
-  stream: (call, watch) => withSources(streamed(call, watch)),
+  stream: (call) => withSources(streamed(call)),
   explain: refused,
   countTokens: refused,
   routingOf: async () => undefined,
@@ -144,9 +145,10 @@ function callOf(chars: number, logging: Principal['logging']): Call {
     },
     accepted_ms: Date.now(),
     accepted_monotonic_ms: performance.now(),
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     wants_metadata: false,
     stages: [],
+    outcome: { isSettled: false, record: undefined },
   };
 }
 

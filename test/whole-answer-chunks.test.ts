@@ -3,7 +3,7 @@ import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { finderOf } from '../src/guardrails/policy/output-filters.ts';
 import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
-import { createMeter, type Meter } from '../src/inference/money/meter.ts';
+import { AnswerMeter, type Meter } from '../src/inference/money/meter.ts';
 import { transformWhole } from '../src/inference/transform.ts';
 import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
@@ -72,9 +72,9 @@ test('every wire has recorded whole answers', () => {
 });
 
 test.each(answers)('$wire, $name: the chunks are metered like the collected answer', ({ chunks }) => {
-  const whole = createMeter();
+  const whole = new AnswerMeter();
   for (const chunk of chunksOf(accumulate(chunks, 0))) whole.chunk(chunk);
-  const streamed = createMeter();
+  const streamed = new AnswerMeter();
   for (const chunk of chunks) streamed.chunk(chunk);
   expect(readingOf(streamed)).toEqual(readingOf(whole));
 });

@@ -1,6 +1,6 @@
 import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
-import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
@@ -235,9 +235,10 @@ function callOf(wanted: Wanted, nowMs: number, elapsedMs: number, { provider }: 
     },
     accepted_ms: nowMs,
     accepted_monotonic_ms: elapsedMs,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     wants_metadata: false,
     stages: [],
+    outcome: { isSettled: false, record: undefined },
   };
 }
 

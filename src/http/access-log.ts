@@ -45,7 +45,7 @@ export function accessLog(log: Logger, metrics: Metrics) {
       key_id: request.principal?.key_id ?? null,
       ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
       ...(isWithoutStore ? { served_without_store: true } : {}),
-      ...request.log_facts,
+      ...request.log_facts?.(),
     });
   };
 }

@@ -64,8 +64,8 @@ declare module 'fastify' {
     principal: Principal | undefined;
     /** Undefined if the waits for the store have no common bound. */
     store_wait: StoreWait | undefined;
-    /** Fields that an operation adds to the log line of the request. */
-    log_facts: Record<string, unknown> | undefined;
+    /** The fields that an operation adds to the log line of the request, read when that is written. */
+    log_facts: (() => Record<string, unknown>) | undefined;
   }
 }
 

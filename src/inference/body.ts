@@ -17,13 +17,13 @@ import type { StreamEvent } from './events.ts';
 import type { Admission } from './money/admission.ts';
 import type { Settlement, SettlementLog } from './money/settlement.ts';
 import type { ReasoningStateRecorder } from './reasoning/states.ts';
-import { type CallState, isWithheld } from './state.ts';
+import type { CallState } from './state.ts';
 import type { CitationExtractor } from './tools/citation-extractor.ts';
 
 /** The time between two entries about the progress of a stream. */
 const JOURNAL_PROGRESS_MS = 2_000;
 
-/** What the client is shown of an answer. */
+/** Changes what the client is shown of an answer. Most answers have none. */
 export interface View {
   /** The chunks as the client gets them. Throws `UpstreamError` for an answer that cannot be shown. */
   show(chunks: ChatChunk[]): ChatChunk[];
@@ -40,7 +40,7 @@ export interface TextFollower {
   add(chunks: readonly ChatChunk[]): void;
 }
 
-/** The view of an answer of one step: nearly always the chunks themselves. */
+/** The view of an answer of one step that is followed for a continuation, has reasoning state, or may cite sources. */
 export class PlainView implements View {
   readonly #text: TextFollower | undefined;
   readonly #reasoning: ReasoningStateRecorder | undefined;
@@ -92,7 +92,7 @@ export class LaterChunks implements Source<StreamEvent> {
   readonly #state: CallState;
   readonly #attempt: ChatAttempt;
   readonly #answer: OpenAnswer;
-  readonly #view: View;
+  readonly #view: View | undefined;
   readonly #parts: BodyParts;
   #progressMs: number;
   /** Why the answer is cut. */
@@ -100,7 +100,7 @@ export class LaterChunks implements Source<StreamEvent> {
   #isCut = false;
   #failure: { error: unknown } | undefined = undefined;
 
-  constructor(state: CallState, attempt: ChatAttempt, answer: OpenAnswer, view: View, parts: BodyParts) {
+  constructor(state: CallState, attempt: ChatAttempt, answer: OpenAnswer, view: View | undefined, parts: BodyParts) {
     this.#state = state;
     this.#attempt = attempt;
     this.#answer = answer;
@@ -112,8 +112,9 @@ export class LaterChunks implements Source<StreamEvent> {
   coming(): Promise<void> | undefined {
     if (this.#isCut) return this.#drain();
     try {
-      this.#recordProgress();
-      if (isWithheld(this.#state)) return this.#drain();
+      const now = this.#parts.clock.monotonic_ms();
+      if (now - this.#progressMs >= JOURNAL_PROGRESS_MS) this.#recordProgress(now);
+      if (this.#state.watch?.isWithheld === true) return this.#drain();
       const { grant, meter } = this.#attempt;
       if (grant !== undefined && !this.#answer.isWhole) {
         const { hold } = this.#state;
@@ -140,18 +141,16 @@ export class LaterChunks implements Source<StreamEvent> {
       // A charged attempt has its bill: no later chunk can be on it.
       if (charge !== undefined) throw brokenRule('no_chunk_after_settlement', { generation: call.generation_id });
       for (const chunk of chunks) meter.chunk(chunk);
-      return { type: 'chunks', chunks: this.#view.show(chunks) };
+      return { type: 'chunks', chunks: this.#view === undefined ? chunks : this.#view.show(chunks) };
     }
     if (!later.ended) return undefined;
     this.ended = true;
-    const held = this.#view.rest();
+    const held = this.#view?.rest() ?? [];
     return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
   }
 
-  #recordProgress(): void {
-    const { clock, recorder, settlement } = this.#parts;
-    const now = clock.monotonic_ms();
-    if (now - this.#progressMs < JOURNAL_PROGRESS_MS) return;
+  #recordProgress(now: number): void {
+    const { recorder, settlement } = this.#parts;
     this.#progressMs = now;
     const { usage, cost_nano } = settlement.soFar(this.#state, this.#attempt);
     recorder.progress(this.#attempt.call.generation_id, usage, cost_nano);
@@ -176,7 +175,7 @@ export class LaterChunks implements Source<StreamEvent> {
     attempt.report = [...attempt.report, { kind: 'clamped', field: 'max_tokens', reason }];
     const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens: meter.outputTokens() };
     this.#parts.log.warn({ ...facts, reason }, 'an answer was cut');
-    return [...this.#view.rest(), ...this.#view.showOwn(cut)];
+    return this.#view === undefined ? cut : [...this.#view.rest(), ...this.#view.showOwn(cut)];
   }
 
   /**

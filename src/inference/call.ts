@@ -31,7 +31,7 @@ export interface Cancellation {
 }
 
 /** A class and not closures: every call has one. */
-class CallCancellation implements Cancellation {
+export class CallCancellation implements Cancellation {
   cancelled = false;
   stopped = false;
   #listeners: (() => void)[] = [];
@@ -61,17 +61,11 @@ class CallCancellation implements Cancellation {
   onCancel(listener: () => void): () => void {
     if (this.cancelled) listener();
     else this.#listeners.push(listener);
-    return () => this.#forget(listener);
+    return () => {
+      const at = this.#listeners.indexOf(listener);
+      if (at !== -1) this.#listeners.splice(at, 1);
+    };
   }
-
-  #forget(listener: () => void): void {
-    const at = this.#listeners.indexOf(listener);
-    if (at !== -1) this.#listeners.splice(at, 1);
-  }
-}
-
-export function createCancellation(): Cancellation {
-  return new CallCancellation();
 }
 
 /** How a client identifies its application (specification, app-identification headers). */
@@ -97,6 +91,14 @@ export interface Screening {
 export interface ScreeningOf {
   /** The call goes on without the blocked content. */
   isOptional: boolean;
+}
+
+/** What was recorded of a call. */
+export interface CallOutcome {
+  /** It has ended, and an attempt or a fee was recorded: it is a generation. */
+  isSettled: boolean;
+  /** Undefined if the call is not a generation, or a fault of the gateway prevented its record. */
+  record: GenerationRecord | undefined;
 }
 
 /** One parsed request for inference, with its caller and its id. */
@@ -132,11 +134,8 @@ export interface Call {
   wants_public_metadata?: boolean;
   /** Applies the caller's filters to content that joins the call later: files, pages, results of tools. Not set if there are none. */
   screening?: Screening;
-  /**
-   * Called with its record once it has ended, before its client sees the end; with undefined when a fault of the gateway's kept
-   * the record from being made. Must not throw.
-   */
-  settled?: (record: GenerationRecord | undefined) => void;
+  /** What was recorded of it. Set by its settlement, before its client sees the end; shared by all copies of the call. */
+  outcome: CallOutcome;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
 }

@@ -16,13 +16,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
 import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
-import {
-  abortStopsBilling,
-  CallCancelled,
-  cancellationFailure,
-  outcomeOf,
-  outcomeOfWhole,
-} from './attempt/exchange.ts';
+import { abortStopsBilling, CallCancelled, cancellationFailure, outcomeOf } from './attempt/exchange.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
 import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
@@ -30,23 +24,24 @@ import type { Call } from './call.ts';
 import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
 import { type Planner, wireOf } from './plan/planner.ts';
+import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
-import { type AnswerWatch, type CallState, isWithheld, servedBy } from './state.ts';
+import { type AnswerWatch, type CallState, servedBy } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
+import type { DeclaredTools } from './tools/declared-tools.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What the engine is made of. */
 export interface EngineParts extends BodyParts {
-  /** Plans a call and counts it against rate limits. Throws `GatewayError`. */
-  open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState>;
   metrics: Metrics;
   states: TurnStates;
   /** Whether broken streams are continued if the request does not say. */
   continuation(): boolean;
   settlement: Settlement;
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
-  planner: Pick<Planner, 'giveUp' | 'metadataOf' | 'lateError'>;
-  chat: Pick<ChatAttempts, 'work'>;
+  planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
+  work: Pick<ChatWork, 'wanted'>;
+  chat: ChatAttempts;
   loop: ToolLoop;
 }
 
@@ -59,13 +54,12 @@ interface Answer {
   /** The attempt that makes the current part of the answer, and its body. */
   attempt: ChatAttempt;
   body: OpenAnswer;
-  view: View;
+  /** Undefined if the client is shown the chunks themselves. */
+  view: View | undefined;
   /** Undefined if the gateway runs no tools for the answer. */
   readonly tools: ToolAnswer | undefined;
   /** The text so far; undefined if the answer is not continued when it breaks off. */
   readonly text: ShownText | undefined;
-  /** The attempt is charged: another one was to make the rest. */
-  isCharged: boolean;
   /** The finish reason, if the gateway ends the answer: there is no money for the next step, or a filter withholds the rest. */
   finishReason: FinishReason | undefined;
 }
@@ -80,24 +74,40 @@ export interface ChatEngine {
 }
 
 export function createEngine(parts: EngineParts): ChatEngine {
-  const { open, metrics, states, continuation, settlement, attempts, planner, chat, loop } = parts;
+  const { metrics, states, continuation, settlement, attempts, planner, work, chat, loop } = parts;
   const { tryEach, reportSuccess, reportFailure } = attempts;
 
-  /** Begins a planned call. Throws the client's error if no endpoint answers; the call is settled then. */
-  async function begin(state: CallState): Promise<Answer> {
-    const { call, plan, fitting } = state;
+  /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
+  async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
+    const opening = planner.open(received, work.wanted(received));
+    const state = opening instanceof Promise ? await opening : opening;
+    state.watch = watch;
+    const { call, plan, sources } = state;
+    let declared: DeclaredTools | undefined;
+    try {
+      declared = chat.fittingFor(state).tools;
+    } catch (error) {
+      state.reservation.release();
+      throw error;
+    }
     const reached = await tryEach(state, plan.attempts, chat.work(state, call));
     if ('ended' in reached) throw await planner.giveUp(state, reached);
     const { attempt, value: body } = reached;
     try {
-      const declared = fitting?.tools;
       const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
       const { request } = call;
       const continues =
         request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
       const text = continues && isContinuable(request) ? new ShownText() : undefined;
-      const view = tools?.view ?? plainView(state, attempt, text);
-      return { state, attempt, body, view, tools, text, isCharged: false, finishReason: undefined };
+      let view: View | undefined = tools?.view;
+      if (tools === undefined) {
+        const reasoning = states.recorder(attempt.call, attempt.candidate, wireOf(attempt.candidate));
+        if (text !== undefined || reasoning !== undefined || sources.length > 0) {
+          const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
+          view = new PlainView(text, reasoning, citations);
+        }
+      }
+      return { state, attempt, body, view, tools, text, finishReason: undefined };
     } catch (error) {
       attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
       attempt.record!.failure = 'internal';
@@ -105,22 +115,6 @@ export function createEngine(parts: EngineParts): ChatEngine {
       await settlement.settle(state, 'failed', attempt, undefined);
       throw error;
     }
-  }
-
-  function plainView({ sources }: CallState, { call, candidate }: ChatAttempt, text: ShownText | undefined): View {
-    const reasoning = states.recorder(call, candidate, wireOf(candidate));
-    return new PlainView(
-      text,
-      reasoning,
-      sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(call.request)),
-    );
-  }
-
-  /** Another attempt makes the next part of the answer. */
-  function follow(answer: Answer, { attempt, value }: { attempt: ChatAttempt; value: OpenAnswer }): void {
-    answer.attempt = attempt;
-    answer.body = value;
-    answer.isCharged = false;
   }
 
   /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
@@ -140,7 +134,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
         // Many chunks may arrive before a forced tool call: other requests are served in between.
         for (let from = 0; from < first.length; from += slice) {
           if (from > 0) await nextTurn();
-          yield { type: 'chunks', chunks: view.show(first.length > slice ? first.slice(from, from + slice) : first) };
+          const chunks = first.length > slice ? first.slice(from, from + slice) : first;
+          yield { type: 'chunks', chunks: view === undefined ? chunks : view.show(chunks) };
         }
         if (body.completion === undefined) yield new LaterChunks(state, attempt, body, view, parts);
       } catch (error) {
@@ -167,7 +162,6 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const next = continuationOf(state, attempt, text, failure);
     if (next === undefined) return failure;
     answer.body.close();
-    answer.isCharged = true;
     settlement.breakOff(state, attempt, failure.failure);
     reportFailure(attempt, failure);
     state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
@@ -178,7 +172,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
       if (ended === 'internal' || (ended === 'unsent' && !(error instanceof GatewayError))) throw error;
       return failure;
     }
-    follow(answer, reached);
+    answer.attempt = reached.attempt;
+    answer.body = reached.value;
     answer.view = new ContinuedView(text);
     return undefined;
   }
@@ -189,14 +184,14 @@ export function createEngine(parts: EngineParts): ChatEngine {
     tools: ToolAnswer,
   ): AsyncGenerator<Part, Failure | 'follows' | undefined, undefined> {
     const { state, attempt } = answer;
-    if (isWithheld(state)) return undefined;
+    const isWithheld = () => state.watch?.isWithheld === true;
+    if (isWithheld()) return undefined;
     const end = tools.turn.stepEnd();
     if (end.calls.length === 0) {
       const last = loop.end(tools, attempt);
       if (last.length > 0) yield { type: 'chunks', chunks: last };
       return undefined;
     }
-    answer.isCharged = true;
     answer.body.close();
     const begun = loop.endStep(state, tools, end, attempt);
     if (begun.length > 0) yield { type: 'chunks', chunks: begun };
@@ -207,10 +202,11 @@ export function createEngine(parts: EngineParts): ChatEngine {
       if (error instanceof CallCancelled) return error;
       throw error;
     }
-    if (isWithheld(state)) return undefined;
+    if (isWithheld()) return undefined;
     const reached = await tryEach(state, afterStep(state, attempt.candidate), chat.work(state, tools.call));
     if (!('ended' in reached)) {
-      follow(answer, reached);
+      answer.attempt = reached.attempt;
+      answer.body = reached.value;
       return 'follows';
     }
     const failure = stepFailure(answer, tools, reached);
@@ -232,29 +228,24 @@ export function createEngine(parts: EngineParts): ChatEngine {
     return undefined;
   }
 
-  /** Notes the end of the last attempt, in its record and in the health of its endpoint. A charged attempt has its end already. */
-  function noteEnd({ attempt, isCharged, tools }: Answer, failure: Failure | undefined): void {
-    const record = attempt.record!;
-    if (failure instanceof UpstreamError) {
-      if (!isCharged || tools === undefined) record.failure = failure.failure;
-      return;
-    }
-    if (isCharged) return;
-    const { call } = attempt;
-    if (failure !== undefined && call.cancellation.stopped) record.failure = cancellationFailure(call);
-    // The endpoint of a whole answer has its success since it answered.
-    if (call.request.stream === true) reportSuccess(attempt);
-  }
-
-  /** Settles an answer. Throws `CallCancelled` if the client has left. */
+  /** Notes the end of the last attempt and settles the answer. Throws `CallCancelled` if the client has left. */
   async function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
-    const { state, attempt } = answer;
+    const { state, attempt, tools } = answer;
     const { call } = state;
-    if (isWithheld(state)) answer.finishReason = 'content_filter';
-    noteEnd(answer, failure);
-    const left = outcomeOfWhole(call);
-    const outcome = left === 'cancelled' || failure === undefined ? left : outcomeOf(failure, call);
-    const usage = await settle(answer, outcome);
+    const { cancelled, stopped } = call.cancellation;
+    if (state.watch?.isWithheld === true) answer.finishReason = 'content_filter';
+    const record = attempt.record!;
+    // A charged attempt has its end already.
+    if (failure instanceof UpstreamError) {
+      if (!attempt.isCharged || tools === undefined) record.failure = failure.failure;
+    } else if (!attempt.isCharged) {
+      if (failure !== undefined && stopped) record.failure = cancellationFailure(call);
+      // The endpoint of a whole answer has its success since it answered.
+      if (call.request.stream === true) reportSuccess(attempt);
+    }
+    const isLeft = cancelled && !stopped;
+    const outcome = isLeft ? 'cancelled' : failure === undefined ? 'completed' : outcomeOf(failure, call);
+    const usage = await settlement.settle(state, outcome, attempt, answer.finishReason);
     if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
     if (outcome === 'completed') state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
@@ -266,28 +257,24 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   /** Settles an answer after a fault of the gateway, or if its client cannot be written to. The end of the stream has its cost. */
   async function fail(answer: Answer, fault: unknown): Promise<StreamEnd> {
-    const { state, attempt, isCharged } = answer;
+    const { state, attempt } = answer;
     hangUp(answer);
-    if (!isCharged) attempt.record!.failure = 'internal';
-    const usage = await settle(answer, 'failed');
+    if (!attempt.isCharged) attempt.record!.failure = 'internal';
+    const usage = await settlement.settle(state, 'failed', attempt, answer.finishReason);
     const error = fault instanceof GatewayError ? fault : internalError(fault);
     // A masked error shows nothing of the call.
     const metadata = error.status === 500 ? undefined : planner.metadataOf(state, undefined);
     return { type: 'end', usage, classes: state.usage, metadata, error };
   }
 
-  function settle({ state, attempt, isCharged, finishReason }: Answer, outcome: 'completed' | 'failed' | 'cancelled') {
-    return settlement.settle(state, outcome, isCharged ? undefined : attempt, finishReason);
-  }
-
   /** Ends the current attempt before its end is known. */
-  function hangUp({ attempt, body, isCharged }: Answer): void {
-    if (!isCharged && !body.later.ended) attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
+  function hangUp({ attempt, body }: Answer): void {
+    if (!attempt.isCharged && !body.later.ended) attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
     body.close();
   }
 
-  async function* events(opening: () => CallState | Promise<CallState>): AsyncGenerator<Part, void, undefined> {
-    const answer = await begin(await opening());
+  async function* events(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<Part, void, undefined> {
+    const answer = await begin(call, watch);
     metrics.streamOpened();
     let isFinished = false;
     try {
@@ -303,18 +290,16 @@ export function createEngine(parts: EngineParts): ChatEngine {
       if (!isFinished) hangUp(answer);
       answer.body.close();
       metrics.streamClosed();
-      if (!isFinished) await settle(answer, 'cancelled');
+      if (!isFinished) await settlement.settle(answer.state, 'cancelled', answer.attempt, answer.finishReason);
     }
   }
 
   return {
     // Nothing begins before the first event is read: a client that leaves, and heartbeats, are handled from then on.
-    stream: (call, watch) => withSources(events(() => open(call, watch))),
+    stream: (call, watch) => withSources(events(call, watch)),
 
     async complete(call, watch) {
-      const opening = open(call, watch);
-      const state = opening instanceof Promise ? await opening : opening;
-      const answer = await begin(state);
+      const answer = await begin(call, watch);
       const { tools } = answer;
       let completion = answer.body.completion!;
       let failure: Failure | undefined;
@@ -333,7 +318,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       }
       const { usage, classes, metadata, error } = await finish(answer, failure);
       if (error !== undefined) throw error;
-      const shown = answer.view.whole(completion);
+      const shown = answer.view === undefined ? completion : answer.view.whole(completion);
       return { completion: shown, served: servedBy(answer.attempt.candidate), usage, classes, metadata };
     },
   };

@@ -1,11 +1,10 @@
 import { GatewayError } from '../errors.ts';
 import { METERED } from '../http/metered.ts';
 import { type Events, type Source, withSources } from '../http/sources.ts';
-import type { GenerationRecord } from '../ledger/records.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion } from '../schemas/inner.ts';
 import type { Engine, Inference } from './answer.ts';
-import type { Call } from './call.ts';
+import type { Call, CallOutcome } from './call.ts';
 import type { StreamEvent, WholeAnswer } from './events.ts';
 import type { Prepared } from './money/admission.ts';
 import type { Task, TaskAnswer } from './operations/task.ts';
@@ -36,13 +35,9 @@ export interface TaskCall<P extends Prepared, A> {
 }
 
 /** The end of a call. */
-export interface CallEnd {
+export interface CallEnd extends CallOutcome {
   /** The error that the client gets. Undefined if the call did not fail. */
   error: unknown;
-  /** An attempt or a fee was recorded: the call is a generation. */
-  isSettled: boolean;
-  /** Undefined if the call is not a generation, or a fault of the gateway prevented its record. */
-  record: GenerationRecord | undefined;
 }
 
 /** The hooks of one middleware for one call. Request hooks run in the order of the middleware, answer hooks in reverse. */
@@ -69,11 +64,10 @@ interface Begun {
   next: number;
 }
 
-/** Collects the end of one call for its hooks. */
-class CallWatch implements AnswerWatch, CallEnd {
+/** Follows one call for its hooks. */
+class CallWatch implements AnswerWatch {
+  /** The error that the client gets. */
   error: unknown = undefined;
-  isSettled = false;
-  record: GenerationRecord | undefined = undefined;
   /** In the order in which they process the answer. */
   readonly hooks: CallHooks[] = [];
   /** The transforms of a stream, in the same order. */
@@ -90,11 +84,6 @@ class CallWatch implements AnswerWatch, CallEnd {
     for (const one of this.hooks) this.#refusal ??= one.onSettling?.(completion);
   }
 
-  settled(record: GenerationRecord | undefined): void {
-    this.isSettled = true;
-    this.record ??= record;
-  }
-
   /** Stores an error of the call and returns it as the client sees it. */
   failed(error: unknown): unknown {
     this.error = error;
@@ -104,8 +93,8 @@ class CallWatch implements AnswerWatch, CallEnd {
     return this.error;
   }
 
-  end(): void {
-    for (const one of this.hooks) one.onEnd?.(this);
+  end({ outcome }: Call): void {
+    for (const one of this.hooks) one.onEnd?.({ error: this.error, ...outcome });
   }
 }
 
@@ -152,19 +141,19 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
   }
 
   /** Runs one call to its end. */
-  async function answered<T>(work: (watch: CallWatch) => Promise<T>): Promise<T> {
+  async function answered<T>(call: Call, work: (watch: CallWatch) => Promise<T>): Promise<T> {
     const watch = new CallWatch();
     try {
       return await work(watch);
     } catch (error) {
       throw watch.failed(error);
     } finally {
-      watch.end();
+      watch.end(call);
     }
   }
 
   function complete(call: Call, first: Begun): Promise<WholeAnswer> {
-    return answered(async (watch) => {
+    return answered(call, async (watch) => {
       const prepared = await prepare(call, 'answer', first, watch.hooks);
       let answer = await engine.complete(prepared, watch);
       for (const one of watch.hooks) {
@@ -201,7 +190,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
     } catch (error) {
       throw watch.failed(error);
     } finally {
-      watch.end();
+      watch.end(call);
     }
   }
 
@@ -221,7 +210,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
   }
 
   function run<P extends Prepared, A>(received: TaskCall<P, A>, first: Begun): Promise<TaskAnswer<A>> {
-    return answered(async (watch) => {
+    return answered(received.call, async (watch) => {
       const { call, task } = await prepareTask(received, first, watch.hooks);
       let answer = await engine.run(call, task, watch);
       for (const one of watch.hooks) answer = one.onTaskAnswer?.(answer) ?? answer;

@@ -1,7 +1,7 @@
 /** The state of a call while it is answered: `CallState`, and one `Attempt` for each request to an endpoint. */
 import type { Hold } from '../ledger/leases/hold.ts';
 import type { Charge } from '../ledger/prices/charge.ts';
-import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
+import type { AttemptRecord, FeeRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
@@ -22,8 +22,6 @@ export interface AnswerWatch {
   readonly isWithheld: boolean;
   /** Checks a whole answer before it is settled, so that the record has the result. */
   review(completion: ChatCompletion): void;
-  /** The call has ended; its client has not seen the end yet. Undefined if a fault of the gateway prevented the record. */
-  settled(record: GenerationRecord | undefined): void;
 }
 
 /** The model and provider that answered, as the client sees them. */
@@ -93,6 +91,8 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   record: AttemptRecord | undefined = undefined;
   /** Its end is unknown and the provider may go on and bill it: closing the connection does not stop that. */
   mayGoOn = false;
+  /** It made its part of the answer and is charged for it. Set before it is priced. */
+  isCharged = false;
   /** The usage and price of its part of the answer. Set when it is priced. */
   usage: TokenClasses | null = null;
   charge: Charge | undefined = undefined;
@@ -176,28 +176,4 @@ export class CallState implements CallPlan {
     this.reservation = reservation;
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };
   }
-}
-
-/** Whether a filter withholds the rest of the answer from the client. */
-export function isWithheld({ watch }: CallState): boolean {
-  return watch?.isWithheld === true;
-}
-
-/** Makes a sent attempt the last one of its call. */
-export function setLastSent(state: CallState, attempt: Attempt): void {
-  state.lastSent = attempt;
-  state.record = attempt.opening;
-}
-
-/** The number of the call's next attempt in the journal and at the provider. Paid work beside attempts is counted in. */
-export function nextNumber({ attempts, fees }: Pick<CallState, 'attempts' | 'fees'>): number {
-  return attempts.length + fees.length + 1;
-}
-
-/** The attempts and fees of a call as records keep them. */
-export function recordedWork({ attempts, fees }: Pick<CallState, 'attempts' | 'fees'>): {
-  attempts: AttemptRecord[];
-  fees: FeeRecord[];
-} {
-  return { attempts: attempts.map(({ record }) => record!), fees };
 }

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
 import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
 import { openAnswer } from '../../src/inference/attempt/open-answer.ts';
-import { createCancellation } from '../../src/inference/call.ts';
-import { createMeter } from '../../src/inference/money/meter.ts';
+import { CallCancellation } from '../../src/inference/call.ts';
+import { AnswerMeter } from '../../src/inference/money/meter.ts';
 import { limits } from '../../src/limits.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Upstream, UpstreamResponse } from '../../src/providers/transport/upstream.ts';
@@ -99,7 +99,7 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const call = {
     generation_id: 'gen-1',
     accepted_ms: 0,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     request: { stream: true, messages: [] },
     attribution: {},
   };
@@ -108,7 +108,7 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const encoded = { path: '/', headers: {}, body: {}, state: {} };
   const prepared = { candidate: { provider, endpoint: { quirks: {} } }, dialect, encoded, payload: '{}' };
   const context = { upstream, call, attempt: 1, first_token_ms_max: 60_000, total_ms_max: 60_000 };
-  const meter = createMeter();
+  const meter = new AnswerMeter();
   const opened = await openAnswer(prepared as unknown as PreparedAttempt, context as unknown as AttemptContext, meter);
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {

@@ -11,7 +11,6 @@ import type { Call } from '../../src/inference/call.ts';
 import type { StreamEvent } from '../../src/inference/events.ts';
 import { type LoggedCall, requestLog } from '../../src/inference/observe/request-log.ts';
 import { createPipeline } from '../../src/inference/pipeline.ts';
-import type { AnswerWatch } from '../../src/inference/state.ts';
 import type { LoggedContent } from '../../src/schemas/logged-content.ts';
 import { generation } from '../generation-fixture.ts';
 import { type LoggingGateway, startLoggingGateway } from '../logging-gateway.ts';
@@ -232,11 +231,13 @@ describe('if the content for the log cannot be built', () => {
     });
     const logged = createPipeline(inner as Engine, [log]);
     const call = { request, principal, generation_id: 'gen-1', accepted_ms: 0, accepted_monotonic_ms: 0, stages: [] };
-    const result = await use(logged, call as unknown as Call);
+    const outcome = { isSettled: false, record: undefined };
+    const result = await use(logged, { ...call, outcome } as unknown as Call);
     await turn();
     return { result, kept, stubs, broadcast, lines };
   }
-  const settle = (watch?: AnswerWatch) => watch?.settled(generation({ id: 'gen-1', model: 'acme/one' }));
+  const settle = ({ outcome }: Call, record = generation({ id: 'gen-1', model: 'acme/one' })) =>
+    Object.assign(outcome, { isSettled: true, record });
   const stub = {
     call: expect.objectContaining({ id: 'gen-1', model: 'acme/one', key_hash: 'k' }),
     reason: expect.any(String),
@@ -246,13 +247,13 @@ describe('if the content for the log cannot be built', () => {
 
   test('a stream that cannot be read reaches the client completely, and leaves a stub', async () => {
     const chunks = [{ delta: null }, { delta: { content: 'so' } }];
-    async function* events(watch?: AnswerWatch) {
+    async function* events(call: Call) {
       yield { type: 'chunks', chunks };
-      settle(watch);
+      settle(call);
       yield { type: 'end', error: undefined };
     }
     const inner: Partial<Engine> = {
-      stream: (_call, watch) => withSources(events(watch) as object as Events<StreamEvent>),
+      stream: (call) => withSources(events(call) as object as Events<StreamEvent>),
     };
     const { result, kept, stubs, broadcast, lines } = await run(inner, { messages: [] }, async (logged, call) => {
       const events = [];
@@ -270,8 +271,8 @@ describe('if the content for the log cannot be built', () => {
     ['a request that cannot be read', { choices: [{ message: { content: 'so' } }] }, { messages: [null] }],
   ])('%s reaches the client, and leaves a stub', async (_what, completion, request) => {
     const inner = {
-      async complete(_call: Call, watch?: AnswerWatch) {
-        settle(watch);
+      async complete(call: Call) {
+        settle(call);
         return { completion };
       },
     } as unknown as Engine;
@@ -283,8 +284,8 @@ describe('if the content for the log cannot be built', () => {
 
   test('a request with a circular value is cut, and kept', async () => {
     const inner = {
-      async complete(_call: Call, watch?: AnswerWatch) {
-        settle(watch);
+      async complete(call: Call) {
+        settle(call);
         return { completion: { choices: [{ message: { content: 'so' } }] } };
       },
     } as unknown as Engine;
@@ -295,8 +296,8 @@ describe('if the content for the log cannot be built', () => {
 
   test('a call without a record is kept all the same', async () => {
     const inner = {
-      async complete(_call: Call, watch?: AnswerWatch) {
-        watch?.settled(undefined);
+      async complete(call: Call) {
+        Object.assign(call.outcome, { isSettled: true });
         throw new Error('a fault of ours');
       },
     } as unknown as Engine;

@@ -12,7 +12,7 @@ import type { Finder } from '../../src/guardrails/streams/stream-filter.ts';
 import { ShownText } from '../../src/inference/attempt/continuation.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
-import { createMeter } from '../../src/inference/money/meter.ts';
+import { AnswerMeter } from '../../src/inference/money/meter.ts';
 import { OutputText } from '../../src/inference/observe/content.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { createCitationExtractor } from '../../src/inference/tools/citation-extractor.ts';
@@ -87,7 +87,7 @@ function streamed(encoder: Encoder, chunks: readonly ChatChunk[]): void {
 export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]) => void>> = {
   accumulator: (chunks) => void accumulate(chunks, 0),
   meter(chunks) {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     for (const chunk of chunks) {
       meter.chunk(chunk);
       meter.outputTokens();
@@ -136,7 +136,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
 export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) => void>> = {
   chunks: (completion) => void accumulate(chunksOf(completion), 0),
   meter(completion) {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     for (const chunk of chunksOf(completion)) meter.chunk(chunk);
     meter.usage({ messages: [] });
   },

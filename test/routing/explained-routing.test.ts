@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { Endpoint, Model } from '../../src/catalog/model.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
-import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import type { ExplainedAttempt, Explanation } from '../../src/inference/plan/explain.ts';
 import type { ModelSource } from '../../src/inference/plan/requested-models.ts';
@@ -453,9 +453,10 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
     },
     accepted_ms: now_ms,
     accepted_monotonic_ms: elapsedMs,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     wants_metadata: true,
     stages: [],
+    outcome: { isSettled: false, record: undefined },
   };
 }
 

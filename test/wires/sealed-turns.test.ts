@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chatClient } from '../../src/api/chat/client.ts';
 import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
-import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import type { WholeAnswer } from '../../src/inference/events.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import type { ChatDialect, DialectEndpoint } from '../../src/providers/dialect.ts';
@@ -29,9 +29,10 @@ function callOf(request: ChatRequest): Call {
     attribution: {} as Call['attribution'],
     accepted_ms: 0,
     accepted_monotonic_ms: 0,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     wants_metadata: false,
     stages: [],
+    outcome: { isSettled: false, record: undefined },
   };
 }
 

@@ -15,7 +15,7 @@ import { encodeResponse, type ResponseContext } from '../../src/api/responses/en
 import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
-import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
@@ -133,7 +133,7 @@ function callOf(request: ChatRequest): Call {
     request,
     generation_id: GENERATION,
     principal: { workspace_id: 'w', organization_id: 'o' },
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
   } as unknown as Call;
 }
 

@@ -10,7 +10,7 @@ import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
-import { callOf } from '../shared/call-of.ts';
+import { callOf, logFacts } from '../shared/call-of.ts';
 import { type Transcription, transcriptionOf, transcriptionOfForm } from './parse-request.ts';
 
 export interface TranscriptionOptions {
@@ -93,7 +93,7 @@ export function createTranscription(server: Server, { inference, clock }: Transc
           estimate: () => estimateSound(transcription.sound.duration_ms),
         });
         reply.header('x-generation-id', call.generation_id);
-        request.log_facts = { generation_id: call.generation_id, model: routed.model, streamed: false };
+        request.log_facts = () => logFacts([call]);
         const contentType = parsed.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
         return answerWhole(
           reply,

@@ -25,19 +25,14 @@ interface PromptCall {
 }
 
 function promptCallOf(call: Call): PromptCall {
-  let isRecorded = false;
   return {
-    call: {
-      ...call,
-      // A second try must not repeat the stages of the first.
-      stages: [...call.stages],
-      settled(record) {
-        isRecorded = true;
-        call.settled?.(record);
-      },
-    },
+    // A second try must not repeat the stages of the first.
+    call: { ...call, stages: [...call.stages] },
     isHeldBeside: (thrown) =>
-      !isRecorded && thrown instanceof GatewayError && thrown.status === 402 && thrown.metadata?.['in_flight'] === true,
+      !call.outcome.isSettled &&
+      thrown instanceof GatewayError &&
+      thrown.status === 402 &&
+      thrown.metadata?.['in_flight'] === true,
   };
 }
 

@@ -12,7 +12,7 @@ import { errors } from '../../schemas/error.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { type AnswerOptions, COMMENT_HEARTBEAT } from '../shared/answer-call.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
-import { callOf } from '../shared/call-of.ts';
+import { callOf, logFacts } from '../shared/call-of.ts';
 import { clientError } from '../shared/client-error.ts';
 import { hidesReasoning } from '../shared/hides-reasoning.ts';
 import { writeParts } from '../shared/json-parts.ts';
@@ -76,7 +76,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
       const lead = calls[0] as Call;
       reply.header('x-generation-id', lead.generation_id);
       const streamed = body.stream === true;
-      request.log_facts = { generation_id: lead.generation_id, model: lead.request.model, streamed };
+      request.log_facts = () => logFacts(calls);
       const envelope = envelopeOf(body, lead, calls);
       if (streamed) return stream(request, reply, { calls, envelope }, options);
       return answerWhole(

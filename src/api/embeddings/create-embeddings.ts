@@ -11,7 +11,7 @@ import { EmbeddingsAnswer, EmbeddingsBody } from '../../schemas/embeddings.ts';
 import { errors } from '../../schemas/error.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
-import { callOf } from '../shared/call-of.ts';
+import { callOf, logFacts } from '../shared/call-of.ts';
 import { embeddingRequest } from './parse-request.ts';
 
 export interface EmbeddingsOptions {
@@ -84,7 +84,7 @@ export function createEmbeddings(server: Server, { inference, tokenizer, clock }
         estimate: () => estimateInputs(embedding.inputs),
       });
       reply.header('x-generation-id', call.generation_id);
-      request.log_facts = { generation_id: call.generation_id, model: routed.model, streamed: false };
+      request.log_facts = () => logFacts([call]);
       return answerWhole(
         reply,
         call,

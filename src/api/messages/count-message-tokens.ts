@@ -41,7 +41,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       const chat = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
       chat.stream = false;
       const call = callOf(request, chat, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
-      request.log_facts = { model: chat.model };
+      request.log_facts = () => ({ model: chat.model });
       return answerWhole(
         reply,
         call,

@@ -8,6 +8,7 @@ import type { Call } from '../../inference/call.ts';
 import type { SentBody, Served, StreamEnd, StreamEvent, WholeAnswer } from '../../inference/events.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';
+import { logFacts } from './call-of.ts';
 import { clientError } from './client-error.ts';
 
 /** Encodes one stream for a client API: events of a call in, text of the wire out. An empty text is not written. */
@@ -52,10 +53,9 @@ export function answerCall(
   answer: ClientAnswer,
   options: AnswerOptions,
 ): Promise<void> {
-  const { model, stream } = call.request;
   reply.header('x-generation-id', call.generation_id);
-  request.log_facts = { generation_id: call.generation_id, model, streamed: stream === true };
-  if (stream !== true) {
+  request.log_facts = () => logFacts([call]);
+  if (call.request.stream !== true) {
     return answerWhole(
       reply,
       call,

@@ -4,12 +4,11 @@ import type { FastifyRequest } from 'fastify';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
-import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
-import type { GenerationRecord } from '../../ledger/records.ts';
+import { type Attribution, type Call, CallCancellation, type Clock } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import { contentsOf, noteContents } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { toNano, toUsd } from '../../schemas/money.ts';
+import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
@@ -66,21 +65,27 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
   };
 }
 
-/** Adds the endpoint, usage and cost of a call to the log line of its request; several calls of one request are summed. */
-function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | undefined): void {
-  if (record === undefined || log_facts === undefined) return;
-  const { model, provider_name, usage, cost_nano } = record;
-  if (log_facts['model'] !== model) log_facts['served_model'] = model;
-  if (provider_name !== null) log_facts['provider'] = provider_name;
-  if (usage !== null) {
-    log_facts['prompt_tokens'] = sumOf(log_facts['prompt_tokens'], inputTokens(usage));
-    log_facts['completion_tokens'] = sumOf(log_facts['completion_tokens'], outputTokens(usage));
+/** What the log line of a request says of its calls: their model, and endpoint, usage and cost of what was recorded; of several calls the sums. */
+export function logFacts(calls: readonly Call[]): Record<string, unknown> {
+  const [{ generation_id, request }] = calls as [Call];
+  const facts: Record<string, unknown> = { generation_id, model: request.model, streamed: request.stream === true };
+  let costNano: number | undefined;
+  let used: { prompt: number; completion: number } | undefined;
+  for (const { record } of calls.map(({ outcome }) => outcome)) {
+    if (record === undefined) continue;
+    if (record.model !== request.model) facts['served_model'] = record.model;
+    if (record.provider_name !== null) facts['provider'] = record.provider_name;
+    if (record.usage !== null) {
+      used ??= { prompt: 0, completion: 0 };
+      used.prompt += inputTokens(record.usage);
+      used.completion += outputTokens(record.usage);
+    }
+    costNano = (costNano ?? 0) + record.cost_nano;
   }
-  const cost = log_facts['cost'];
-  log_facts['cost'] = toUsd(cost_nano + (typeof cost === 'number' ? toNano(cost) : 0));
+  if (used !== undefined) Object.assign(facts, { prompt_tokens: used.prompt, completion_tokens: used.completion });
+  if (costNano !== undefined) facts['cost'] = toUsd(costNano);
+  return facts;
 }
-
-const sumOf = (previous: unknown, more: number): number => (typeof previous === 'number' ? previous + more : more);
 
 /** Throws a 400 for a preset, which stands for settings that this gateway does not have. */
 function refusePreset(body: unknown): void {
@@ -123,13 +128,13 @@ export function callOf(
     attribution: attributionOf(headers),
     accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     store_wait: request.store_wait,
     room: claimOf(request),
     wants_metadata: wantsMetadata,
     ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
-    settled: (record) => noteRecord(request, record),
+    outcome: { isSettled: false, record: undefined },
     changes: request.body_changes,
   };
 }

@@ -10,36 +10,53 @@ function tooMany(parts: string, most: number): UpstreamError {
 }
 
 /** The bounds of the JSON of one answer, or of one event of it. Probabilities of tokens are many values. */
+const JSON_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
+const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
+
+/** The bounds of the JSON of the answer to a request. */
 export function jsonBoundsOf({
   logprobs,
   top_logprobs,
 }: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
-  const hasLogprobs = logprobs === true || top_logprobs != null;
-  return { ...answerLevels, values_max: hasLogprobs ? limits.answer_logprob_values_max : limits.answer_values_max };
+  return logprobs === true || top_logprobs != null ? LOGPROBS_BOUNDS : JSON_BOUNDS;
 }
 
-/** Throws `UpstreamError` for a text of JSON that breaks a rule of its structure. */
-export function requireUnbroken(breach: string | undefined): void {
-  if (breach === undefined) return;
+/** The failure of an answer whose JSON breaks a rule of its structure. */
+export function tooComplex(breach: string): UpstreamError {
   const message = `The provider's answer is more than the gateway accepts: its JSON ${breach}`;
-  throw new UpstreamError('invalid_response', message, { status: 200 });
+  return new UpstreamError('invalid_response', message, { status: 200 });
 }
 
 /** Throws `UpstreamError` for a text of JSON that is beyond its bounds. */
 export function requireBounded(text: string, bounds: StructureBounds): void {
-  requireUnbroken(structureBreach(text, bounds));
+  const breach = structureBreach(text, bounds);
+  if (breach !== undefined) throw tooComplex(breach);
 }
 
 /** Counts the parts of one answer. */
 export class AnswerBounds {
+  /** The failure of the first chunk that is too much. */
+  failure: UpstreamError | undefined = undefined;
   #calls = 0;
   #annotations = 0;
   #details = 0;
   #images = 0;
   #blocks = 0;
 
-  /** Counts one chunk more. Returns the failure if it is too much. */
-  add({ delta, ext }: ChatChunk): UpstreamError | undefined {
+  /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
+  add(chunks: readonly ChatChunk[]): number {
+    for (let at = 0; at < chunks.length; at += 1) {
+      const chunk = chunks[at]!;
+      const { tool_calls, annotations, reasoning_details, images } = chunk.delta;
+      // Nearly all chunks have only text.
+      if (!(tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open)) continue;
+      this.failure = this.#count(chunk);
+      if (this.failure !== undefined) return at;
+    }
+    return chunks.length;
+  }
+
+  #count({ delta, ext }: ChatChunk): UpstreamError | undefined {
     const { tool_calls, annotations, reasoning_details, images } = delta;
     if (ext?.slot?.open !== undefined) {
       this.#blocks += 1;

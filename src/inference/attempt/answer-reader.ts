@@ -9,7 +9,7 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
-import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, requireBounded, requireUnbroken } from './answer-bounds.ts';
+import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, tooComplex } from './answer-bounds.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
@@ -83,13 +83,13 @@ function endedBy(error: unknown): unknown {
  */
 export class AnswerReader implements AnswerChunks {
   ended = false;
+  /** The answer has meaningful content: a failure after its finish reason does not count any more. Set by the reader of its beginning. */
+  hasBegun = false;
   readonly #response: UpstreamResponse;
   readonly #call: Call;
   readonly #framer: Framer;
   readonly #decoder: StreamDecoder;
   readonly #count: ReturnType<typeof countAnswer>;
-  /** A meaningful chunk has arrived. */
-  #hasBegun = false;
   #failure: { error: unknown } | undefined = undefined;
   /** Chunks that wait for room in memory. */
   #held: ChatChunk[] | undefined = undefined;
@@ -122,14 +122,9 @@ export class AnswerReader implements AnswerChunks {
     this.#jsonBounds = jsonBoundsOf(call.request);
   }
 
-  /** The answer has meaningful content: a failure after its finish reason does not count any more. */
-  begun(): void {
-    this.#hasBegun = true;
-  }
-
   coming(): Promise<void> | undefined {
     if (this.#waiting !== undefined) return this.#waiting;
-    if (this.#isWaiting) return nextTurn();
+    if (this.#rest !== undefined || this.#next < this.#frames.length) return nextTurn();
     if (this.ended || this.#failure !== undefined) return undefined;
     const coming = this.#response.coming();
     return coming !== undefined && this.#tail !== undefined ? this.#tail.wait(coming) : coming;
@@ -141,113 +136,104 @@ export class AnswerReader implements AnswerChunks {
     if (held !== undefined && held.length > 0) return held;
     if (this.#failure !== undefined && this.#rest === undefined) throw this.#failure.error;
     if (this.ended || held !== undefined) return undefined;
-    if (!this.#isWaiting) {
-      let value: Buffer | undefined;
+    if (this.#rest === undefined && this.#next === this.#frames.length) {
+      let bytes: Buffer | undefined;
       try {
-        value = this.#response.take();
+        bytes = this.#response.take();
       } catch (error) {
         // A connection that is cut or stays open only after a whole answer has lost nothing.
         if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
       }
-      if (value !== undefined && this.#tail?.isOver === true) this.#leaveRest();
-      else {
-        this.#read(value);
-        if (this.#looksAhead()) return undefined;
+      // The answer is complete, and more follows it than is read.
+      const isTooLate = bytes !== undefined && this.#tail?.isOver === true;
+      this.#isLast = bytes === undefined || isTooLate;
+      this.#readBytes = isTooLate ? 0 : (bytes?.length ?? 0);
+      this.#tail?.add(this.#readBytes);
+      this.#isLong = false;
+      try {
+        if (isTooLate) this.#frames = NO_FRAMES;
+        else this.#frames = bytes === undefined ? this.#framer.end() : this.#framer.push(bytes);
+      } catch (error) {
+        throw this.#endedBy(error);
+      }
+      this.#next = 0;
+      for (const frame of this.#frames) {
+        if (frame.data.length <= limits.answer_turn_bytes_min) continue;
+        // A long event is decoded in the next turn.
+        this.#looked = { frame, breach: structureBreach(frame.data, this.#jsonBounds) };
+        return undefined;
       }
     }
-    const chunks = this.#decode();
-    this.#followTail(chunks);
-    if (this.#isDecoderEnded && !this.#isWaiting) this.ended = true;
-    else if (!this.#isLast && this.#isToBeCounted(chunks) && this.#waits(this.#readBytes, chunks)) return undefined;
+    const chunks = this.#rest === undefined ? this.#decode() : this.#slice(this.#rest);
+    // Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own.
+    if (this.#decoder.isWhole() && (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))))
+      this.#tail = new AnswerTail();
+    const isHandedOn = this.#rest === undefined && this.#next === this.#frames.length;
+    if (this.#isDecoderEnded && isHandedOn) this.ended = true;
+    // A read is counted once all of it was handed on; one with a long event before any of that is, and once.
+    else if (!this.#isLast && (isHandedOn ? !this.#isLong : this.#rest !== undefined && chunks.length === 0)) {
+      const bytes = this.#readBytes;
+      this.#readBytes = 0;
+      this.#bytes += bytes;
+      // Part of an event that is larger than a read is kept whole.
+      const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / STREAM_KEPT_DIVISOR));
+      if (waiting !== undefined) {
+        this.#held = chunks;
+        this.#waiting = this.#wait(waiting, bytes);
+        return undefined;
+      }
+      if (this.#bytes > limits.stream_bytes_max || this.#call.cancellation.cancelled) this.#checkLength(bytes);
+    }
     return chunks.length === 0 ? undefined : chunks;
-  }
-
-  /** The answer is complete, and more follows it than is read. */
-  #leaveRest(): void {
-    this.#isLast = true;
-    this.#readBytes = 0;
-    this.#next = 0;
-    this.#frames = NO_FRAMES;
-  }
-
-  /** Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own. */
-  #followTail(chunks: readonly ChatChunk[]): void {
-    if (!this.#decoder.isWhole()) return;
-    if (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))) this.#tail = new AnswerTail();
-  }
-
-  /** A read is counted once all of it was handed on; one with a long event before any of that is, and once. */
-  #isToBeCounted(chunks: readonly ChatChunk[]): boolean {
-    if (this.#rest !== undefined && chunks.length === 0) return true;
-    return !this.#isWaiting && !this.#isLong;
-  }
-
-  #read(value: Buffer | undefined): void {
-    this.#isLong = false;
-    this.#isLast = value === undefined;
-    this.#readBytes = value?.length ?? 0;
-    this.#tail?.add(this.#readBytes);
-    this.#next = 0;
-    try {
-      this.#frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
-    } catch (error) {
-      throw this.#endedBy(error);
-    }
-  }
-
-  /** Counts the structure of a long event. Returns true if it is decoded in the next turn. */
-  #looksAhead(): boolean {
-    for (const frame of this.#frames) {
-      if (frame.data.length <= limits.answer_turn_bytes_min) continue;
-      this.#looked = { frame, breach: structureBreach(frame.data, this.#jsonBounds) };
-      return true;
-    }
-    return false;
   }
 
   /** The chunks of the next events of a read, within what one turn of the loop takes; a failure among them is for after them. */
   #decode(): ChatChunk[] {
-    if (this.#rest !== undefined) return this.#slice(this.#rest);
     let chunks: ChatChunk[] = [];
-    const add = (more: ChatChunk[]) => {
-      const from = chunks.length;
-      // Most reads hold one event, whose list is taken as it is.
-      if (from === 0) chunks = more;
-      else append(chunks, more);
-      for (let at = from; at < chunks.length; at += 1) {
-        const error = this.#bounds.add(chunks[at]!);
-        if (error === undefined) continue;
-        chunks.length = at;
-        throw error;
-      }
-    };
     const frames = this.#frames;
     const until = Math.min(frames.length, this.#next + STREAM_SLICE_FRAMES);
     let chars = 0;
+    let error: unknown;
     try {
       while (this.#next < until && chunks.length < limits.stream_slice_chunks && chars < limits.stream_slice_chars) {
         const frame = frames[this.#next]!;
         this.#next += 1;
         chars += frame.data.length;
-        if (this.#looked?.frame === frame) requireUnbroken(this.#looked.breach);
-        else requireBounded(frame.data, this.#jsonBounds);
-        add(this.#decoder.push(frame));
+        const looked = this.#looked?.frame === frame ? this.#looked : undefined;
+        const breach = looked === undefined ? structureBreach(frame.data, this.#jsonBounds) : looked.breach;
+        if (breach !== undefined) throw tooComplex(breach);
+        const decoded = this.#decoder.push(frame);
+        // Most reads hold one event, whose list is taken as it is.
+        if (chunks.length === 0) chunks = decoded;
+        else append(chunks, decoded);
       }
       if (this.#isLast && this.#next === frames.length) {
         this.#isDecoderEnded = true;
-        add(this.#decoder.end());
+        const last = this.#decoder.end();
+        if (chunks.length === 0) chunks = last;
+        else append(chunks, last);
       }
     } catch (caught) {
+      error = asUpstreamFailure(caught);
+    }
+    const within = this.#bounds.add(chunks);
+    if (within < chunks.length) {
+      chunks.length = within;
+      error = this.#bounds.failure;
+    }
+    if (error !== undefined) {
       this.#frames = NO_FRAMES;
       this.#next = 0;
-      const error = this.#endedBy(asUpstreamFailure(caught));
+      error = this.#endedBy(error);
       if (chunks.length === 0) throw error;
       this.#failure = { error };
     }
-    if (chars <= limits.stream_chunk_chars_max) return this.#slice(chunks);
-    this.#isLong = true;
-    this.#rest = dividedChunks(chunks);
-    return [];
+    if (chars > limits.stream_chunk_chars_max) {
+      this.#isLong = true;
+      this.#rest = dividedChunks(chunks);
+      return [];
+    }
+    return this.#isLong || chunks.length > limits.stream_slice_chunks ? this.#slice(chunks) : chunks;
   }
 
   /** As many as are handed on in one turn; the others wait. */
@@ -258,12 +244,7 @@ export class AnswerReader implements AnswerChunks {
   }
 
   get isBuffered(): boolean {
-    return this.#isWaiting || this.#held !== undefined;
-  }
-
-  /** Whether more of what was read is to be handed on. */
-  get #isWaiting(): boolean {
-    return this.#rest !== undefined || this.#next < this.#frames.length;
+    return this.#rest !== undefined || this.#next < this.#frames.length || this.#held !== undefined;
   }
 
   #endedBy(error: unknown): unknown {
@@ -272,7 +253,7 @@ export class AnswerReader implements AnswerChunks {
 
   /** The remaining chunks after a failure in the middle of a body, if the finish reason came before it. Otherwise throws the failure. */
   #endOf(error: unknown): ChatChunk[] | undefined {
-    if (!this.#hasBegun || !(error instanceof UpstreamError)) throw error;
+    if (!this.hasBegun || !(error instanceof UpstreamError)) throw error;
     let rest: ChatChunk[];
     try {
       rest = this.#decoder.end();
@@ -281,21 +262,6 @@ export class AnswerReader implements AnswerChunks {
     }
     this.ended = true;
     return rest.length === 0 ? undefined : rest;
-  }
-
-  /** Counts a read. Returns true if there is no room in memory for it yet. */
-  #waits(bytes: number, chunks: ChatChunk[]): boolean {
-    this.#bytes += bytes;
-    this.#readBytes = 0;
-    // Part of an event that is larger than a read is kept whole.
-    const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / STREAM_KEPT_DIVISOR));
-    if (waiting === undefined) {
-      this.#checkLength(bytes);
-      return false;
-    }
-    this.#held = chunks;
-    this.#waiting = this.#wait(waiting, bytes);
-    return true;
   }
 
   async #wait(waiting: Promise<void>, bytes: number): Promise<void> {

@@ -8,7 +8,7 @@ import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
 import { feesOf, type Pay } from '../money/fees.ts';
-import { createMeter, type Meter } from '../money/meter.ts';
+import { AnswerMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
@@ -117,7 +117,7 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     if (this.call.request.debug?.echo_upstream_body === true) {
       this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
     }
-    attempt.meter = createMeter(choicesOf(prepared.request));
+    attempt.meter = new AnswerMeter(choicesOf(prepared.request));
     const own = cancellation === undefined ? call : { ...call, cancellation };
     try {
       return await openAnswer(prepared, this.#parts.contextOf(own, attempt), attempt.meter);

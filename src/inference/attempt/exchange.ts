@@ -17,7 +17,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import { type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
-import { requireBounded, requireUnbroken } from './answer-bounds.ts';
+import { requireBounded, tooComplex } from './answer-bounds.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
 /** The context of one attempt. */
@@ -290,7 +290,7 @@ export async function readJson(
   else {
     const structure = new JsonStructure(bounds);
     structure.write(text);
-    requireUnbroken(structure.breach);
+    if (structure.breach !== undefined) throw tooComplex(structure.breach);
     await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
   }
   try {
@@ -318,7 +318,7 @@ async function readLongJson(
   let counted = 0;
   for (const part of parts) {
     structure.write(part.toString('latin1'));
-    requireUnbroken(structure.breach);
+    if (structure.breach !== undefined) throw tooComplex(structure.breach);
     isWide ||= hasWideCharacter(part);
     counted += part.length;
     if (counted < limits.joined_slice_bytes) continue;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Health } from '../../routing/health.ts';
-import { createCancellation } from '../call.ts';
+import { CallCancellation, type Cancellation } from '../call.ts';
 import { createHedgeShare, first, lateAfter, run, within } from './hedge.ts';
 
 test('an endpoint is late after its 95th percentile, never at once, and never where little is known of it', () => {
@@ -33,7 +33,7 @@ test('a share of nothing hedges nothing', () => {
 });
 
 test('what is given up hears of it, and an answer that comes all the same is closed and counted', async () => {
-  const call = createCancellation();
+  const call = new CallCancellation();
   const runner = run<string>(call, (own) => new Promise((resolve) => own.onCancel(() => resolve('late'))));
   expect(await within(runner, 5)).toBeUndefined();
   const closed: string[] = [];
@@ -46,13 +46,13 @@ test('what is given up hears of it, and an answer that comes all the same is clo
 });
 
 test('what does not heed being given up is not waited for long', async () => {
-  const runner = run<string>(createCancellation(), () => new Promise(() => {}));
+  const runner = run<string>(new CallCancellation(), () => new Promise(() => {}));
   expect(await runner.abandon(() => ({}))).toBeNull();
 });
 
 test('a client that leaves ends both', async () => {
-  const call = createCancellation();
-  const sendUntilCancelled = (own: ReturnType<typeof createCancellation>) =>
+  const call = new CallCancellation();
+  const sendUntilCancelled = (own: Cancellation) =>
     new Promise<string>((_, reject) => own.onCancel(() => reject(new Error('gone'))));
   const [one, two] = [run(call, sendUntilCancelled), run(call, sendUntilCancelled)];
   call.cancel();
@@ -65,7 +65,7 @@ test.each([
   ['at once', false],
   ['where its client had left before', true],
 ])('a stop of the gateway is told to both sends: %s', (_name, hasLeft) => {
-  const call = createCancellation();
+  const call = new CallCancellation();
   const stops: boolean[] = [];
   for (const _send of ['one', 'other']) {
     run<never>(call, (own) => {

@@ -6,11 +6,11 @@ import { servedId } from '../../routing/candidate.ts';
 import type { Health, Percentiles } from '../../routing/health.ts';
 import { type Candidate, healthId } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
-import { type Cancellation, type Clock, createCancellation } from '../call.ts';
+import { CallCancellation, type Cancellation, type Clock } from '../call.ts';
 import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { TryOrder } from '../plan/try-order.ts';
-import { type Account, Attempt, type CallState, setLastSent } from '../state.ts';
+import { type Account, Attempt, type CallState } from '../state.ts';
 import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
@@ -72,7 +72,7 @@ export interface Runner<T> {
 
 /** Starts a send with its own cancellation, which follows the call's. */
 export function run<T>(call: Cancellation, send: (cancellation: Cancellation) => Promise<T>): Runner<T> {
-  const own = createCancellation();
+  const own = new CallCancellation();
   call.onCancel(() => (call.stopped ? own.stop() : own.cancel()));
   call.onStop(() => own.stop());
   const runner: Runner<T> = {
@@ -280,11 +280,13 @@ export function createHedges(
     const sent = await early.runner.done;
     if ('value' in sent) {
       await abandon(state, late, work);
-      setLastSent(state, early.attempt);
+      state.lastSent = early.attempt;
+      state.record = early.attempt.opening;
       return { value: sent.value, attempt: early.attempt };
     }
     const ended = failed(state, early.attempt, sent.error);
-    setLastSent(state, late.attempt);
+    state.lastSent = late.attempt;
+    state.record = late.attempt.opening;
     if (ended !== undefined) {
       await abandon(state, late, work, ended.ended === 'cancelled' ? cancellationFailure(state.call) : undefined);
       throw new Final(ended);

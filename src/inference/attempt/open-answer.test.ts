@@ -4,8 +4,8 @@ import type { ChatDialect } from '../../providers/dialect.ts';
 import { geminiGenerateContent } from '../../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { createCancellation } from '../call.ts';
-import { createMeter } from '../money/meter.ts';
+import { CallCancellation } from '../call.ts';
+import { AnswerMeter } from '../money/meter.ts';
 import { STREAM_SLICE_FRAMES } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
@@ -35,7 +35,7 @@ async function streamOf(
   const call = {
     generation_id: 'gen-1',
     accepted_ms: 0,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
     request: { stream: true, messages: [] },
     attribution: {},
     ...(take === undefined ? {} : { room: { take } }),
@@ -49,7 +49,7 @@ async function streamOf(
   } as unknown as PreparedAttempt;
   const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
   const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
-  return openAnswer(prepared, context, createMeter());
+  return openAnswer(prepared, context, new AnswerMeter());
 }
 
 /** What comes after the first chunks, and what it failed with. */

@@ -164,8 +164,8 @@ async function readBody(
   const isStreamed = request.stream === true;
   const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
   const bounds = new AnswerBounds();
-  let failure: UpstreamError | undefined;
-  for (const chunk of decoded) failure ??= bounds.add(chunk);
+  bounds.add(decoded);
+  const { failure } = bounds;
   let first = chunks;
   if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
     const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
@@ -213,7 +213,7 @@ async function readBeginning(
     hasBegun = true;
     if (first.length > CHUNKS_BEFORE_CALL_MAX) throw missingCall({ has_ended: false });
   }
-  reader.begun();
+  reader.hasBegun = true;
   upstreamCall.started();
   return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
 }

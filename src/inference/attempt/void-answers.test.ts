@@ -3,7 +3,7 @@ import { type AttemptState, type Frame, UpstreamError } from '../../providers/di
 import { dialects } from '../../providers/dialects.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { createMeter, type Meter } from '../money/meter.ts';
+import { AnswerMeter, type Meter } from '../money/meter.ts';
 
 /** An answer without a reason to stop, as a body and as the events of a stream: with nothing in it, or with this text. */
 interface Unreasoned {
@@ -93,13 +93,13 @@ const WIRES: Record<Wire, Unreasoned> = {
 const state: AttemptState = { generation_id: 'gen-1' };
 
 function meteredBody(wire: Wire, text: string): Meter {
-  const meter = createMeter();
+  const meter = new AnswerMeter();
   for (const chunk of dialects.get(wire)!.decodeResponse(WIRES[wire].body(text), state)) meter.chunk(chunk);
   return meter;
 }
 
 function meteredStream(wire: Wire, text: string): Meter {
-  const meter = createMeter();
+  const meter = new AnswerMeter();
   const decoder = dialects.get(wire)!.createStreamDecoder(state);
   for (const [event, data] of WIRES[wire].events?.(text) ?? []) {
     const frame: Frame = { event: event || undefined, data: data === '[DONE]' ? data : JSON.stringify(data) };

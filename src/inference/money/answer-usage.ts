@@ -33,9 +33,8 @@ export const NO_USAGE: AnswerUsage = {
 
 /** The public usage of an answer over all its parts. The cost at the organization's own accounts is shown apart. */
 export function answerUsage(
-  { usage, parts }: { usage: TokenClasses | null; parts: readonly Attempt[] },
+  { usage, parts, fees, toolCalls }: Pick<CallState, 'usage' | 'parts' | 'fees' | 'toolCalls'>,
   { own }: Candidate,
-  { fees, toolCalls }: CallState,
 ): AnswerUsage {
   const isByok = own !== undefined;
   let costNano = 0;
@@ -79,8 +78,6 @@ export function answerUsage(
 
 /** The usage of all parts of an answer and of paid work beside them. */
 export function allUsed(parts: readonly Attempt[], fees: readonly FeeRecord[]): TokenClasses | null {
-  const [only] = parts;
-  if (parts.length === 1 && fees.length === 0 && only !== undefined) return only.usage;
   const used: TokenClasses[] = [];
   for (const { usage } of parts) if (usage !== null) used.push(usage);
   for (const { counts } of fees) if (counts !== undefined) used.push({ counts });

@@ -1,12 +1,16 @@
 /** What attempts cost: of an answer, of a failure whose usage is known, and of an end that stays unknown. */
 import type { Charge } from '../../ledger/prices/charge.ts';
-import type { AttemptRecord } from '../../ledger/records.ts';
+import type { AttemptRecord, Metered } from '../../ledger/records.ts';
+import { limits } from '../../limits.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
+import type { Call } from '../call.ts';
 import type { Attempt, CallState } from '../state.ts';
-import type { SpendingRules } from './admission.ts';
-import { boundedWord, type PricesOf, priceAttempt } from './generation.ts';
-import { estimatePrompt } from './meter.ts';
+import type { Prepared, SpendingRules } from './admission.ts';
+import { type PricesOf, priceAttempt } from './generation.ts';
+import { estimatePrompt, roughPrompt } from './meter.ts';
 
 /** How unknown ends are charged. */
 type UnknownRules = Pick<SpendingRules, 'unknown_outcome'>;
@@ -24,13 +28,10 @@ export interface AttemptEnd {
 /** The failure in the record of an attempt whose end is not known yet: as after a crash. */
 export const ASSUMED = 'gateway_gone';
 
-/** The tier that served an attempt: the reported one, else the requested one. */
-export function tierOf({ meter, prepared }: Attempt): string | null {
-  return meter.service_tier ?? prepared.service_tier ?? null;
-}
+const NO_PRICES: PricesOf = () => undefined;
 
 /** Prices of models that a provider runs inside a call. Rare: a scan will do. */
-function pricesOf({ catalog }: CallState): PricesOf {
+function otherPricesOf({ catalog }: CallState): PricesOf {
   return (provider, upstreamModel) => {
     for (const model of catalog.models()) {
       for (const endpoint of model.endpoints) {
@@ -41,14 +42,15 @@ function pricesOf({ catalog }: CallState): PricesOf {
   };
 }
 
-/** The price of an attempt's usage, in the tier that served it. */
+/** The price of an attempt's usage in a service tier. */
 export function priceOf(
   state: CallState,
-  attempt: Attempt,
+  { call, candidate }: Attempt,
   usage: TokenClasses | null,
   tier: string | null | undefined,
 ): Charge {
-  return priceAttempt(usage, attempt.call.request, attempt.candidate, pricesOf(state), tier);
+  const pricesOf = usage?.extra === undefined ? NO_PRICES : otherPricesOf(state);
+  return priceAttempt(usage, call.request, candidate, pricesOf, tier);
 }
 
 /** The money that is held for an attempt. */
@@ -76,17 +78,11 @@ function unknownCost(
 }
 
 /**
- * A strict limit is charged what a provider reports, and of an estimate no more than was held: only a bill may pass a limit.
- * The reported part is the least.
+ * The charge of an estimated usage. A strict limit is charged what a provider reports, and of an estimate no more than was held: only a
+ * bill may pass a limit. The reported part is the least.
  */
-function boundEstimate(
-  state: CallState,
-  attempt: Attempt,
-  usage: TokenClasses | null,
-  charge: Charge,
-  reportedNano: number,
-): Charge {
-  if (usage?.estimated !== true || attempt.grant?.mode !== 'strict') return charge;
+function boundEstimate(state: CallState, attempt: Attempt, charge: Charge, reportedNano: number): Charge {
+  if (attempt.grant?.mode !== 'strict') return charge;
   const mostNano = Math.max(heldFor(state, attempt), reportedNano);
   if (charge.cost_nano <= mostNano) return charge;
   const inputNano = Math.min(charge.input_nano, mostNano);
@@ -96,7 +92,7 @@ function boundEstimate(
 
 function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Partial<AttemptRecord> {
   const counted = priceOf(state, attempt, usage, attempt.prepared.service_tier);
-  const charge = boundEstimate(state, attempt, usage, counted, 0);
+  const charge = usage.estimated === true ? boundEstimate(state, attempt, counted, 0) : counted;
   return {
     cost_nano: charge.cost_nano,
     tokens: [inputTokens(usage), outputTokens(usage)],
@@ -106,7 +102,7 @@ function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Part
   };
 }
 
-/** The cost of an attempt that did not answer: its billed usage; if its end is unknown the most of both. */
+/** The cost of an attempt that did not answer: its billed usage; if its end is unknown the most of both. Undefined if nothing was billed. */
 export function endCost(
   state: CallState,
   attempt: Attempt,
@@ -125,24 +121,77 @@ export function endCost(
  * Returns the cost before the bound of an estimate.
  */
 export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRules): number {
+  attempt.isCharged = true;
   const { meter, prepared, mayGoOn } = attempt;
   const record = attempt.record!;
   const usage = meter.usage(prepared.request);
-  const tier = tierOf(attempt);
-  const counted = priceOf(state, attempt, usage, tier);
-  const { reported } = meter;
-  const isPartial = usage?.estimated === true && reported !== undefined;
-  const reportedNano = isPartial ? priceOf(state, attempt, reported, tier).cost_nano : 0;
-  const countedNano = counted.cost_nano;
-  const charge = boundEstimate(state, attempt, usage, counted, reportedNano);
+  const tier = meter.service_tier ?? prepared.service_tier;
+  let charge = priceOf(state, attempt, usage, tier);
+  const countedNano = charge.cost_nano;
+  if (usage?.estimated === true) {
+    const { reported } = meter;
+    const reportedNano = reported === undefined ? 0 : priceOf(state, attempt, reported, tier).cost_nano;
+    charge = boundEstimate(state, attempt, charge, reportedNano);
+  }
   if (mayGoOn) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(state, attempt, rules).cost_nano ?? 0);
   record.cost_nano = charge.cost_nano;
   if (usage !== null) record.tokens = [inputTokens(usage), outputTokens(usage)];
   if (usage?.estimated || mayGoOn) record.estimated = true;
   record.charges = charge.lines;
   if (charge.is_unpriced) record.is_unpriced = true;
-  record.upstream_id = boundedWord(meter.upstream_id);
+  record.upstream_id = meter.upstream_id?.slice(0, limits.upstream_word_chars_max) ?? null;
   attempt.usage = usage;
   attempt.charge = charge;
   return countedNano;
+}
+
+/** Over so many answers the usual length is found, and of so many endpoints it is known. */
+const USUAL_OUTPUT_ANSWERS = 64;
+const USUAL_OUTPUT_ENDPOINTS_MAX = 10_000;
+
+/** The usual length of each endpoint's answers: a running mean in the memory of this process. */
+export class UsualOutput {
+  readonly #means = new Map<string, { mean: number; answers: number }>();
+
+  /** Adds a completed answer. */
+  note(endpointId: string, usage: TokenClasses): void {
+    const tokens = outputTokens(usage);
+    const entry = this.#means.get(endpointId);
+    if (entry !== undefined) {
+      entry.answers = Math.min(entry.answers + 1, USUAL_OUTPUT_ANSWERS);
+      entry.mean += (tokens - entry.mean) / entry.answers;
+    } else if (this.#means.size < USUAL_OUTPUT_ENDPOINTS_MAX) {
+      this.#means.set(endpointId, { mean: tokens, answers: 1 });
+    }
+  }
+
+  /** Tokens of a usual answer; a fixed number for an endpoint without answers. */
+  of(endpointId: string): number {
+    return Math.ceil(this.#means.get(endpointId)?.mean ?? limits.expected_completion_tokens);
+  }
+}
+
+/**
+ * The presumed cost of an attempt without a hold, which is charged if its end stays unknown: its prompt, and the usual answer within
+ * the output bound. No answer for calls that are not chat, whose estimate is their whole usage, and for limits that charge only what
+ * was received. `least`: as the journal keeps it; its usage has the prompt's tokens only.
+ */
+export function presumedCost(
+  call: Call,
+  candidate: Candidate,
+  { output_tokens, service_tier }: Pick<Prepared, 'output_tokens' | 'service_tier'>,
+  { rules, usual }: { rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>; usual: Pick<UsualOutput, 'of'> },
+): { outputTokens: number; least: Metered } {
+  const { request, estimate, principal } = call;
+  const { endpoint } = candidate;
+  const isMetered = rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
+  let outputTokens = 0;
+  if (!isMetered && estimate === undefined && output_tokens !== 0) {
+    const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
+    outputTokens = Math.min(bound, usual.of(endpoint.id)) * choicesOf(request);
+  }
+  const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
+  const whole = outputTokens === 0 ? usage : { ...usage, out_text: outputTokens };
+  const { cost_nano } = priceAttempt(whole, request, candidate, NO_PRICES, service_tier);
+  return { outputTokens, least: { usage, cost_nano } };
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
-import { type CallState, nextNumber, recordedWork } from '../state.ts';
+import type { CallState } from '../state.ts';
 import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { SpendingRules } from './admission.ts';
 import { openRecord } from './generation.ts';
@@ -48,16 +48,16 @@ export function createPay({
       state.hold = await recorder.reserve({ ...ask, full_nano: mostNano, least_nano: mostNano }, state.hold);
     }
     // Kept in the state: what was paid for is settled even if no attempt follows.
-    const work = recordedWork(state);
-    const record = state.record ?? openRecord(call, candidate, work);
+    const { attempts, fees } = state;
+    const record = state.record ?? openRecord(call, candidate, state);
     await recorder.attempt({
       id: call.generation_id,
-      attempt: nextNumber(state),
+      attempt: attempts.length + fees.length + 1,
       endpoint: NO_ENDPOINT,
       record: {
         ...record,
-        attempts: work.attempts,
-        ...(work.fees.length === 0 ? {} : { fees: work.fees }),
+        attempts: attempts.map((one) => one.record!),
+        ...(fees.length === 0 ? {} : { fees }),
         is_byok: false,
       },
       hold: state.hold,

@@ -4,7 +4,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerPart, TokenClasses } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { closeRecord, openRecord, priceAttempt } from './generation.ts';
-import { createMeter } from './meter.ts';
+import { AnswerMeter } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'x' }] };
 const candidate = {
@@ -76,17 +76,15 @@ test('the record counts the media of the request, and bounds the words of an ups
   } as unknown as Call;
   const open = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate, NOTHING);
   expect(open).toMatchObject({ num_media_prompt: 2, num_input_audio_prompt: 1 });
-  const meter = createMeter();
+  const meter = new AnswerMeter();
   meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'x'.repeat(10_000) });
   const facts = {
     meter,
     usage: null,
     cache_discount_nano: null,
-    attempts: [],
-    fees: [],
     finish_reason: null,
     outcome: 'completed' as const,
   };
-  const closed = closeRecord(open, { ...facts, latency: null, generation_time: null });
+  const closed = closeRecord(open, NOTHING, { ...facts, latency: null, generation_time: null });
   expect(closed.native_finish_reason).toBe('x'.repeat(limits.upstream_word_chars_max));
 });

@@ -1,14 +1,14 @@
 import type { EndpointPrices } from '../../catalog/model.ts';
 import { pricesFor } from '../../catalog/price-list.ts';
 import { type Charge, charge, type Work } from '../../ledger/prices/charge.ts';
-import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
+import type { AttemptRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
-import type { Account } from '../state.ts';
+import type { Account, CallState } from '../state.ts';
 
 /** The last second of a record, and its ISO form up to the fraction: formatting a date costs more than the rest of a record. */
 let lastSecond = Number.NaN;
@@ -18,7 +18,7 @@ let lastPrefix = '';
 export function openRecord(
   call: Call,
   candidate: Candidate,
-  { attempts, fees }: { attempts: AttemptRecord[]; fees: FeeRecord[] },
+  { attempts, fees }: Pick<CallState, 'attempts' | 'fees'>,
 ): OpenRecord {
   const { request, principal, attribution } = call;
   const { media, sounds } = contentsOf(request);
@@ -51,7 +51,7 @@ export function openRecord(
     user_agent: attribution.user_agent,
     num_media_prompt: media,
     num_input_audio_prompt: sounds,
-    attempts,
+    attempts: attempts.length === 0 ? [] : attempts.map((attempt) => attempt.record!),
   };
   if (fees.length > 0) record.fees = fees;
   return record;
@@ -83,20 +83,14 @@ export function priceAttempt(
   return charge(works);
 }
 
-/** A word of an upstream, cut to the length that a record may hold. */
-export function boundedWord(word: string | null | undefined): string | null {
-  return word?.slice(0, limits.upstream_word_chars_max) ?? null;
-}
-
 /** The finished record. */
 export function closeRecord(
   open: OpenRecord,
+  { attempts, fees }: Pick<CallState, 'attempts' | 'fees'>,
   facts: {
     meter: Account | undefined;
     usage: TokenClasses | null;
     cache_discount_nano: number | null;
-    attempts: AttemptRecord[];
-    fees: FeeRecord[];
     /** Why the answer ended, if that differs from the last attempt's reason. */
     finish_reason: FinishReason | null;
     outcome: GenerationRecord['outcome'];
@@ -104,12 +98,15 @@ export function closeRecord(
     generation_time: number | null;
   },
 ): GenerationRecord {
-  const { meter, usage, attempts, fees } = facts;
+  const { meter, usage } = facts;
+  const word = limits.upstream_word_chars_max;
+  const records: AttemptRecord[] = [];
   let costNano = 0;
   let byokCostNano = 0;
-  for (const attempt of attempts) {
-    if (attempt.is_byok) byokCostNano += attempt.cost_nano;
-    else costNano += attempt.cost_nano;
+  for (const { record } of attempts) {
+    records.push(record!);
+    if (record!.is_byok) byokCostNano += record!.cost_nano;
+    else costNano += record!.cost_nano;
   }
   for (const fee of fees) costNano += fee.cost_nano;
   // Field by field: a spread costs several times as much.
@@ -136,12 +133,12 @@ export function closeRecord(
     user_agent: open.user_agent,
     num_media_prompt: open.num_media_prompt,
     num_input_audio_prompt: open.num_input_audio_prompt,
-    upstream_id: boundedWord(meter?.upstream_id),
+    upstream_id: meter?.upstream_id?.slice(0, word) ?? null,
     outcome: facts.outcome,
     cancelled: facts.outcome === 'cancelled',
     finish_reason: facts.outcome === 'failed' ? 'error' : (facts.finish_reason ?? meter?.finish_reason ?? null),
-    native_finish_reason: boundedWord(meter?.native_finish_reason),
-    service_tier: boundedWord(meter?.service_tier),
+    native_finish_reason: meter?.native_finish_reason?.slice(0, word) ?? null,
+    service_tier: meter?.service_tier?.slice(0, word) ?? null,
     latency: facts.latency,
     generation_time: facts.generation_time,
     usage,
@@ -149,7 +146,7 @@ export function closeRecord(
     upstream_cost_nano: costNano + byokCostNano,
     byok_cost_nano: byokCostNano,
     cache_discount_nano: facts.cache_discount_nano,
-    attempts,
+    attempts: records,
   };
   if (fees.length > 0) closed.fees = fees;
   return closed;

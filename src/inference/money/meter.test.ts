@@ -2,20 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta, TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import { createMeter, estimatePrompt, isMeaningful } from './meter.ts';
+import { AnswerMeter, estimatePrompt, isMeaningful } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'Tell me a story about a gateway.' }] };
 
 describe('what is charged for', () => {
   test('the upstream’s own count, when it told one', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 7, out_text: 1 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 7, out_text: 1 });
   });
 
   test('an explicit zero is a count', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 0, out_text: 0 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 0, out_text: 0 });
@@ -28,7 +28,7 @@ describe('what is charged for', () => {
       { in_uncached: 1, out_text: 1, counts: { web_search: count } },
       { in_uncached: 1, out_text: 1, extra: [{ model: 'other', classes: { in_uncached: count } }] },
     ]) {
-      const meter = createMeter();
+      const meter = new AnswerMeter();
       meter.chunk({ delta: { content: 'Once' } });
       meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage } } });
       expect(meter.usage(request)).toEqual({ in_uncached: estimatePrompt(request), out_text: 1, estimated: true });
@@ -36,7 +36,7 @@ describe('what is charged for', () => {
   });
 
   test('our count, marked, when it told none', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once upon a time' } });
     meter.chunk({ delta: { reasoning: 'hm' } });
     expect(meter.usage(request)).toEqual({
@@ -48,14 +48,14 @@ describe('what is charged for', () => {
   });
 
   test('the told input with our count of the output, when the stream was cut', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, in_cache_read: 5 } } } });
     meter.chunk({ delta: { content: 'Once upon' } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, in_cache_read: 5, out_text: 2, estimated: true });
   });
 
   test('counts that were told in pieces, together', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' }, ext: { response: { requestId: 'r-1', usage: { in_uncached: 11 } } } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { out_text: 1 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 1 });
@@ -71,14 +71,14 @@ describe('what is charged for', () => {
       in_audio: 5,
       in_image: 6,
     };
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once upon' }, ext: { response: { usage: inputs } } });
     expect(meter.usage(request)).toEqual({ ...inputs, out_text: 2, estimated: true });
   });
 
   test('our count of a refusal and of calls', () => {
     const count = (delta: Delta) => {
-      const meter = createMeter();
+      const meter = new AnswerMeter();
       meter.chunk({ delta });
       return meter.usage(request)?.out_text ?? 0;
     };
@@ -91,13 +91,13 @@ describe('what is charged for', () => {
   });
 
   test('an empty answer that finished and told nothing costs nothing', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop' });
     expect(meter.usage(request)).toBeNull();
   });
 
   test('our count, when a whole answer tells what no answer can have', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     const choices: ChatCompletion['choices'] = [
       {
         index: 0,
@@ -120,7 +120,7 @@ describe('what is charged for', () => {
     ['more', { out_text: 40 }, { out_text: 40 }],
     ['thoughts', { out_reasoning: 30 }, { out_text: 10, out_reasoning: 30, estimated: true }],
   ])('what was told before the answer went on without an end: %s', (_, out, used) => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, ...out }));
     meter.chunk({ delta: { content: TEN } });
     // Said again, it is no other count.
@@ -132,7 +132,7 @@ describe('what is charged for', () => {
   });
 
   test('thoughts that were told in one count with the text, and came beside it', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_text: 5, out_reasoning: 0, counts: { web_search: 1 } }));
     meter.chunk({ delta: { reasoning: TEN } });
     meter.chunk({ delta: { content: 'one two' } });
@@ -144,7 +144,7 @@ describe('what is charged for', () => {
     ['with what came last', [usageChunk({ in_uncached: 11, out_text: 4 })]],
     ['with its end', [{ delta: {}, finish_reason: 'stop' }, usageChunk({ in_uncached: 11, out_text: 1 })]],
   ])('a count that was told anew %s, whatever ours finds', (_, last) => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_text: 1 }));
     meter.chunk({ delta: { content: TEN } });
     for (const chunk of last) meter.chunk(chunk);
@@ -152,7 +152,7 @@ describe('what is charged for', () => {
   });
 
   test('tokens that are told to have come out of what has no end, though nothing is to be seen of them', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_reasoning: 5 }));
     expect(meter.is_void).toBe(true);
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
@@ -163,26 +163,26 @@ describe('what is charged for', () => {
   });
 
   test('nothing, when nothing was produced and it never finished', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { role: 'assistant', content: '' }, ext: { response: { usage: { in_uncached: 11 } } } });
     expect(meter.usage(request)).toBeNull();
   });
 
   test('nothing, when nothing was produced and it ended in an error', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'error', ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
     expect(meter.usage(request)).toBeNull();
   });
 
   test('what was produced before an error', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'error', ext: { response: { usage: { in_uncached: 11, out_text: 1 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 1 });
   });
 
   test('an empty answer that finished, as told', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'stop' });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
     expect(meter.is_void).toBe(false);
@@ -190,7 +190,7 @@ describe('what is charged for', () => {
   });
 
   test('nothing, when nothing was produced and nobody said why it ended', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
     expect(meter.is_void).toBe(true);
@@ -198,7 +198,7 @@ describe('what is charged for', () => {
   });
 
   test('tokens that came out, though nothing is to be seen of them and nobody said why it ended', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_reasoning: 5 } } } });
     expect(meter.is_void).toBe(false);
@@ -206,7 +206,7 @@ describe('what is charged for', () => {
   });
 
   test('what was produced, though nobody said why it ended', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' }, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
     expect(meter.is_void).toBe(false);
@@ -214,7 +214,7 @@ describe('what is charged for', () => {
   });
 
   test('a whole answer of annotations alone', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     const cited = {
       type: 'url_citation' as const,
       url_citation: { url: 'https://a.example', start_index: 0, end_index: 0 },
@@ -290,24 +290,24 @@ describe('calls of tools', () => {
     ['nothing, for a tool without parameters', [''], { count: 1, valid: 1 }],
     ['what is cut, or none', ['{"a":', 'a: 1', '{}'], { count: 3, valid: 1 }],
   ])('are counted, and those whose arguments are JSON: %s', (_title, texts, expected) => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: called(...texts) });
     meter.chunk({ delta: {}, finish_reason: 'tool_calls' });
     expect(meter.toolCalls()).toEqual(expected);
   });
 
   test('come in pieces', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     for (const piece of ['{"city"', ':"Paris', '"}']) meter.chunk({ delta: called(piece, piece) });
     expect(meter.toolCalls()).toEqual({ count: 2, valid: 2 });
   });
 
   test('of an answer that ran into its bound tell nothing, nor does an answer without', () => {
-    const meter = createMeter();
+    const meter = new AnswerMeter();
     meter.chunk({ delta: called('{"a":') });
     meter.chunk({ delta: {}, finish_reason: 'length' });
     expect(meter.toolCalls()).toBeUndefined();
-    const other = createMeter();
+    const other = new AnswerMeter();
     other.chunk({ delta: { content: 'x' }, finish_reason: 'stop' });
     expect(other.toolCalls()).toBeUndefined();
   });

@@ -6,20 +6,22 @@ import type {
   ChatRequest,
   Delta,
   FinishReason,
-  Message,
   ReasoningDetail,
   TokenClasses,
 } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonPieces } from '../../schemas/json-pieces.ts';
 import { outputTokens } from '../../schemas/usage.ts';
+import { CalledTools, type ToolCallCount } from './called-tools.ts';
 
 /** Characters of an answer that are buffered before they are counted. */
 const UNCOUNTED_CHARS_MAX = 256 * 1024;
-/** Characters of tool arguments that are checked for valid JSON. */
-const JUDGED_ARGUMENTS_CHARS_MAX = 1024 * 1024;
 /** The tool definitions of a long request are estimated from their beginning, of this length. */
 export const TOOLS_SAMPLE_CHARS = 256 * 1024;
+/** The estimated tokens of a prompt, a message and a part that is no text, besides their texts. */
+const PROMPT_TOKENS = 3;
+const MESSAGE_TOKENS = 4;
+const PART_TOKENS = 800;
 /** The characters of a prompt that a rough estimate counts. */
 const PROMPT_SAMPLE_CHARS = 128;
 
@@ -56,12 +58,6 @@ export interface Meter {
   toolCalls(): ToolCallCount | undefined;
 }
 
-/** The number of tool calls in an answer, and of those with valid JSON arguments. */
-export interface ToolCallCount {
-  count: number;
-  valid: number;
-}
-
 /** Whether a detail has content, and is not only the opening of one. */
 function saysSomething(detail: ReasoningDetail): boolean {
   if (detail.id) return true;
@@ -91,11 +87,14 @@ export function isMeaningful(delta: Delta): boolean {
 
 /** Estimates the tokens of a prompt: texts and tool definitions by `count`, and a fixed number for each other part. */
 export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
-  const PART_TOKENS = 800;
-  const MESSAGE_TOKENS = 4;
-  let tokens = 3;
-  for (const message of request.messages) {
-    tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS, count);
+  let tokens = PROMPT_TOKENS;
+  for (const { content, tool_calls } of request.messages) {
+    tokens += MESSAGE_TOKENS;
+    if (typeof content === 'string') tokens += count(content);
+    else if (content != null)
+      for (const part of content) tokens += part.type === 'text' ? count(part.text) : PART_TOKENS;
+    if (tool_calls == null) continue;
+    for (const call of tool_calls) tokens += count(call.function.name) + count(call.function.arguments);
   }
   if (request.tools?.length) tokens += toolTokens(request.tools, request.ext, count);
   return tokens;
@@ -145,45 +144,31 @@ export function roughPrompt(request: ChatRequest): number {
   return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
-function messageTokens(message: Message, partTokens: number, count: (text: string) => number): number {
-  let tokens = 0;
-  if (typeof message.content === 'string') tokens += count(message.content);
-  else {
-    for (const part of message.content ?? []) {
-      tokens += part.type === 'text' ? count(part.text) : partTokens;
-    }
-  }
-  for (const call of message.tool_calls ?? []) {
-    tokens += count(call.function.name) + count(call.function.arguments);
-  }
-  return tokens;
-}
-
 const FIRST_CHOICE: readonly number[] = [0];
 const NO_CHOICES: readonly number[] = [];
 
-/** A class and not closures: in V8, each new object literal with getters has a shape of its own, which is slow. */
-class AnswerMeter implements Meter {
+/** Meters the answer of a chat attempt. A class and not closures: there is one for every attempt. */
+export class AnswerMeter implements Meter {
   produced = false;
-  /** The open choices. Undefined if there is one choice. */
-  readonly #open: OpenChoices | undefined;
   finish_reason: FinishReason | null = null;
   native_finish_reason: string | null = null;
   service_tier: string | null = null;
   upstream_id: string | null = null;
+  reported: TokenClasses | undefined = undefined;
+  /** The open choices. Undefined if there is one choice. */
+  readonly #open: OpenChoices | undefined;
   /** Text that is not counted yet. It is counted only if needed: most upstreams report usage. */
   #text = '';
   #reasoning = '';
   readonly #textTokens = new TokenCount();
   readonly #reasoningTokens = new TokenCount();
   #promptTokens: number | undefined = undefined;
-  #reported: TokenClasses | undefined = undefined;
   /** Output arrived after the last report. */
   #isOutrun = false;
-  /** Arguments of tools, by the choice and the index of the call. */
-  #arguments: Map<string | number, string> | undefined = undefined;
+  #calledTools: CalledTools | undefined = undefined;
 
-  constructor(choices: number) {
+  /** `choices`: the number of choices in the answer. */
+  constructor(choices = 1) {
     this.#open = choices === 1 ? undefined : new OpenChoices(choices);
   }
 
@@ -193,52 +178,48 @@ class AnswerMeter implements Meter {
   }
 
   chunk(chunk: ChatChunk): void {
-    this.#delta(chunk.delta, chunk.choice);
+    const { delta, choice = 0 } = chunk;
+    const { content, refusal, reasoning, tool_calls } = delta;
+    if (!this.produced && isMeaningful(delta)) this.produced = true;
+    if (content) this.#text += content;
+    if (refusal) this.#text += refusal;
+    if (reasoning) this.#reasoning += reasoning;
+    if (content || refusal || reasoning || tool_calls?.length) this.#isOutrun = true;
+    if (tool_calls !== undefined) {
+      for (const call of tool_calls) {
+        this.#text += (call.function.name ?? '') + (call.function.arguments ?? '');
+        this.#calledTools ??= new CalledTools();
+        this.#calledTools.add(call, choice);
+      }
+    }
+    // A very long answer is counted while it arrives, not at its end.
+    if (this.#text.length + this.#reasoning.length > UNCOUNTED_CHARS_MAX) this.#count();
     this.#open?.note(chunk);
-    if (chunk.choice === undefined || chunk.choice === 0) {
+    if (choice === 0) {
       if (chunk.finish_reason) this.finish_reason = chunk.finish_reason;
       if (chunk.native_finish_reason) this.native_finish_reason = chunk.native_finish_reason;
     }
     if (chunk.service_tier) this.service_tier = chunk.service_tier;
     const response = chunk.ext?.response;
-    if (response?.requestId !== undefined) this.upstream_id = response.requestId;
-    if (response?.usage) this.#report(response.usage);
-  }
-
-  get reported(): TokenClasses | undefined {
-    return this.#reported;
+    if (response === undefined) return;
+    if (response.requestId !== undefined) this.upstream_id = response.requestId;
+    if (response.usage) this.#report(response.usage);
   }
 
   get is_void(): boolean {
     if (this.produced) return false;
     if (this.finish_reason === null || this.finish_reason === 'error') return true;
     // Decoders make up an end if the upstream sends none (Snowflake).
-    return this.native_finish_reason === null && (this.#reported === undefined || outputTokens(this.#reported) === 0);
+    return this.native_finish_reason === null && (this.reported === undefined || outputTokens(this.reported) === 0);
   }
 
   /** A report that has not grown since the last one does not cover the output since then, unless the answer has ended. */
   #report(usage: TokenClasses): void {
-    const former = this.#reported;
-    this.#reported = believable({ ...former, ...usage });
-    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#isOutrun = false;
-    else if (outputTokens(this.#reported) > outputTokens(former)) this.#isOutrun = false;
-  }
-
-  #delta(part: Delta, choice = 0): void {
-    if (!this.produced && isMeaningful(part)) this.produced = true;
-    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#isOutrun = true;
-    if (part.content) this.#text += part.content;
-    if (part.refusal) this.#text += part.refusal;
-    if (part.reasoning) this.#reasoning += part.reasoning;
-    for (const call of part.tool_calls ?? []) {
-      this.#text += call.function.name ?? '';
-      this.#text += call.function.arguments ?? '';
-      this.#arguments ??= new Map();
-      const key = choice === 0 ? call.index : `${choice}/${call.index}`;
-      this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
-    }
-    // A very long answer is counted while it arrives, not at its end.
-    if (this.#text.length + this.#reasoning.length > UNCOUNTED_CHARS_MAX) this.#count();
+    const former = this.reported;
+    const reported = believable({ ...former, ...usage });
+    this.reported = reported;
+    if (reported === undefined || former === undefined || this.open_choices.length === 0) this.#isOutrun = false;
+    else if (outputTokens(reported) > outputTokens(former)) this.#isOutrun = false;
   }
 
   /** Counts the buffered text. */
@@ -250,18 +231,18 @@ class AnswerMeter implements Meter {
   }
 
   #inputs(request: ChatRequest): TokenClasses {
-    const reported = this.#reported;
+    const { reported } = this;
     if (reported?.in_uncached !== undefined) return inputsOf(reported);
     this.#promptTokens ??= estimatePrompt(request);
     return { in_uncached: this.#promptTokens };
   }
 
   outputTokens(): number {
-    return outputTokens(this.#most(this.#reported ?? {}));
+    return outputTokens(this.#most(this.reported ?? {}));
   }
 
   progress(request: ChatRequest): TokenClasses {
-    const reported = this.#reported;
+    const { reported } = this;
     const known = reported && isComplete(reported, this.produced) ? reported : this.#inputs(request);
     return { out_text: 0, ...this.#most(known), estimated: true };
   }
@@ -285,58 +266,36 @@ class AnswerMeter implements Meter {
   }
 
   toolCalls(): ToolCallCount | undefined {
-    if (this.#arguments === undefined || this.finish_reason === 'length') return undefined;
-    let count = 0;
-    let valid = 0;
-    let chars = 0;
-    for (const text of this.#arguments.values()) {
-      chars += text.length;
-      // The result is a sample if the arguments are very long.
-      if (chars > JUDGED_ARGUMENTS_CHARS_MAX) break;
-      count += 1;
-      if (isJson(text)) valid += 1;
-    }
-    return count === 0 ? undefined : { count, valid };
+    return this.finish_reason === 'length' ? undefined : this.#calledTools?.count();
   }
 
   usage(request: ChatRequest): TokenClasses | null {
-    const reported = this.#reported;
-    if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
+    const { reported } = this;
+    if (
+      !this.produced &&
+      this.is_void &&
+      (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)
+    )
+      return null;
     if (reported && isComplete(reported, this.produced)) return this.#isOutrun ? this.#most(reported) : reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
   }
 }
 
-/** Whether arguments are valid JSON. Empty ones are: a tool may have no parameters. */
-function isJson(text: string): boolean {
-  if (text.trim() === '') return true;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Creates the meter of one attempt. `choices`: the number of choices in its answer. */
-export function createMeter(choices = 1): Meter {
-  return new AnswerMeter(choices);
-}
-
 /** Returns the usage, or undefined if it has impossible counts, which would corrupt every sum. */
 export function believable(usage: TokenClasses): TokenClasses | undefined {
-  let name: keyof TokenClasses;
-  for (name in usage) {
-    if (name !== 'counts' && name !== 'extra' && name !== 'estimated' && !isCount(usage[name])) return undefined;
-  }
-  const { counts, extra } = usage;
-  if (counts !== undefined && !Object.values(counts).every(isCount)) return undefined;
+  const { counts, extra, estimated: _, ...classes } = usage;
+  if (!areCounts(classes) || (counts !== undefined && !areCounts(counts))) return undefined;
   return extra === undefined || extra.every((other) => believable(other.classes)) ? usage : undefined;
 }
 
-function isCount(count: number | undefined): boolean {
-  return Number.isInteger(count) && count! >= 0 && count! <= limits.usage_count_max;
+function areCounts(counts: Readonly<Record<string, number | undefined>>): boolean {
+  for (const name in counts) {
+    const count = counts[name];
+    if (!Number.isInteger(count) || count! < 0 || count! > limits.usage_count_max) return false;
+  }
+  return true;
 }
 
 /** Whether a report has both input and output: a stream that was cut may report the input alone. */

@@ -43,7 +43,7 @@ describeStores('the settlement of a call', ({ open }) => {
       const state = {
         hold,
         record,
-        call: {},
+        call: { outcome: { isSettled: false, record: undefined } },
         attempts: [],
         parts: [],
         step: 1,
@@ -86,6 +86,7 @@ describeStores('the settlement of a call', ({ open }) => {
       request: { messages: [] },
       cancellation: { cancelled: false },
       stages: [],
+      outcome: { isSettled: false, record: undefined },
       accepted_monotonic_ms: 0,
     };
     const plan = { strategy: 'direct', attempts: [candidate], candidates: [candidate] };

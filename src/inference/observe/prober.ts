@@ -10,7 +10,7 @@ import { DAY_MS, windowEnd } from '../../schemas/budget.ts';
 import { isPriced } from '../../schemas/prices.ts';
 import type { Inference } from '../answer.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
-import { type Call, type Clock, createCancellation } from '../call.ts';
+import { type Call, CallCancellation, type Clock } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 
 /** Endpoints that are probed in one round. */
@@ -72,7 +72,7 @@ export function createProber(options: ProberOptions): Prober {
   const everyMs = options.every_minutes * 60_000;
   /** The time before which an endpoint is not due. */
   const notBeforeMs = new Map<string, number>();
-  const stopping = createCancellation();
+  const stopping = new CallCancellation();
   /** Running probes by endpoint: whether the budget paid for it. */
   const inFlight = new Map<string, Promise<boolean>>();
   let timer: NodeJS.Timeout | undefined;
@@ -109,6 +109,7 @@ export function createProber(options: ProberOptions): Prober {
       cancellation: stopping,
       wants_metadata: false,
       stages: [],
+      outcome: { isSettled: false, record: undefined },
     };
   }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/candidate.ts';
 import type { Sample } from '../../routing/endpoint-bucket.ts';
-import { type AnswerFacts, createTraffic, sampleOf } from './traffic.ts';
+import { type AnswerFacts, createTraffic } from './traffic.ts';
 
 const facts = (over: Partial<AnswerFacts> = {}): AnswerFacts => ({
   is_streamed: true,
@@ -47,7 +47,9 @@ test.each<[string, Partial<AnswerFacts>, Partial<Sample>]>([
     { tool_calls: undefined },
   ],
 ])('the sample of %s', (_title, over, expected) => {
-  expect(sampleOf(facts(over))).toMatchObject(expected);
+  const { seen, traffic } = counting();
+  traffic.answered(candidate(), facts(over));
+  expect(seen).toMatchObject([['e', expected]]);
 });
 
 function counting() {

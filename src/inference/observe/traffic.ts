@@ -4,7 +4,7 @@ import type { Sample } from '../../routing/endpoint-bucket.ts';
 import type { EndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import type { ToolCallCount } from '../money/meter.ts';
+import type { ToolCallCount } from '../money/called-tools.ts';
 
 /** An answer that came in less time after its first token came in one piece. */
 const THROUGHPUT_MS_MIN = 20;
@@ -31,31 +31,6 @@ export interface Traffic {
   answered(candidate: Candidate, facts: AnswerFacts): void;
 }
 
-/** The statistics of an answer that has ended. */
-export function sampleOf(facts: AnswerFacts): Sample {
-  const { is_streamed, is_completed, is_error, usage, sent_ms, end_ms, tool_calls } = facts;
-  const isGood = is_completed && !is_error;
-  // A first token before the send is that of an earlier attempt, whose text this one continues.
-  const firstTokenMs =
-    facts.first_token_ms !== undefined && facts.first_token_ms >= sent_ms ? facts.first_token_ms : undefined;
-  const tokens = usage === null ? 0 : outputTokens(usage);
-  let tokensPerSecond: number | undefined;
-  if (isGood && tokens >= 2) {
-    // From the first token to the end; over the whole time if the answer arrived in one piece.
-    const flowMs = end_ms - (firstTokenMs ?? end_ms);
-    if (is_streamed && flowMs >= THROUGHPUT_MS_MIN) tokensPerSecond = ((tokens - 1) / flowMs) * 1000;
-    else if (end_ms > sent_ms) tokensPerSecond = (tokens / (end_ms - sent_ms)) * 1000;
-  }
-  return {
-    result: isGood ? 'success' : is_completed ? 'error' : undefined,
-    is_streamed,
-    latency_ms: firstTokenMs === undefined ? undefined : firstTokenMs - sent_ms,
-    tokens_per_second: tokensPerSecond,
-    tool_calls: isGood ? tool_calls?.count : undefined,
-    tool_calls_valid: isGood ? tool_calls?.valid : undefined,
-  };
-}
-
 /** How a failure by the endpoint's fault is counted; undefined if it is not, such as a refusal of the caller's location. */
 function resultOf({ failure, status }: UpstreamError): Sample['result'] {
   if (failure === 'rate_limited') return 'rate_limited';
@@ -77,7 +52,29 @@ export function createTraffic(
       if (isCounted) statistics.observe(servedId(candidate), { result }, now_ms());
     },
     answered(candidate, facts) {
-      if (candidate.own === undefined) statistics.observe(servedId(candidate), sampleOf(facts), now_ms());
+      if (candidate.own !== undefined) return;
+      const { is_streamed, is_completed, is_error, usage, sent_ms, end_ms, tool_calls } = facts;
+      const isGood = is_completed && !is_error;
+      // A first token before the send is that of an earlier attempt, whose text this one continues.
+      const firstTokenMs =
+        facts.first_token_ms !== undefined && facts.first_token_ms >= sent_ms ? facts.first_token_ms : undefined;
+      const tokens = usage === null ? 0 : outputTokens(usage);
+      let tokensPerSecond: number | undefined;
+      if (isGood && tokens >= 2) {
+        // From the first token to the end; over the whole time if the answer arrived in one piece.
+        const flowMs = end_ms - (firstTokenMs ?? end_ms);
+        if (is_streamed && flowMs >= THROUGHPUT_MS_MIN) tokensPerSecond = ((tokens - 1) / flowMs) * 1000;
+        else if (end_ms > sent_ms) tokensPerSecond = (tokens / (end_ms - sent_ms)) * 1000;
+      }
+      const sample: Sample = {
+        result: isGood ? 'success' : is_completed ? 'error' : undefined,
+        is_streamed,
+        latency_ms: firstTokenMs === undefined ? undefined : firstTokenMs - sent_ms,
+        tokens_per_second: tokensPerSecond,
+        tool_calls: isGood ? tool_calls?.count : undefined,
+        tool_calls_valid: isGood ? tool_calls?.valid : undefined,
+      };
+      statistics.observe(servedId(candidate), sample, now_ms());
     },
   };
 }

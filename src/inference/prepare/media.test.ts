@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { MediaNeed } from '../../providers/dialect.ts';
 import { type MediaFetcher, MediaRefused } from '../../providers/transport/fetch-media.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { type Call, createCancellation } from '../call.ts';
+import { type Call, CallCancellation } from '../call.ts';
 import { createCallMedia } from './media.ts';
 
 const needs: MediaNeed[] = ['slow', 'bad'].map((name) => ({ url: `https://files.test/${name}`, kind: 'image' }));
@@ -22,7 +22,7 @@ test('a fetch that was aborted by the failure of another is repeated for the nex
     },
   };
   const request: ChatRequest = { messages: [{ role: 'user', content: 'Hello' }] };
-  const call = { request, principal: { key_hash: 'k' }, cancellation: createCancellation() } as unknown as Call;
+  const call = { request, principal: { key_hash: 'k' }, cancellation: new CallCancellation() } as unknown as Call;
   const media = createCallMedia(call, fetcher);
   for (let endpoint = 0; endpoint < 3; endpoint += 1) {
     const failure: unknown = await media.gather(needs).catch((error: unknown) => error);

@@ -6,7 +6,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import { responsesClient } from '../../api/responses/client.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
-import { type Call, createCancellation } from '../call.ts';
+import { type Call, CallCancellation } from '../call.ts';
 import { createSealer, SEAL_UNPACKED_BYTES_MAX } from './seal.ts';
 import { createTurnStates, issuerOf, SEALS_UNPACKED_BYTES_MAX } from './states.ts';
 import { createTurnVault } from './vault.ts';
@@ -30,7 +30,7 @@ function callOf(request: Partial<ChatRequest>, principal = { workspace_id: 'w', 
     request: { messages: [], ext: { wire: 'openai-chat', client: chatClient, rest: {} }, ...request },
     generation_id: 'gen-1',
     principal,
-    cancellation: createCancellation(),
+    cancellation: new CallCancellation(),
   } as unknown as Call;
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Call } from '../../inference/call.ts';
-import { createCancellation } from '../../inference/call.ts';
+import { CallCancellation } from '../../inference/call.ts';
 import type { ChatCompletion, ChatRequest, Message, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
@@ -19,7 +19,7 @@ const plugins = [{ id: 'response-healing' }];
 function callOf(responseFormat: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
   const request = { messages: [], plugins, ...(responseFormat ? { response_format: responseFormat } : {}), ...more };
   const principal = { key_hash: 'k', kind: 'key' };
-  return { request, principal, stages: [] as Stage[], cancellation: createCancellation() } as unknown as Call;
+  return { request, principal, stages: [] as Stage[], cancellation: new CallCancellation() } as unknown as Call;
 }
 
 function answerOf(content: Message['content'], more: Partial<ChatCompletion['choices'][0]> = {}): ChatCompletion {
