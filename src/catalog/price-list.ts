@@ -1,6 +1,8 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { DatedPrices, Endpoint, EndpointPrices, PriceList, PriceTier } from './model.ts';
 
+const NO_TIERS: readonly PriceTier[] = [];
+
 /** The facts of a call that select one of an endpoint's price lists. */
 export interface PricedCall {
   /** All input tokens of every class, including cached ones and cache writes. */
@@ -15,10 +17,9 @@ export interface PricedCall {
  * https://platform.openai.com/docs/pricing: "prompts with >272K input tokens"; https://docs.claude.com/en/docs/about-claude/pricing:
  * "over 200K", cache reads and writes included).
  */
-function forLength({ pricing, price_tiers: priceTiers }: PriceList, promptTokens: number): Prices {
+function forLength({ pricing, price_tiers: priceTiers = NO_TIERS }: PriceList, promptTokens: number): Prices {
   return (
-    priceTiers?.findLast(({ prompt_tokens_over: promptTokensOver }) => promptTokens > promptTokensOver)?.price ??
-    pricing
+    priceTiers.findLast(({ prompt_tokens_over: promptTokensOver }) => promptTokens > promptTokensOver)?.price ?? pricing
   );
 }
 
@@ -26,8 +27,9 @@ function ofTier(
   { service_tiers: serviceTiers }: EndpointPrices,
   tier: string | null | undefined,
 ): PriceList | undefined {
-  if (serviceTiers === undefined || tier === null || tier === undefined) return undefined;
-  return Object.hasOwn(serviceTiers, tier) ? serviceTiers[tier] : undefined;
+  return serviceTiers !== undefined && tier != null && Object.hasOwn(serviceTiers, tier)
+    ? serviceTiers[tier]
+    : undefined;
 }
 
 /** The prices of a finished call: those of its tier if the tier has its own, else the plain ones. */
@@ -35,7 +37,8 @@ export function pricesFor(
   endpoint: EndpointPrices,
   { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
 ): Prices {
-  return forLength(ofTier(endpoint, serviceTier) ?? endpoint, promptTokens);
+  const list = serviceTier == null ? endpoint : (ofTier(endpoint, serviceTier) ?? endpoint);
+  return list.price_tiers === undefined ? list.pricing : forLength(list, promptTokens);
 }
 
 /**
@@ -57,8 +60,6 @@ export function pricesInReach(
   if (requestedTier !== undefined) add(requestedTier);
   return lists;
 }
-
-const NO_TIERS: readonly PriceTier[] = [];
 
 /** Tiers that never cost more than the plain prices. */
 const harmlessTiers: ReadonlySet<string> = new Set([

@@ -28,11 +28,14 @@ export function typicalPrice({ prompt, completion, audio_second: audioSecond, di
 /** The penalty of each condition: a greater one outweighs all smaller ones together. */
 const BEHIND = { below_preferred: 8, recent_outage: 4, prompt_may_not_fit: 2, state_elsewhere: 1 } as const;
 
-interface Ranked {
-  candidate: Candidate;
+interface Standing {
   cooling: number;
   behind: number;
   sort: Sort | undefined;
+}
+
+interface Ranked extends Standing {
+  candidate: Candidate;
   /** The sort key; smaller is first. */
   key: number;
   price: number;
@@ -50,10 +53,10 @@ function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, cont
   return -Math.round(known.tool_success * 50) - (speed === undefined ? 0 : speed / (speed + 1));
 }
 
-function rank(candidate: Candidate, input: RuleInput, context: OrderContext): Ranked {
+/** What sets an endpoint behind others, and by what it is sorted. */
+function standingOf(candidate: Candidate, input: RuleInput, context: OrderContext): Standing {
   const { health, now_ms: nowMs, prefers, cutoffs } = context;
   const id = healthId(candidate);
-  const price = typicalPrice(pricesOf(candidate, input.needs.prompt_tokens));
   const sort = context.sortOf(candidate);
   let behind = 0;
   if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), nowMs))) {
@@ -63,14 +66,13 @@ function rank(candidate: Candidate, input: RuleInput, context: OrderContext): Ra
   if (sort === undefined && health.hadOutage(id, nowMs)) behind += BEHIND.recent_outage;
   if (isTight(candidate.endpoint, input.needs)) behind += BEHIND.prompt_may_not_fit;
   if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
-  return {
-    candidate,
-    cooling: health.coolingUntil(id, nowMs),
-    behind,
-    sort,
-    key: keyOf(candidate, sort, price, context),
-    price,
-  };
+  return { cooling: health.coolingUntil(id, nowMs), behind, sort };
+}
+
+function rank(candidate: Candidate, input: RuleInput, context: OrderContext): Ranked {
+  const standing = explain(candidate, input, context);
+  const price = typicalPrice(pricesOf(candidate, input.needs.prompt_tokens));
+  return { ...standing, candidate, key: keyOf(candidate, standing.sort, price, context), price };
 }
 
 function compare(a: Ranked, b: Ranked): number {
@@ -112,16 +114,27 @@ const BY: Readonly<Record<Sort, readonly RankReason[]>> = {
   exacto: ['exacto'],
 };
 
-function explain({ sort, cooling, behind }: Ranked, context: OrderContext): readonly RankReason[] {
+/** Sets why a candidate has its rank. Returns its standing. */
+export function explain(candidate: Candidate, input: RuleInput, context: OrderContext): Standing {
+  const standing = standingOf(candidate, input, context);
+  const { sort, cooling, behind } = standing;
   const by = BY[sort ?? 'price'];
+  candidate.because = by;
   const withState = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
-  if (cooling === 0 && behind === 0 && !withState) return by;
+  if (cooling === 0 && behind === 0 && !withState) return standing;
   const because: RankReason[] = withState ? ['state', ...by] : [...by];
   if (cooling > 0) because.push('cooling_down');
   if (behind & BEHIND.below_preferred) because.push('below_preferred');
   if (behind & BEHIND.recent_outage) because.push('recent_outage');
   if (behind & BEHIND.prompt_may_not_fit) because.push('prompt_may_not_fit');
-  return because;
+  candidate.because = because;
+  return standing;
+}
+
+/** Whether nothing is to be put in order: there is one candidate, and nothing but its standing explains its rank. */
+export function isAlone(candidates: readonly Candidate[], { order, request }: RuleInput): boolean {
+  const [first] = candidates;
+  return candidates.length === 1 && first?.own === undefined && order === undefined && request.service_tier == null;
 }
 
 /** The candidates at the head that only the sort key distinguishes; none if the client or its caller sets an order. */
@@ -150,7 +163,6 @@ function firstOfEach(head: readonly Ranked[]): readonly Ranked[] {
 function ranked(candidates: readonly Candidate[], input: RuleInput, context: OrderContext): Candidate[] {
   const all = candidates.map((candidate) => rank(candidate, input, context));
   if (all.length > 1) all.sort(compare);
-  for (const one of all) one.candidate.because = explain(one, context);
   const inOrder = all.map(({ candidate }) => candidate);
   const head = headOf(all, input);
   if (head.length < 2) return inOrder;

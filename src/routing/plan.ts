@@ -1,18 +1,18 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import type { Candidate, Plan, Strategy } from './candidate.ts';
 import { cutoffsOf } from './cutoffs.ts';
 import type { Health } from './health.ts';
 import { type ModelVariant, PRIORITY_TIERS, type Sort, sorts } from './model-variant.ts';
 import { isNamed } from './names.ts';
 import { needsOf, promptTokensMax } from './needs.ts';
-import { inOrder, type OrderContext } from './order.ts';
+import { explain, inOrder, isAlone, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 import { NoEndpoint, refuse } from './refusal.ts';
 import { laterSteps, listsOf, type Preference, type Rule, type RuleInput, rules, soft } from './rules.ts';
-import { sendsFor, tierSelection, tiersOf } from './tiers.ts';
+import { NO_TIER, sendsFor, tierSelection, tiersOf } from './tiers.ts';
 
 export type { Candidate, Plan, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
@@ -56,8 +56,7 @@ function isSort(text: string): text is Sort {
 }
 
 /** The sort order that the request itself sets. */
-function sortOf({ provider }: ChatRequest): Sort | undefined {
-  const sort = provider?.sort;
+function sortOf({ sort }: ProviderPreferences): Sort | undefined {
   const by = typeof sort === 'string' ? sort : sort?.by;
   return by != null && isSort(by) ? by : undefined;
 }
@@ -74,34 +73,34 @@ function candidatesOf(
   request: ChatRequest,
   context: PlanContext,
   lists: Pick<RuleInput, 'allowed' | 'order'>,
-): Candidate[] {
+): { candidates: Candidate[]; selectsTiers: boolean } {
   const { models, provider: find, own: credentials = [], caller, variants, endpointFor } = context;
   const named = lists.order === undefined ? lists.allowed : [...lists.allowed, lists.order];
   const candidates: Candidate[] = [];
+  let selectsTiers = false;
   for (const model of models) {
     const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
     const variant = variants?.get(model);
     const tiers = tierSelection(request, variant, lists.order);
-    const add = (endpoint: Endpoint, provider: Provider, tier: string | undefined): void => {
-      const sends = sendsFor(request, tier, variant?.sends);
-      const facts: Candidate = { model, endpoint, provider, excluded: undefined, because: undefined };
-      if (tier !== undefined) facts.tier = tier;
-      if (sends !== undefined) facts.sends = sends;
-      for (const credential of own) {
-        if (credential.provider === provider.slug) candidates.push({ ...facts, own: credential });
-      }
-      if (!provider.is_own_only) candidates.push(facts);
-    };
+    selectsTiers ||= tiers.isExplicit;
     for (const known of model.endpoints) {
       const provider = find(known.provider);
       if (!provider) continue;
       const endpoint = endpointFor === undefined ? known : endpointFor(known, provider, model);
-      const inTiers = tiersOf(endpoint, tiers, named);
-      for (const tier of inTiers) add(endpoint, provider, tier);
-      if (inTiers.length === 0 || !tiers.isExclusive) add(endpoint, provider, undefined);
+      for (const tier of endpoint.service_tiers === undefined ? NO_TIER : tiersOf(endpoint, tiers, named)) {
+        const facts: Candidate = { model, endpoint, provider, excluded: undefined, because: undefined };
+        if (tier !== undefined) facts.tier = tier;
+        const isPlain = tier === undefined && request.service_tier == null;
+        const sends = isPlain ? variant?.sends : sendsFor(request, tier, variant?.sends);
+        if (sends !== undefined) facts.sends = sends;
+        for (const credential of own) {
+          if (credential.provider === provider.slug) candidates.push({ ...facts, own: credential });
+        }
+        if (!provider.is_own_only) candidates.push(facts);
+      }
     }
   }
-  return candidates;
+  return { candidates, selectsTiers };
 }
 
 /**
@@ -131,6 +130,7 @@ function refusedByOwn(
 
 /** The number of endpoints of candidates, which are grouped by endpoint, with one candidate for each credential. */
 function endpointCount(candidates: readonly Candidate[]): number {
+  if (candidates.length < 2) return candidates.length;
   let count = 0;
   let before: Candidate | undefined;
   for (const one of candidates) {
@@ -205,10 +205,9 @@ function firstOnly(group: Candidate[]): Candidate[] {
   );
 }
 
-function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
+function orderContext(request: ChatRequest, context: PlanContext, requestedSort: Sort | undefined): OrderContext {
   const { models, health, now_ms: nowMs, draw, prefers, sticky, variants, default_sort: defaultSort } = context;
-  const requestedSort = sortOf(request);
-  const hasOneList = isOneList(request);
+  const hasOneList = variants !== undefined && isOneList(request);
   const tier = request.service_tier ?? undefined;
   /** Endpoints in a requested tier have their own order, as at the public service. */
   const inTier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
@@ -218,7 +217,7 @@ function orderContext(request: ChatRequest, context: PlanContext): OrderContext 
     draw,
     prefers,
     sticky,
-    cutoffs: cutoffsOf(request.provider ?? {}),
+    cutoffs: request.provider == null ? undefined : cutoffsOf(request.provider),
     sortOf(candidate) {
       if (requestedSort !== undefined) return requestedSort;
       if (candidate.tier !== undefined && tier !== undefined) return inTier;
@@ -242,8 +241,17 @@ function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
 }
 
 /** The order over all models: one after another, or as one list. Endpoints that miss a preferred performance are behind those of later models. */
-function overModels(left: readonly Candidate[], input: RuleInput, context: PlanContext): Candidate[] {
-  const order = orderContext(input.request, context);
+function overModels(
+  left: readonly Candidate[],
+  input: RuleInput,
+  context: PlanContext,
+  requestedSort: Sort | undefined,
+): readonly Candidate[] {
+  const order = orderContext(input.request, context, requestedSort);
+  if (isAlone(left, input)) {
+    explain(left[0]!, input, order);
+    return left;
+  }
   const isFirstOnly = input.preferences.allow_fallbacks === false && input.order === undefined;
   const arranged = (among: readonly Candidate[]) => {
     const all = inOrder(among, input, order);
@@ -264,7 +272,6 @@ function overModels(left: readonly Candidate[], input: RuleInput, context: PlanC
 
 /** Sets the reason of candidates that could serve but are not tried. */
 function excludeUntried(left: readonly Candidate[], attempts: readonly Candidate[], { order }: RuleInput): void {
-  if (left.length === attempts.length) return;
   const tried = new Set(attempts);
   const excluded =
     attempts.length === limits.attempts_max
@@ -306,42 +313,44 @@ function longestPrompt(models: readonly Model[]): number {
 }
 
 function planAll(request: ChatRequest, context: PlanContext): Plan {
-  const preferences = request.provider ?? {};
-  const lists = listsOf(preferences);
-  const { allowed, ignored, order } = lists;
-  const { variants, refuses, restricts, allow_unpriced: allowUnpriced } = context;
-  const selectsTiers = context.models.some((model) => tierSelection(request, variants?.get(model), order).isExplicit);
+  const stated = request.provider ?? undefined;
+  const { allowed, ignored, order } = listsOf(stated);
+  const { variants, refuses, restricts, allow_unpriced: allowUnpriced, own: credentials = [] } = context;
+  const { candidates, selectsTiers } = candidatesOf(request, context, { allowed, order });
   let longest: number | undefined;
   const input: RuleInput = {
     request,
-    preferences,
+    preferences: stated ?? {},
+    stated,
     needs: needsOf(request),
     variants,
     refuses,
     restricts,
     allow_unpriced: allowUnpriced,
-    selectsTiers: selectsTiers,
+    selectsTiers,
     longestPrompt: () => (longest ??= longestPrompt(context.models)),
     allowed,
     ignored,
     order,
   };
-  const candidates = candidatesOf(request, context, lists);
   const filter = new CandidateFilter(candidates, input);
-  for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(input)) filter.filter(rules[at]!);
-  const { own: credentials = [] } = context;
+  for (const rule of rules) {
+    if ((rule.of === undefined || input[rule.of] !== undefined) && rule.applies?.(input) !== false) filter.filter(rule);
+  }
   if (
     credentials.some(({ is_byok_only: isByokOnly }) => isByokOnly) ||
-    candidates.some(({ own }) => own !== undefined)
+    (credentials.length > 0 && candidates.some(({ own }) => own !== undefined))
   ) {
     filter.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(filter.left, credentials) });
   }
-  for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(input)) filter.prefer(soft[at]!);
+  // Of one endpoint, nothing else is better.
+  if (filter.left.length > 1) for (const one of soft) if (one.applies(input)) filter.prefer(one);
 
   const { left, funnel } = filter;
-  const sort = sortOf(request) ?? variants?.get(context.models[0] as Model)?.sort ?? context.default_sort;
-  const attempts = overModels(left, input, context).slice(0, limits.attempts_max);
-  excludeUntried(left, attempts, input);
+  const requestedSort = stated === undefined ? undefined : sortOf(stated);
+  const sort = requestedSort ?? variants?.get(context.models[0] as Model)?.sort ?? context.default_sort;
+  const attempts = overModels(left, input, context, requestedSort).slice(0, limits.attempts_max);
+  if (left.length !== attempts.length) excludeUntried(left, attempts, input);
   const result: Plan = {
     requested: context.models[0]?.id ?? '',
     strategy: context.strategy ?? (context.models.length > 1 ? 'fallback' : 'direct'),

@@ -13,6 +13,8 @@ import { acceptsInput, isShortenedFor, type Needs, promptTokensMax, supports, un
 export interface RuleInput {
   request: ChatRequest;
   preferences: ProviderPreferences;
+  /** The same if the request states any. */
+  stated: ProviderPreferences | undefined;
   needs: Needs;
   /** The options in the name of each model. */
   variants: ReadonlyMap<Candidate['model'], ModelVariant> | undefined;
@@ -31,6 +33,8 @@ export interface RuleInput {
   selectsTiers: boolean;
 }
 
+type NameLists = Pick<RuleInput, 'allowed' | 'ignored' | 'order'>;
+
 /** What a caller can change so that a rule excludes less. */
 export interface Constraint {
   field: string;
@@ -46,7 +50,10 @@ export interface Rule {
   /** The status of that error. Default: 404. */
   status?: 400;
   constraint: Constraint;
-  applies(input: RuleInput): boolean;
+  /** The input that it reads and that few requests have: without it, it does not apply. */
+  of?: 'refuses' | 'variants' | 'restricts' | 'stated';
+  /** Not set: it always applies, if `of` is there. */
+  applies?(input: RuleInput): boolean;
   /** Why it excludes the candidate; undefined if it does not. */
   reason(candidate: Candidate, input: RuleInput): string | undefined;
 }
@@ -111,13 +118,12 @@ export const rules: readonly Rule[] = [
   {
     step: 'Filter by Operation',
     constraint: { field: 'model', detail: 'name a model that serves this operation' },
-    applies: ({ refuses }) => refuses !== undefined,
+    of: 'refuses',
     reason: (candidate, { refuses }) => refuses?.(candidate),
   },
   {
     step: 'Filter by Input Modalities',
     constraint: { field: 'messages', detail: 'name a model that accepts this kind of content, or send text only' },
-    applies: () => true,
     reason({ model, endpoint }, { needs }) {
       const missing = needs.input.find((kind) => !acceptsInput(endpoint, kind));
       if (missing === undefined) return undefined;
@@ -127,7 +133,6 @@ export const rules: readonly Rule[] = [
   {
     step: 'Filter by Model Output Modalities',
     constraint: { field: 'modalities', detail: 'request an output that the model supports' },
-    applies: () => true,
     reason({ model }, { needs }) {
       const missing = needs.output.find((kind) => !model.output_modalities.includes(kind));
       return missing === undefined ? undefined : `the model does not produce ${missing} output`;
@@ -170,7 +175,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Free Endpoints',
     message: 'No endpoint of the selected model is free of charge',
     constraint: { field: 'model', detail: 'name the model without :free' },
-    applies: ({ variants }) => variants !== undefined,
+    of: 'variants',
     reason(candidate, { variants, needs }) {
       if (variants?.get(candidate.model)?.free !== true) return undefined;
       return isFree(pricesOf(candidate, needs.prompt_tokens)) ? undefined : 'it is not free of charge';
@@ -180,6 +185,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Distillable Models',
     message: 'The selected model is not known to allow training on its output',
     constraint: { field: 'provider.enforce_distillable_text', detail: 'leave it out, or name a model that allows it' },
+    of: 'stated',
     applies: ({ preferences }) => preferences.enforce_distillable_text === true,
     reason: ({ model }) =>
       model.is_distillable === true ? undefined : 'its author is not known to allow training on its output',
@@ -188,6 +194,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Allowed Providers',
     message: 'No allowed providers are available for the selected model',
     constraint: { field: 'provider.only', detail: 'name more of the providers that serve the model' },
+    of: 'stated',
     applies: ({ allowed }) => allowed.length > 0,
     reason(candidate, { allowed, selectsTiers }) {
       const isAllowed = allowed.every((list) => isNamed(list, candidate, selectsTiers));
@@ -198,6 +205,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Ignored Providers',
     message: 'All providers of the selected model are ignored by this request',
     constraint: { field: 'provider.ignore', detail: 'ignore fewer of the providers that serve the model' },
+    of: 'stated',
     applies: ({ ignored }) => ignored.length > 0,
     reason(candidate, { ignored, selectsTiers }) {
       const isIgnored = ignored.some((list) => isNamed(list, candidate, selectsTiers));
@@ -211,6 +219,7 @@ export const rules: readonly Rule[] = [
       field: 'provider.data_collection',
       detail: 'allow it, or name a model of a provider that does not train on data',
     },
+    of: 'stated',
     applies: ({ preferences }) => preferences.data_collection === 'deny',
     reason: ({ provider, model, endpoint }) =>
       dataPolicyOf(provider, model, endpoint).training === false ? undefined : 'its provider may train on data',
@@ -219,6 +228,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Zero Data Retention',
     message: 'No endpoints found with zero data retention',
     constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps no data' },
+    of: 'stated',
     applies: ({ preferences }) => preferences.zdr === true,
     reason: (candidate) => (keepsNothing(candidate) ? undefined : 'its provider is not known to keep no data'),
   },
@@ -226,6 +236,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Parameters',
     message: 'No endpoints found that can handle the requested parameters',
     constraint: { field: 'provider.require_parameters', detail: 'leave it out, or leave out what is not supported' },
+    of: 'stated',
     applies: ({ preferences }) => preferences.require_parameters === true,
     reason(candidate, { request }) {
       const missing = missingParameters(request, candidate);
@@ -236,6 +247,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Quantization',
     message: 'No endpoints found with the requested quantizations',
     constraint: { field: 'provider.quantizations', detail: 'name more of them, or leave it out' },
+    of: 'stated',
     applies: ({ preferences }) => (preferences.quantizations?.length ?? 0) > 0,
     reason: ({ endpoint: { quantization } }, { preferences }) =>
       preferences.quantizations?.includes(quantization) ? undefined : `its quantization is ${quantization}`,
@@ -244,6 +256,7 @@ export const rules: readonly Rule[] = [
     step: 'Filter by Max Price',
     message: 'No endpoints found that satisfy the max price for this request',
     constraint: { field: 'provider.max_price', detail: 'raise it, or name a cheaper model' },
+    of: 'stated',
     applies: ({ preferences }) => preferences.max_price != null,
     reason: (candidate, { preferences, needs }) => overPrice(preferences, pricesOf(candidate, needs.prompt_tokens)),
   },
@@ -274,7 +287,7 @@ export const rules: readonly Rule[] = [
       field: 'model',
       detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
     },
-    applies: ({ restricts }) => restricts !== undefined,
+    of: 'restricts',
     reason: (candidate, { restricts }) => restricts?.(candidate),
   },
 ];
@@ -297,8 +310,12 @@ export const laterSteps = {
   },
 } as const;
 
+const NO_LISTS: readonly NameList[] = [];
+const NO_NAMES: NameLists = { allowed: NO_LISTS, ignored: NO_LISTS, order: undefined };
+
 /** The lists of names in a request's preferences. */
-export function listsOf(preferences: ProviderPreferences): Pick<RuleInput, 'allowed' | 'ignored' | 'order'> {
+export function listsOf(preferences: ProviderPreferences | undefined): NameLists {
+  if (preferences === undefined) return NO_NAMES;
   const only = nameList(preferences.only);
   const ignore = nameList(preferences.ignore);
   return {
@@ -307,8 +324,6 @@ export function listsOf(preferences: ProviderPreferences): Pick<RuleInput, 'allo
     order: nameList(preferences.order),
   };
 }
-
-const NO_LISTS: readonly NameList[] = [];
 
 /** A step that excludes endpoints if others of the same model are better: it never excludes the last one. */
 export interface Preference {

@@ -34,19 +34,25 @@ export function tierSelection(
   return { names: variant.tiers, isExplicit: true, isExclusive: false };
 }
 
-/** The tiers of an endpoint that may serve: the selected ones, and those that a list names with the endpoint's tag. */
+/** An endpoint serves in its default tier only. */
+export const NO_TIER: readonly undefined[] = [undefined];
+
+/**
+ * The tiers in which an endpoint may serve: the selected ones, and those that a list names with the endpoint's tag; undefined for the
+ * default tier.
+ */
 export function tiersOf(
   { service_tiers: serviceTiers, tag }: Endpoint,
-  { names }: TierSelection,
+  { names, isExclusive }: TierSelection,
   lists: readonly NameList[],
-): readonly string[] {
-  if (serviceTiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
-  return Object.keys(serviceTiers).filter(
+): readonly (string | undefined)[] {
+  if (serviceTiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIER;
+  const tiers: (string | undefined)[] = Object.keys(serviceTiers).filter(
     (tier) => names.includes(tier) || lists.some((list) => list.has(`${tag}/${tier}`.toLowerCase())),
   );
+  if (tiers.length === 0 || !isExclusive) tiers.push(undefined);
+  return tiers;
 }
-
-const NO_TIERS: readonly string[] = [];
 
 /** The request fields that differ in a tier, or outside the requested tier; undefined if none. */
 export function sendsFor(

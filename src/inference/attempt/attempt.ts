@@ -36,6 +36,8 @@ export interface PreparedAttempt {
   is_default_bound?: true;
   /** Media that were fetched for it. */
   media: Media;
+  /** Its prompt forces a call of a tool that is described in it: the answer is held back until the call. */
+  holds_back?: boolean;
   /** The cache marks of a long payload, for the price of the prompt. Not set if they were not searched. */
   marks?: CacheMarks;
 }
@@ -114,53 +116,52 @@ export function prepareAttempt(
   spend?: SpendBound,
   media = NO_MEDIA,
 ): PreparedAttempt | Promise<PreparedAttempt> {
-  const { report, request: fitted, is_default_bound } = fitRequest(request, candidate.endpoint, spend);
+  const { endpoint } = candidate;
+  const { report, request: fitted, is_default_bound } = fitRequest(request, endpoint, spend);
   const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
-  const templatedRequest = stated?.request ?? fitted;
-  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state: stripState });
-  if (stated !== undefined) {
-    append(report, stated.report);
-    if (stated.template !== undefined) encoded.state = { ...encoded.state, tool_template: stated.template };
-  }
+  const sent = stated?.request ?? fitted;
+  const encoded = dialect.encodeRequest(sent, endpoint, { media, strip_state: stripState });
+  if (stated !== undefined) append(report, stated.report);
+  const template = stated?.template;
+  if (template !== undefined) encoded.state = { ...encoded.state, tool_template: template };
   append(report, encoded.report);
-  encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
+  if (request.provider?.options) encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
-  const written = writeBody(encoded.body, request.ext?.is_long);
-  const outputTokens = dialect.outputBound(encoded.body);
-  const serviceTier = dialect.serviceTier(encoded.body);
-  const made = (payload: string | Buffer): PreparedAttempt => {
-    const attempt = {
-      candidate,
-      dialect,
-      request: templatedRequest,
-      encoded,
-      payload,
-      output_tokens: outputTokens,
-      service_tier: serviceTier,
-      report,
-      media,
-    };
-    return is_default_bound === undefined ? attempt : { ...attempt, is_default_bound };
+  const payload = writeBody(encoded.body, request.ext?.is_long);
+  const prepared: PreparedAttempt = {
+    candidate,
+    dialect,
+    request: sent,
+    encoded,
+    payload: '',
+    output_tokens: dialect.outputBound(encoded.body),
+    service_tier: dialect.serviceTier(encoded.body),
+    report,
+    media,
+    holds_back: template?.is_forced === true,
   };
-  if (!(written instanceof Promise)) return made(written);
-  if (spend === undefined) return written.then(made);
+  if (is_default_bound !== undefined) prepared.is_default_bound = is_default_bound;
+  if (payload instanceof Promise) return payload.then((bytes) => withLongPayload(prepared, bytes, spend));
+  prepared.payload = payload;
+  return prepared;
+}
+
+async function withLongPayload(prepared: PreparedAttempt, payload: Buffer, spend: SpendBound | undefined) {
   // Without `isCancelled`, the result is always set.
-  return written.then(async (payload) => ({ ...made(payload), marks: (await inTurns(cacheMarks(payload)))! }));
+  if (spend !== undefined) prepared.marks = (await inTurns(cacheMarks(payload)))!;
+  prepared.payload = payload;
+  return prepared;
 }
 
 /** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */
 export function serialize(body: JsonObject): string {
-  return unlessTooDeep(() => JSON.stringify(body));
+  return writeBody(body, false) as string;
 }
 
-/** The body as it is sent: a text, or for a long body its bytes, written in slices. Throws as `serialize` does. */
+/** The body as it is sent: a text, or for a long body its bytes, written in slices. Throws `GatewayError` 400 for one that is nested too deeply. */
 export function writeBody(body: JsonObject, isLong = isLongJson(body)): string | Promise<Buffer> {
-  return unlessTooDeep(() => (isLong ? writeInTurns(body) : JSON.stringify(body)));
-}
-
-function unlessTooDeep<T>(work: () => T): T {
   try {
-    return work();
+    return isLong ? writeInTurns(body) : JSON.stringify(body);
   } catch (error) {
     if (error instanceof RangeError) throw new GatewayError(400, 'The request is nested too deeply');
     throw error;

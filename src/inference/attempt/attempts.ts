@@ -120,8 +120,8 @@ export function createAttempts(
     work: Work<P, T, M>,
   ): Promise<Reached<P, T, M> | Ended> {
     const order = new TryOrder(state, candidates);
-    while (order.next()) {
-      const { candidate } = order;
+    for (; order.at < order.list.length; order.at += 1) {
+      const candidate = order.list[order.at]!;
       const turn = health.begin(healthId(candidate), clock.now_ms());
       // Another call is testing whether the endpoint has recovered. Until its result, the other endpoints are tried first.
       if (turn === 'busy' && order.putOff()) continue;
@@ -189,7 +189,7 @@ export function createAttempts(
     state.record = attempt.opening;
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-    const holdsBack = work.holdsBack?.(attempt.prepared) === true;
+    const holdsBack = attempt.prepared.holds_back === true;
     const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
     const silence = call.request.stream === true && !holdsBack ? watchSilence(attempt) : undefined;
     try {

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Media, UpstreamError } from '../../providers/dialect.ts';
-import { requiresCall } from '../../providers/tool-template/dialect.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
+import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
@@ -15,7 +15,6 @@ import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 import { type Attempt, type CallState, servedBy } from '../state.ts';
 import type { PreparedAttempt } from './attempt.ts';
-import type { AttemptContext } from './exchange.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
 
@@ -28,7 +27,7 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
 export interface ChatAttempts {
   /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
-  fittingFor(state: CallState): Fitting;
+  fit(state: CallState): Fitting;
   work(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenAnswer, Meter>;
 }
 
@@ -38,25 +37,23 @@ export interface ChatAttemptsOptions extends FittingOptions {
   total_ms_max: number;
 }
 
-/** What all attempts share, whichever call they are of. */
+/** The parts that the attempts of all calls share. */
 interface Parts {
+  options: ChatAttemptsOptions;
   chat: ChatWork;
   measure: Measure<PreparedAttempt>;
-  fittingFor(state: CallState): Fitting;
-  contextOf(call: Call, attempt: Attempt): AttemptContext;
 }
 
-/** How attempts of one step are got ready and encoded, however they are answered. A class and not closures: there is one for every call. */
+/** The attempts of one step of a call. A class and not closures: there is one for every call. */
 class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   readonly measure: Measure<PreparedAttempt>;
   readonly call: Call;
   readonly mayBreakOff: boolean;
   readonly #parts: Parts;
   readonly #state: CallState;
-  readonly #request: ChatRequest;
   readonly #fitting: Fitting;
   readonly #adapt: Adapt | undefined;
-  /** What the attempt under way needs. */
+  /** The media of the attempt that is prepared last. */
   #media: Media = NO_MEDIA;
   #prepared = 0;
 
@@ -66,27 +63,32 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     this.mayBreakOff = call.request.stream === true;
     this.#parts = parts;
     this.#state = state;
-    this.#request = call.request;
-    this.#fitting = parts.fittingFor(state);
+    this.#fitting = state.fitting!;
     this.#adapt = adapt;
   }
 
   ready(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined {
+    const { request } = this.call;
     this.#media = NO_MEDIA;
     this.#prepared += 1;
-    const nth = this.#prepared;
     const waiting = this.#fitting.adapter?.ready?.(candidate, isBeside);
-    const gathering =
-      waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
+    const isLong = request.ext?.is_long === true && isBeside !== true;
+    if (waiting !== undefined || isLong) return this.#readyLater(candidate, waiting, isLong);
+    return contentsOf(request).has_more ? this.#gather(candidate, this.#prepared) : undefined;
+  }
+
+  async #readyLater(candidate: Candidate, waiting: Promise<void> | undefined, isLong: boolean): Promise<void> {
+    const nth = this.#prepared;
+    await waiting;
+    await this.#gather(candidate, nth);
     // Encoding is the next walk over the request.
-    if (this.#request.ext?.is_long !== true || isBeside === true) return gathering;
-    return gathering === undefined ? nextTurn() : gathering.then(() => nextTurn());
+    if (isLong) await nextTurn();
   }
 
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
     const { adapter } = this.#fitting;
-    const fitted = adapter === undefined ? this.#request : adapter.fit(this.#request, candidate).request;
-    const needs = this.#parts.chat.needs(fitted, candidate);
+    const { request } = this.call;
+    const needs = this.#parts.chat.needs(adapter?.fit(request, candidate).request ?? request, candidate);
     if (needs.length === 0) return undefined;
     return this.#fitting.gather(needs).then((media) => {
       // A hedge does not wait for it: it may come when another attempt is got ready.
@@ -95,32 +97,25 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   }
 
   prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
-    const { chat } = this.#parts;
     const { adapter, tools } = this.#fitting;
-    const encoding = { strip_state: stripState, spend, media: this.#media };
-    const adapted = this.#adapt === undefined ? this.#request : this.#adapt(this.#request, candidate);
+    const adapted = this.#adapt?.(this.call.request, candidate) ?? this.call.request;
     const fitted = adapter?.fit(adapted, candidate);
     const request = fitted?.request ?? adapted;
-    const prepared = chat.prepare(tools?.declare(request) ?? request, candidate, encoding);
-    if (fitted === undefined || fitted.report.length === 0) return prepared;
-    const finish = (one: PreparedAttempt) => ({ ...one, report: [...fitted.report, ...one.report] });
-    return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
-  }
-
-  /** Whether the answer is held back until its tool call. */
-  holdsBack({ encoded }: PreparedAttempt): boolean {
-    return requiresCall(encoded.state);
+    const encoding = { strip_state: stripState, spend, media: this.#media, report: fitted?.report };
+    return this.#parts.chat.prepare(tools?.declare(request) ?? request, candidate, encoding);
   }
 
   async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
-    const { prepared, candidate, call } = attempt;
-    if (this.call.request.debug?.echo_upstream_body === true) {
+    const { prepared, candidate, call, number, step } = attempt;
+    if (call.request.debug?.echo_upstream_body === true) {
       this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
     }
     attempt.meter = new AnswerMeter(choicesOf(prepared.request));
     const own = cancellation === undefined ? call : { ...call, cancellation };
+    const { upstream, first_token_ms_max, total_ms_max } = this.#parts.options;
+    const context = { upstream, call: own, attempt: number, step, first_token_ms_max, total_ms_max };
     try {
-      return await openAnswer(prepared, this.#parts.contextOf(own, attempt), attempt.meter);
+      return await openAnswer(prepared, context, attempt.meter);
     } catch (error) {
       // A failed attempt is billed for what it used, unless the provider itself calls it an error.
       const isRefused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
@@ -142,21 +137,13 @@ export function createChatAttempts(
   measure: Measure<PreparedAttempt>,
   pay: Pay,
 ): ChatAttempts {
-  const { upstream, first_token_ms_max, total_ms_max } = options;
-
-  function fittingFor(state: CallState): Fitting {
-    state.fitting ??= new Fitting(state.call, { fees: feesOf(state, pay), sources: state.sources }, options);
-    return state.fitting;
-  }
-
-  function contextOf(call: Call, { number, step }: Attempt): AttemptContext {
-    return { upstream, call, attempt: number, step, first_token_ms_max, total_ms_max };
-  }
-
-  const parts: Parts = { chat, measure, fittingFor, contextOf };
+  const parts: Parts = { options, chat, measure };
 
   return {
-    fittingFor,
+    fit(state) {
+      state.fitting = new Fitting(state.call, { fees: feesOf(state, pay), sources: state.sources }, options);
+      return state.fitting;
+    },
 
     work: (state, call, adapt) => new ChatTries(state, call, parts, adapt),
   };

@@ -82,75 +82,12 @@ export function cancellationFailure({ cancellation }: Pick<Call, 'cancellation'>
   return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 
-/** One running request to a provider, with its time limits. */
-export interface UpstreamCall {
-  exchange: Exchange;
-  /** The first meaningful chunk has arrived: from now on only the total time is limited. */
-  started(): void;
-  /** Ends the call: clears its timers, and aborts its exchange if it is still running. */
-  release(): void;
-}
-
 /**
  * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed in full even if the
  * connection is closed (the public service's documentation, "Stream cancellation").
  */
 export function abortStopsBilling({ provider }: Candidate, { request }: Call): boolean {
   return provider.abort_stops_billing && request.stream === true;
-}
-
-/** The credential to send. For a Google account, this is a token, which may have to be fetched first. */
-function shownFor(
-  { candidate: { endpoint } }: Outgoing,
-  credential: string | undefined,
-  { upstream, call }: AttemptContext,
-): string | undefined | Promise<string> {
-  const { google_cloud, token_url } = endpoint.quirks;
-  if (google_cloud !== true || credential === undefined) return credential;
-  return upstream.google.show(credential, token_url, call.accepted_ms);
-}
-
-/**
- * Sends the request. If the client leaves, the request is aborted at once if that stops the provider's bill. Otherwise, the answer is
- * read for a bounded time to learn the billed usage.
- */
-export function start(outgoing: Outgoing, context: AttemptContext): UpstreamCall {
-  const { own, provider } = outgoing.candidate;
-  const credential = own === undefined ? provider.credential : own.secret();
-  const baseUrl = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
-  const url = baseUrl + outgoing.path;
-  const shown = shownFor(outgoing, credential, context);
-  return new TimedCall(beginWith(shown, outgoing, url, context), outgoing, context);
-}
-
-/** Sends at once, unless a token must be fetched first, or a long payload is hashed in slices for its signature. */
-function beginWith(
-  shown: string | undefined | Promise<string>,
-  outgoing: Outgoing,
-  url: string,
-  context: AttemptContext,
-): Exchange {
-  if (shown instanceof Promise) return deferExchange(shown, (token) => send(outgoing, url, token, context));
-  const { payload, dialect } = outgoing;
-  if (payload.length <= limits.joined_slice_bytes || typeof payload === 'string' || !dialect.signsPayload?.(shown)) {
-    return send(outgoing, url, shown, context);
-  }
-  return deferExchange(digestInTurns(payload), (sha256) =>
-    send({ ...outgoing, payload_sha256: sha256 }, url, shown, context),
-  );
-}
-
-function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
-  const { method, payload } = outgoing;
-  if (context.call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-  const { upstream } = context;
-  const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
-  if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
-    const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
-    // A failure is handled by the reader of the answer.
-    exchange.response.then(forgetRefused, () => undefined);
-  }
-  return exchange;
 }
 
 function endLate(exchange: Exchange): void {
@@ -165,8 +102,12 @@ function endDrained(exchange: Exchange): void {
   exchange.abort(new CallCancelled({ may_be_billed: true }));
 }
 
-/** A class and not closures: there is one for every attempt. */
-class TimedCall implements UpstreamCall {
+/**
+ * One running request to a provider, with its time limits. It is sent at once, unless a token must be fetched first, or a long payload
+ * is hashed in slices for its signature. If the client leaves, it is aborted at once if that stops the provider's bill. Otherwise, the
+ * answer is read for a bounded time to learn the billed usage.
+ */
+export class UpstreamCall {
   readonly exchange: Exchange;
   readonly #totalMsMax: number;
   readonly #beganMs = performance.now();
@@ -176,15 +117,39 @@ class TimedCall implements UpstreamCall {
   #timer: NodeJS.Timeout;
   #drain: NodeJS.Timeout | undefined = undefined;
 
-  constructor(exchange: Exchange, outgoing: Outgoing, { call, first_token_ms_max, total_ms_max }: AttemptContext) {
-    this.exchange = exchange;
+  constructor(outgoing: Outgoing, context: AttemptContext) {
+    const { candidate, dialect, payload } = outgoing;
+    const { own, provider, endpoint } = candidate;
+    const { call, upstream, first_token_ms_max, total_ms_max } = context;
+    const credential = own === undefined ? provider.credential : own.secret();
+    const url = (dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url) + outgoing.path;
+    const { google_cloud, token_url } = endpoint.quirks;
+    // The credential of a Google account is sent as a token.
+    const shown =
+      google_cloud === true && credential !== undefined
+        ? upstream.google.show(credential, token_url, call.accepted_ms)
+        : credential;
+    if (shown instanceof Promise) this.exchange = deferExchange(shown, (token) => send(outgoing, url, token, context));
+    else if (
+      typeof payload === 'string' ||
+      payload.length <= limits.joined_slice_bytes ||
+      !dialect.signsPayload?.(shown)
+    ) {
+      this.exchange = send(outgoing, url, shown, context);
+    } else {
+      const hashing = digestInTurns(payload);
+      this.exchange = deferExchange(hashing, (sha256) =>
+        send({ ...outgoing, payload_sha256: sha256 }, url, shown, context),
+      );
+    }
+    const { exchange } = this;
     this.#totalMsMax = total_ms_max;
     this.#isFirstTimed = first_token_ms_max < total_ms_max;
     this.#timer = this.#isFirstTimed
       ? setTimeout(endSilent, first_token_ms_max, exchange)
       : setTimeout(endLate, total_ms_max, exchange);
     this.#off = call.cancellation.onCancel(() => {
-      if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new CallCancelled({ may_be_billed: false }));
+      if (abortStopsBilling(candidate, call)) exchange.abort(new CallCancelled({ may_be_billed: false }));
       else if (call.cancellation.stopped) endDrained(exchange);
       else {
         this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
@@ -193,6 +158,7 @@ class TimedCall implements UpstreamCall {
     });
   }
 
+  /** The first meaningful chunk has arrived: from now on only the total time is limited. */
   started(): void {
     if (!this.#isFirstTimed) return;
     clearTimeout(this.#timer);
@@ -200,6 +166,7 @@ class TimedCall implements UpstreamCall {
     this.#timer = setTimeout(endLate, Math.max(0, leftMs), this.exchange);
   }
 
+  /** Ends the call: clears its timers, and aborts its exchange if it is still running. May be called more than once. */
   release(): void {
     clearTimeout(this.#timer);
     if (this.#drain !== undefined) clearTimeout(this.#drain);
@@ -228,13 +195,11 @@ function withoutAccount(headers: Record<string, string>): Record<string, string>
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
 }
 
-function headersFor(
-  { candidate, dialect, method, payload, payload_sha256, accept, headers: ownHeaders }: Outgoing,
-  url: string,
-  credential: string | undefined,
-  { call, attempt }: AttemptContext,
-) {
-  const { provider, own } = candidate;
+function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
+  const { candidate, dialect, method, payload, payload_sha256, accept, headers: ownHeaders } = outgoing;
+  const { call, attempt, upstream } = context;
+  if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
+  const { provider, own, endpoint } = candidate;
   const configured = own === undefined ? provider.headers : withoutAccount(provider.headers);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -250,10 +215,14 @@ function headersFor(
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
   const signable = { method, url, headers, payload, payload_sha256 };
-  return {
-    ...headers,
-    ...dialect.authorize(credential, signable, call.accepted_ms, candidate.endpoint.quirks),
-  };
+  const authorization = dialect.authorize(credential, signable, call.accepted_ms, endpoint.quirks);
+  const exchange = upstream.send({ method, url, payload, headers: { ...headers, ...authorization } });
+  if (endpoint.quirks.google_cloud === true) {
+    const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
+    // A failure is handled by the reader of the answer.
+    exchange.response.then(forgetRefused, () => undefined);
+  }
+  return exchange;
 }
 
 /** Waits for the headers. Reads the body of a refusal and throws it as an `UpstreamError`. */

@@ -1,18 +1,18 @@
 /** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
 import { limits } from '../../limits.ts';
 import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
-import { requiresCall } from '../../providers/tool-template/dialect.ts';
 import { readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { type AttemptContext, headersOf, readJson, start, type UpstreamCall } from './exchange.ts';
+import { type AttemptContext, headersOf, readJson, UpstreamCall } from './exchange.ts';
 
 /** Chunks that are held back until the forced call comes. */
 const CHUNKS_BEFORE_CALL_MAX = 32_768;
@@ -63,24 +63,8 @@ class Slices implements AnswerChunks {
 
 const NOTHING_LATER: AnswerChunks = new Slices([], 0);
 
-/** The state that decoders read: what the encoder left for them, and the answer's headers. */
-function decoderState(
-  { encoded }: PreparedAttempt,
-  { headers }: UpstreamResponse,
-  { call, step = 1 }: AttemptContext,
-): AttemptState {
-  // Ids of tool calls are made of it and must be unique in an answer of several steps.
-  const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
-  return { ...encoded.state, generation_id: generationId, headers };
-}
-
-function contentType({ headers }: UpstreamResponse): string {
-  return String(headers['content-type'] ?? '');
-}
-
-/** Refuses an HTML page in place of a stream. */
-async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<void> {
-  if (!/^text\/html\b/i.test(contentType(response))) return;
+/** Throws for an HTML page in place of a stream. */
+async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<never> {
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
   throw new UpstreamError('invalid_response', 'The provider answered with an HTML page instead of a stream', {
     status: response.status,
@@ -97,25 +81,25 @@ function missingCall({ has_ended }: { has_ended: boolean }): UpstreamError {
   );
 }
 
-function hasCall({ delta }: ChatChunk): boolean {
-  return delta.tool_calls !== undefined && delta.tool_calls.length > 0;
+/** The failure of an answer without any output: it ended in an error, or is empty without a finish reason. */
+function voidAnswer(first: readonly ChatChunk[], { finish_reason, native_finish_reason: nativeCode }: Meter) {
+  const error = first.findLast((chunk) => chunk.error !== undefined)?.error;
+  const message =
+    finish_reason === 'error' && nativeCode !== null
+      ? (error?.message ?? 'The provider ended its answer with an error')
+      : 'The provider ended its answer without saying anything';
+  return new UpstreamError('unavailable', message, { status: 200, native_code: nativeCode });
 }
 
-/**
- * Refuses a void answer: it ended in an error before any output, it is empty without a finish reason, or it ended without the forced
- * call. An answer that was cut or filtered is accepted: it has a finish reason.
- */
-function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[], meter: Meter): void {
-  const { finish_reason, native_finish_reason: nativeCode } = meter;
-  if (meter.is_void) {
-    const error = first.findLast((chunk) => chunk.error !== undefined)?.error;
-    const message =
-      finish_reason === 'error' && nativeCode !== null
-        ? (error?.message ?? 'The provider ended its answer with an error')
-        : 'The provider ended its answer without saying anything';
-    throw new UpstreamError('unavailable', message, { status: 200, native_code: nativeCode });
-  }
-  if (finish_reason === 'stop' && requiresCall(encoded.state)) throw missingCall({ has_ended: true });
+/** An answer whose headers have arrived. */
+interface Answering {
+  prepared: PreparedAttempt;
+  response: UpstreamResponse;
+  call: Call;
+  /** What its decoder reads: what the encoder left for it, and the answer's headers. */
+  state: AttemptState;
+  meter: Meter;
+  upstreamCall: UpstreamCall;
 }
 
 /**
@@ -129,18 +113,24 @@ export async function openAnswer(
   meter: Meter,
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
+  const { call, step = 1 } = context;
   const { method, path, headers } = encoded;
-  const isStreamed = context.call.request.stream === true;
+  const isStreamed = call.request.stream === true;
   const accept = isStreamed ? 'text/event-stream' : 'application/json';
-  const upstreamCall = start({ candidate, dialect, method, path, headers, payload, accept }, context);
+  const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
     const response = await headersOf(dialect, upstreamCall);
-    if (isStreamed) await refuseHtml(response, dialect);
-    const isJson = !isStreamed || /^application\/json\b/i.test(contentType(response));
-    const answer = isJson
-      ? await readBody(prepared, response, context, meter, upstreamCall)
-      : await readBeginning(prepared, response, context, meter, upstreamCall);
-    requireAnswer(prepared, answer.first, meter);
+    const type = String(response.headers['content-type'] ?? '');
+    if (isStreamed && /^text\/html\b/i.test(type)) await refuseHtml(response, dialect);
+    // Ids of tool calls are made of it and must be unique in an answer of several steps.
+    const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+    const state = { ...encoded.state, generation_id: generationId, headers: response.headers };
+    const answering = { prepared, response, call, state, meter, upstreamCall };
+    const isJson = !isStreamed || /^application\/json\b/i.test(type);
+    const answer = await (isJson ? readBody(answering) : readBeginning(answering));
+    if (meter.is_void) throw voidAnswer(answer.first, meter);
+    // An answer that was cut or filtered is accepted: it has another finish reason.
+    if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
     return answer;
   } catch (error) {
     upstreamCall.release();
@@ -149,17 +139,11 @@ export async function openAnswer(
 }
 
 /** Reads a whole body and decodes it at once. A client that wants a stream gets its chunks in slices. */
-async function readBody(
-  prepared: PreparedAttempt,
-  response: UpstreamResponse,
-  context: AttemptContext,
-  meter: Meter,
-  upstreamCall: UpstreamCall,
-): Promise<OpenAnswer> {
-  const { dialect, encoded } = prepared;
-  const { request, accepted_ms } = context.call;
-  const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
-  const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
+async function readBody({ prepared, response, call, state, meter, upstreamCall }: Answering): Promise<OpenAnswer> {
+  const { dialect, holds_back } = prepared;
+  const { request, accepted_ms } = call;
+  const body = await readJson(dialect, response, call, jsonBoundsOf(request));
+  const decoded = readable(() => dialect.decodeResponse(body, state));
   const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
   const isStreamed = request.stream === true;
   const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
@@ -167,33 +151,31 @@ async function readBody(
   bounds.add(decoded);
   const { failure } = bounds;
   let first = chunks;
-  if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
+  if (isStreamed && failure === undefined && !holds_back) {
     const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
     first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
   }
   for (const chunk of first) meter.chunk(chunk);
   if (failure !== undefined) throw failure;
-  if (isStreamed) {
-    upstreamCall.started();
-    const later = new Slices(chunks, first.length);
-    return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
+  if (!isStreamed) {
+    upstreamCall.release();
+    return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
   }
-  upstreamCall.release();
-  return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+  upstreamCall.started();
+  const later = new Slices(chunks, first.length);
+  return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
 }
 
 /** Reads the events of a stream until the answer has begun. */
-async function readBeginning(
-  prepared: PreparedAttempt,
-  response: UpstreamResponse,
-  context: AttemptContext,
-  meter: Meter,
-  upstreamCall: UpstreamCall,
-): Promise<OpenAnswer> {
-  const { dialect, encoded } = prepared;
-  const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
-  const reader = new AnswerReader(response, dialect, decoder, context.call);
-  const waitsForCall = requiresCall(encoded.state);
+async function readBeginning({
+  prepared: { dialect, holds_back },
+  response,
+  call,
+  state,
+  meter,
+  upstreamCall,
+}: Answering): Promise<OpenAnswer> {
+  const reader = new AnswerReader(response, dialect, dialect.createStreamDecoder(state), call);
   const first: ChatChunk[] = [];
   let hasBegun = false;
   for (;;) {
@@ -205,9 +187,15 @@ async function readBeginning(
       continue;
     }
     append(first, chunks);
-    for (const chunk of chunks) meter.chunk(chunk);
-    if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
-    if (!waitsForCall || chunks.some(hasCall)) break;
+    let isMeant = false;
+    let hasCall = false;
+    for (const chunk of chunks) {
+      meter.chunk(chunk);
+      isMeant ||= isMeaningful(chunk.delta);
+      hasCall ||= (chunk.delta.tool_calls?.length ?? 0) > 0;
+    }
+    if (!isMeant) continue;
+    if (!holds_back || hasCall) break;
     // The answer has begun: while its call is waited for, only the total time is limited.
     if (!hasBegun) upstreamCall.started();
     hasBegun = true;

@@ -22,8 +22,6 @@ export interface Work<P extends Prepared, T, M extends Account = Account> {
   send(attempt: Attempt<P, M>, cancellation?: Cancellation): Promise<T>;
   /** `send` resolves with the beginning of an answer, which may still break off. */
   readonly mayBreakOff?: boolean;
-  /** Whether the answer is held back on purpose, so that its silence says nothing about the endpoint. */
-  holdsBack?(prepared: P): boolean;
   /** Closes an answer that is not used and returns its usage. Without it an attempt cannot be hedged. */
   discard?(value: T, attempt: Attempt<P, M>): TokenClasses | null;
 }

@@ -56,6 +56,8 @@ export interface Prepared {
   report: Report[];
   /** Neither the client nor the operator set its output bound: a share of the remaining limit must pay for it. */
   is_default_bound?: true;
+  /** The answer is held back on purpose, so that its silence says nothing about the endpoint. */
+  holds_back?: boolean;
 }
 
 /** What an attempt may cost at most. */

@@ -14,7 +14,7 @@ import {
   type Outgoing,
   outcomeOfWhole,
   readJson,
-  start,
+  UpstreamCall,
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
@@ -171,7 +171,7 @@ function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Task
     async send({ authAndErrors = chatDialect, values_max = limits.answer_values_max, ...request }) {
       if (authAndErrors === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-      const upstreamCall = start(
+      const upstreamCall = new UpstreamCall(
         { method: 'POST', ...request, candidate, dialect: authAndErrors, accept: 'application/json' },
         context,
       );

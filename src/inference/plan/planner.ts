@@ -90,7 +90,10 @@ export interface Planner {
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
-  /** Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no endpoint can be tried. */
+  /**
+   * Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no
+   * endpoint can be tried.
+   */
   open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
    * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
@@ -148,52 +151,46 @@ export function createPlanner(
 ): Planner {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
-  function planned(call: Call, wanted: Wanted): Planned | Promise<Planned> {
+  function planned(received: Call, wanted: Wanted, credentials?: readonly OwnCredential[]): Planned | Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
       });
     }
-    const credentials = options.ownCredentials(call.principal, call.store_wait);
-    return credentials instanceof Promise
-      ? credentials.then((own) => plannedWith(call, wanted, own))
-      : plannedWith(call, wanted, credentials);
-  }
-
-  function plannedWith(received: Call, wanted: Wanted, own: readonly OwnCredential[]): Planned | Promise<Planned> {
-    const catalog = catalogFor(own);
-    const named = pickWith(received, wanted, catalog);
+    const own = credentials ?? options.ownCredentials(received.principal, received.store_wait);
+    if (own instanceof Promise) return own.then((known) => planned(received, wanted, known));
+    // The providers that require an own credential are in it only if the caller has one for them.
+    let catalog = options.catalog();
+    for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
+    let named: Requested;
+    try {
+      named = wanted.models(catalog);
+    } catch (error) {
+      throw shownTo(received, error, received.request.model ?? received.request.models?.[0]);
+    }
     const call = named.request === undefined ? received : { ...received, request: named.request };
-    const choice = { catalog, named, own };
+    const choice = { wanted, catalog, named, own };
     const prepared = wanted.prepareCall?.(call, { models: named.models, catalog }) ?? { call, report: NO_CHANGES };
-    return prepared instanceof Promise
-      ? prepared.then((one) => planFor(one, wanted, choice))
-      : planFor(prepared, wanted, choice);
+    return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
 
-  function open(call: Call, wanted: Wanted): CallState | Promise<CallState> {
-    const routed = planned(call, wanted);
-    return routed instanceof Promise ? routed.then(admit) : admit(routed);
-  }
-
-  /** Counts a planned call against rate limits. This is the last check, so that refused calls do not count. */
-  function admit(routed: Planned): CallState | Promise<CallState> {
-    const passing = rates.open(routed.call, (model) => routed.variants?.get(model)?.free === true);
-    return passing instanceof Promise
-      ? passing.then((reservation) => new CallState(routed, reservation))
-      : new CallState(routed, passing);
-  }
-
-  /** The catalog for a caller: with the providers that require an own credential only if it has one for them. */
-  function catalogFor(own: readonly OwnCredential[]): ModelSource {
-    const catalog = options.catalog();
-    return own.every(({ provider }) => catalog.provider(provider) !== undefined) ? catalog : options.wholeCatalog();
+  function open(call: Call, wanted: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {
+    if (routed instanceof Promise) return routed.then((known) => open(call, wanted, known));
+    // The last check, so that refused calls do not count.
+    const acquiring = rates.open(routed.call, routed.variants);
+    return acquiring instanceof Promise
+      ? acquiring.then((reservation) => new CallState(routed, reservation))
+      : new CallState(routed, acquiring);
   }
 
   function planFor(
     { call, report, prefers }: PreparedCall,
-    { refuses, home }: Wanted,
-    { catalog, named, own }: { catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
+    {
+      wanted: { refuses, home },
+      catalog,
+      named,
+      own,
+    }: { wanted: Wanted; catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
   ): Planned {
     const { models, names, variants, strategy, requested } = named;
     try {
@@ -202,7 +199,7 @@ export function createPlanner(
         variants,
         strategy,
         default_sort: defaultSort(call.principal, options.routing()),
-        provider: (slug) => catalog.provider(slug),
+        provider: catalog.provider,
         health,
         now_ms: clock.now_ms(),
         draw: options.chance(),
@@ -219,15 +216,6 @@ export function createPlanner(
       return { call, catalog, plan: planOfCall, requested, names, variants, report: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
-    }
-  }
-
-  /** The models of a call. Throws if a router finds none. */
-  function pickWith(call: Call, wanted: Wanted, catalog: ModelSource): Requested {
-    try {
-      return wanted.models(catalog);
-    } catch (error) {
-      throw shownTo(call, error, call.request.model ?? call.request.models?.[0]);
     }
   }
 

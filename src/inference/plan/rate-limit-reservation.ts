@@ -1,4 +1,3 @@
-import type { Model } from '../../catalog/model.ts';
 import type { GatewayError } from '../../errors.ts';
 import type { RateBook, RateCaller } from '../../ledger/leases/rate-book.ts';
 import { type Candidate, pricesOf } from '../../routing/candidate.ts';
@@ -8,6 +7,7 @@ import type { RateLimit } from '../../schemas/rate-limit.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
+import type { Requested } from './requested-models.ts';
 
 /** The units of rate limits that one call holds. */
 export interface RateLimitReservation {
@@ -27,8 +27,8 @@ export interface RateLimitReservation {
   release(): void;
 }
 
-/** Whether the client named the free variant of a model. */
-export type AsksFree = (model: Model) => boolean;
+/** What the client's names request besides the models: the free variant of a model. */
+type Variants = Requested['variants'];
 
 /** Units of a window that this node grants a call. */
 export interface Permit {
@@ -75,7 +75,7 @@ function giveBackAll(held: readonly Held[]): void {
 
 export class CallReservation implements RateLimitReservation {
   readonly #call: Call;
-  readonly #asksFree: AsksFree;
+  readonly #variants: Variants;
   readonly #counting: RateCounting;
   #caller: RateCaller | undefined;
   #held: Held[] = [];
@@ -83,9 +83,9 @@ export class CallReservation implements RateLimitReservation {
   /** The result for each model. */
   #acquired: Map<string, Promise<void> | undefined> | undefined;
 
-  constructor(call: Call, asksFree: AsksFree, counting: RateCounting) {
+  constructor(call: Call, variants: Variants, counting: RateCounting) {
     this.#call = call;
-    this.#asksFree = asksFree;
+    this.#variants = variants;
     this.#counting = counting;
   }
 
@@ -100,7 +100,7 @@ export class CallReservation implements RateLimitReservation {
     const { model, own } = candidate;
     const { id } = model;
     // Free at the operator's account; free models at an organization's own account have no limit.
-    const isNamedFree = own === undefined && (id.endsWith(':free') || this.#asksFree(model));
+    const isNamedFree = own === undefined && (id.endsWith(':free') || this.#variants?.get(model)?.free === true);
     const isFreeOfCharge = isNamedFree && isFree(pricesOf(candidate));
     if (!isFreeOfCharge && !this.#counting.limitsModels) return undefined;
     this.#caller ??= callerOf(this.#call);

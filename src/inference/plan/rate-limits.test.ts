@@ -50,7 +50,7 @@ function setUp(rules: Partial<RateRules>) {
     const request = { messages: [{ role: 'user', content: 'hello there' }], ...more };
     return { principal, store_wait, request } as unknown as Call;
   };
-  const open = async (more: object = {}) => rates.open(call(more), () => false);
+  const open = async (more: object = {}) => rates.open(call(more), undefined);
   const outcome = (more: object = {}) =>
     open(more).then(
       (reservation) => reservation,

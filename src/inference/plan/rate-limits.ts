@@ -8,12 +8,12 @@ import type { RateAmounts, RateLimit, RateRules } from '../../schemas/rate-limit
 import type { Call, Clock } from '../call.ts';
 import { RateAsker, type RateEntry, type RateLog, type RateStore } from './rate-asker.ts';
 import {
-  type AsksFree,
   CallReservation,
   type Permit,
   type RateCounting,
   type RateLimitReservation,
 } from './rate-limit-reservation.ts';
+import type { Requested } from './requested-models.ts';
 
 /** The time between two looks for unused amounts. */
 const RATE_SWEEP_MS = 500;
@@ -25,7 +25,7 @@ const RATE_STORE_SWEEP_MS = 600_000;
 /** Counts requests and tokens against rate limits: the only place that does. */
 export interface RateLimits {
   /** Counts the call against the limits of its key. Throws `GatewayError` 429, or 503 if nobody can count. */
-  open(call: Call, asksFree: AsksFree): RateLimitReservation | Promise<RateLimitReservation>;
+  open(call: Call, variants: Requested['variants']): RateLimitReservation | Promise<RateLimitReservation>;
   /** Returns the units that this node has not used. */
   stop(): Promise<void>;
 }
@@ -205,10 +205,10 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const timer = setInterval(() => void sweep(), RATE_SWEEP_MS).unref();
 
   return {
-    open(call, asksFree) {
+    open(call, variants) {
       const rules = options.rules();
       if (rules !== counters.rules) counters.use(rules);
-      const reservation = new CallReservation(call, asksFree, counters);
+      const reservation = new CallReservation(call, variants, counters);
       const acquiring = counters.limitsKeys ? reservation.acquireForKey() : undefined;
       return acquiring === undefined ? reservation : acquiring.then(() => reservation);
     },

@@ -4,51 +4,47 @@ import type { Attempt, CallState } from '../state.ts';
 
 /** The order in which a call tries its endpoints: the plan's, until an event changes it. One for each step of a call. */
 export class TryOrder {
-  /** The endpoint that has its turn, after the first `next`. */
-  candidate!: Candidate;
+  /** The endpoints in the order of their turns. */
+  list: readonly Candidate[];
+  /** The index of the endpoint that has its turn. */
+  at = 0;
   /** The attempt whose answer is waited for: the candidate's own, or its hedge. */
   awaited!: Attempt;
   /** The last refusal before a send after which others could still be tried. */
   refused: GatewayError | undefined = undefined;
   readonly #state: CallState;
   readonly #planned: number;
-  #order: readonly Candidate[];
-  #at = -1;
 
   constructor(state: CallState, candidates: readonly Candidate[]) {
     this.#state = state;
     this.#planned = candidates.length;
-    this.#order = candidates;
+    this.list = candidates;
   }
 
-  /** Goes to the next endpoint; false if there is none. */
-  next(): boolean {
-    this.#at += 1;
-    const candidate = this.#order[this.#at];
-    if (candidate === undefined) return false;
-    this.candidate = candidate;
-    return true;
+  /** The endpoint that has its turn. */
+  get candidate(): Candidate {
+    return this.list[this.at]!;
   }
 
   /** The endpoints after this one. */
   later(): readonly Candidate[] {
-    return this.#order.slice(this.#at + 1);
+    return this.list.slice(this.at + 1);
   }
 
   /** Moves this endpoint to the end; false if it is tried now. An order of the client's own is kept. */
   putOff(): boolean {
-    const wasPutOff = this.#at >= this.#planned;
-    const isLast = this.#at + 1 === this.#order.length;
+    const wasPutOff = this.at >= this.#planned;
+    const isLast = this.at + 1 === this.list.length;
     const isOrdered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
     if (wasPutOff || isLast || isOrdered) return false;
-    this.#order = [...this.#order, this.candidate];
+    this.list = [...this.list, this.candidate];
     return true;
   }
 
   /** Waits for another attempt instead. Its endpoint gets no turn of its own. */
   waitFor(attempt: Attempt): void {
     this.awaited = attempt;
-    this.#order = this.#order.filter((one, nth) => nth <= this.#at || one !== attempt.candidate);
+    this.list = this.list.filter((one, nth) => nth <= this.at || one !== attempt.candidate);
   }
 
   /**
@@ -63,9 +59,9 @@ export class TryOrder {
     const others = names.filter((name) => !alike.includes(name));
     const isOther = ({ model }: Candidate) =>
       others.some(({ models }) => models.includes(model)) || !alike.some(({ models }) => models.includes(model));
-    const left = this.#order.filter((one, nth) => nth <= this.#at || (one.model !== refused && isOther(one)));
-    if (left.length === this.#at + 1) return false;
-    this.#order = left;
+    const left = this.list.filter((one, nth) => nth <= this.at || (one.model !== refused && isOther(one)));
+    if (left.length === this.at + 1) return false;
+    this.list = left;
     return true;
   }
 }

@@ -37,6 +37,8 @@ export interface Encoding {
   strip_state: boolean;
   spend: SpendBound | undefined;
   media: Media;
+  /** Changes that were made to the request for this endpoint before. Not set: none. */
+  report?: readonly Report[] | undefined;
 }
 
 /** Chat calls as routing and encoding see them, whether they are sent or only explained. */
@@ -51,6 +53,7 @@ export interface ChatWork {
 type PlanContext = Parameters<NonNullable<Wanted['prepareCall']>>[1];
 
 const NO_REPORT: readonly Report[] = [];
+const NO_CHANGES: Omit<PreparedCall, 'call'> = { report: NO_REPORT };
 const NO_NEEDS: readonly MediaNeed[] = [];
 
 /** Whether an endpoint that may serve the call accepts opaque reasoning state. */
@@ -106,49 +109,48 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     return dialect;
   }
 
-  /** The call as it is planned: its reasoning state restored, and changed by the preparations. */
-  function prepareForPlan(call: Call, context: PlanContext): PreparedCall | Promise<PreparedCall> {
-    if (!contentsOf(call.request).is_stateful) return prepareCall({ call, report: NO_REPORT }, context);
+  /** The call with its reasoning state restored, and changed by the preparations. */
+  function restoreAndPrepare(call: Call, context: PlanContext): PreparedCall | Promise<PreparedCall> {
+    const prepareRestored = ({ issuer, ...restored }: RestoredCall) => {
+      const prefers = issuer === undefined ? undefined : (candidate: Candidate) => issuerOf(candidate) === issuer;
+      return prepareCall(restored.call, context, { report: restored.report, prefers });
+    };
     const restored = states.restore(call, () => mayCarryState(context));
-    if (!(restored instanceof Promise) && call.screening === undefined) return withPreference(restored, context);
-    return filterRestored(restored, call).then((filtered) => withPreference(filtered, context));
+    if (!(restored instanceof Promise) && call.screening === undefined) return prepareRestored(restored);
+    return filterRestored(restored, call).then(prepareRestored);
   }
 
-  function withPreference(
-    { call, report, issuer }: RestoredCall,
-    context: PlanContext,
+  function prepareCall(
+    original: Call,
+    { models }: PlanContext,
+    rest: Omit<PreparedCall, 'call'> = NO_CHANGES,
   ): PreparedCall | Promise<PreparedCall> {
-    const prefers = issuer === undefined ? undefined : (candidate: Candidate) => issuerOf(candidate) === issuer;
-    return prepareCall({ call, report, prefers }, context);
-  }
-
-  function prepareCall(original: PreparedCall, { models }: PlanContext): PreparedCall | Promise<PreparedCall> {
-    let prepared: Call | Promise<Call> = original.call;
+    let prepared: Call | Promise<Call> = original;
     for (const prepare of preparations) {
       prepared =
         prepared instanceof Promise ? prepared.then((call) => prepare(call, models)) : prepare(prepared, models);
     }
-    if (prepared instanceof Promise) return prepared.then((call) => ({ ...original, call }));
-    return prepared === original.call ? original : { ...original, call: prepared };
+    return prepared instanceof Promise ? prepared.then((call) => ({ ...rest, call })) : { ...rest, call: prepared };
   }
 
   return {
     wanted(call) {
       const home = new ConversationAffinity(call, stickiness, clock);
-      const routers = options.routing();
       return {
         home,
-        models: (catalog) =>
-          requestedModels(call.request, {
+        models(catalog) {
+          const routers = options.routing();
+          return requestedModels(call.request, {
             catalog,
             routers,
             draw: chance,
             defaultModel: () => defaultModel(call.principal, routers, options.default_model, call.request),
             home: (router) => home.ofRouter(router),
             allows: (model) => allowedBy(call, catalog)?.(model) !== false,
-          }),
+          });
+        },
         refuses: call.refuses,
-        prepareCall: prepareForPlan,
+        prepareCall: contentsOf(call.request).is_stateful ? restoreAndPrepare : prepareCall,
       };
     },
 
@@ -161,29 +163,30 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       return [...needs, ...webMedia(request.messages).filter(({ url }) => !urls.has(url))];
     },
 
-    prepare(request, candidate, { strip_state, spend, media }) {
+    prepare(request, candidate, { strip_state, spend, media, report: changes = NO_REPORT }) {
       const dialect = dialectFor(candidate);
       if (request.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
-      const { sends } = candidate;
+      const { sends, endpoint } = candidate;
       let fitted = sends === undefined ? request : { ...request, ...sends };
-      const report: Report[] = [];
+      let report = changes;
       if (contentsOf(fitted).is_issued) {
         const fit = states.fit(fitted, candidate);
         fitted = fit.request;
-        report.push(...fit.report);
+        report = [...report, ...fit.report];
       }
-      const isInline = inlinesMedia(dialect, candidate.endpoint);
+      const isInline = endpoint.quirks.inline_media === true && inlinesMedia(dialect, endpoint);
       if (isInline && media.size > 0) fitted = withInlineMedia(fitted, media);
       const preparing = prepareAttempt(fitted, candidate, dialect, strip_state, spend, media);
       const { ext } = request;
-      if (ext !== undefined && ext.wire !== dialect.wire) report.push(...leftOut(request, dialect.wire));
+      if (ext !== undefined && ext.wire !== dialect.wire) report = [...report, ...leftOut(request, dialect.wire)];
+      if (!isInline && report.length === 0) return preparing;
       const finish = (prepared: PreparedAttempt) => {
         // An address that could not be replaced, such as a file inside a block of one wire.
         const left = isInline ? leftAddress(prepared.encoded.body) : undefined;
         if (left !== undefined) {
           throw invalidField(left.field, `must be sent as data: ${candidate.provider.name} receives no addresses`);
         }
-        return report.length === 0 ? prepared : { ...prepared, report: [...report, ...prepared.report] };
+        return { ...prepared, report: [...report, ...prepared.report] };
       };
       return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },
