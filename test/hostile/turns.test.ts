@@ -69,27 +69,30 @@ describe('an answer in HTTP chunks of one byte', () => {
     server.close();
   });
 
-  test('of a provider is read a bounded number of chunks a turn', async () => {
-    const ms = { upstream_connect_ms_max: 5_000, upstream_headers_ms_max: 5_000, upstream_idle_ms_max: 5_000 };
-    const upstream = createUpstream(ms);
-    const response = await upstream.send({ url, headers: {}, payload: 'x' }).response;
-    const reads: number[] = [];
-    const { turns } = await turnsOf(
-      (async () => {
-        for (;;) {
-          await response.coming();
-          const read = response.take();
-          if (read === undefined) return;
-          reads.push(read.length);
-        }
-      })(),
-    );
-    expect(reads.reduce((sum, read) => sum + read)).toBe(PIECES);
-    expect(Math.max(...reads)).toBeLessThanOrEqual(limits.upstream_turn_pieces_max);
-    expect(turns).toBeGreaterThanOrEqual(PIECES / limits.upstream_turn_pieces_max / 2);
-    expect(response.complete).toBe(true);
-    await upstream.close();
-  });
+  test.each(['own', 'undici'] as const)(
+    'of a provider is read a bounded number of chunks a turn by %s',
+    async (client) => {
+      const ms = { upstream_connect_ms_max: 5_000, upstream_headers_ms_max: 5_000, upstream_idle_ms_max: 5_000 };
+      const upstream = createUpstream(ms, undefined, client);
+      const response = await upstream.send({ url, headers: {}, payload: 'x' }).response;
+      const reads: number[] = [];
+      const { turns } = await turnsOf(
+        (async () => {
+          for (;;) {
+            await response.coming();
+            const read = response.take();
+            if (read === undefined) return;
+            reads.push(read.length);
+          }
+        })(),
+      );
+      expect(reads.reduce((sum, read) => sum + read)).toBe(PIECES);
+      expect(Math.max(...reads)).toBeLessThanOrEqual(limits.upstream_turn_pieces_max);
+      expect(turns).toBeGreaterThanOrEqual(PIECES / limits.upstream_turn_pieces_max / 2);
+      expect(response.complete).toBe(true);
+      await upstream.close();
+    },
+  );
 
   test('of a service is read in many turns', async () => {
     const services = createServices();

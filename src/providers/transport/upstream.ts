@@ -4,7 +4,9 @@ import type { Dispatcher } from 'undici';
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../dialect.ts';
 import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
-import { openConnections, type ProxyRules } from './proxy.ts';
+import { Http1Client } from './http1/client.ts';
+import type { AnswerControl, AnswerReader } from './http1/connection.ts';
+import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
 import type { Room } from './room.ts';
 
 /** An answer of an upstream: received, read, written for the client, and sent. */
@@ -122,8 +124,15 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** Opens the pools. Idle connections are kept, up to a bound per origin. */
-export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules): Upstream {
+/**
+ * Opens the pools. Idle connections are kept, up to a bound per origin. Ordinary requests go through our own client of HTTP/1.1; undici
+ * sends those through proxies, to servers of HTTP/2 alone, and with unusual headers. `client`: which one sends ordinary requests.
+ */
+export function createUpstream(
+  timeouts: UpstreamTimeouts,
+  proxies?: ProxyRules,
+  client: 'own' | 'undici' = 'undici',
+): Upstream {
   const pools = {
     connections: limits.upstream_connections_per_origin_max,
     pipelining: 1,
@@ -134,27 +143,44 @@ export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules)
     maxResponseSize: -1,
   };
   const connections = openConnections(pools, proxies);
-  const send = (request: UpstreamRequest): Exchange => {
-    const exchange = new HttpExchange();
-    const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
-    const origin = slash === -1 ? request.url : request.url.slice(0, slash);
+  const dispatch = (request: UpstreamRequest, { origin, path }: Address, exchange: HttpExchange): void => {
     try {
-      connections.to(origin).dispatch(
-        {
-          origin,
-          path: slash === -1 ? '/' : request.url.slice(slash),
-          method: request.method ?? 'POST',
-          ...bodyOptions(request),
-        },
-        exchange,
-      );
+      const method = request.method ?? 'POST';
+      connections.to(origin).dispatch({ origin, path, method, ...bodyOptions(request) }, exchange);
     } catch (error) {
       // A header or URL that cannot be sent is an error of the operator's configuration, not of the process.
       exchange.abort(transportError(error, true));
     }
+  };
+  const own = new Http1Client(timeouts, (url) => proxyFor(proxies, url) === undefined);
+  const send = (request: UpstreamRequest): Exchange => {
+    const exchange = new HttpExchange();
+    const address = addressOf(request.url);
+    const { method = 'POST', headers } = request;
+    const payload = method === 'GET' ? undefined : request.payload;
+    const refused = () => dispatch(request, address, exchange);
+    const isSent = client === 'own' && own.send({ ...address, method, headers, payload, reader: exchange, refused });
+    if (!isSent) dispatch(request, address, exchange);
     return exchange;
   };
-  return { send, google: createGoogleTokens(sendThrough(send)), close: () => connections.destroy() };
+  return {
+    send,
+    google: createGoogleTokens(sendThrough(send)),
+    async close() {
+      own.destroy();
+      await connections.destroy();
+    },
+  };
+}
+
+interface Address {
+  origin: string;
+  path: string;
+}
+
+function addressOf(url: string): Address {
+  const slash = url.indexOf('/', url.indexOf('//') + 2);
+  return slash === -1 ? { origin: url, path: '/' } : { origin: url.slice(0, slash), path: url.slice(slash) };
 }
 
 /** Sends short requests with short answers. */
@@ -173,8 +199,11 @@ function sendThrough(send: Upstream['send']): SendRequest {
   };
 }
 
-function resume(controller: Dispatcher.DispatchController): void {
-  if (!controller.aborted) controller.resume();
+/** What an exchange needs of a controller of undici, and of a connection of our own client. */
+type Control = AnswerControl | Dispatcher.DispatchController;
+
+function resume(control: Control, exchange: HttpExchange): void {
+  if (!exchange.ended) control.resume(exchange);
 }
 
 /**
@@ -182,15 +211,18 @@ function resume(controller: Dispatcher.DispatchController): void {
  * Above `upstream_unread_bytes_max` the connection is paused until the next `take`, and after `upstream_turn_pieces_max` HTTP chunks until
  * the next turn of the event loop.
  */
-class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler {
+class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler, AnswerReader {
   /** 0 until the headers are received. */
   status = 0;
   headers: UpstreamResponse['headers'] = {};
   #isFramed = false;
   #interimAnswers = 0;
-  #controller: Dispatcher.DispatchController | undefined;
+  /** Set once the request has a connection, before anything is written. */
+  #control: Control | undefined;
   readonly #unread: Buffer[] = [];
   #unreadBytes = 0;
+  /** HTTP chunks in `#unread`. */
+  #unreadPieces = 0;
   #ended = false;
   #failure: Error | undefined;
   #responsePromise: PromiseWithResolvers<UpstreamResponse> | undefined;
@@ -217,7 +249,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   abort(reason: Error): void {
     if (this.ended) return;
     this.#fail(reason);
-    this.#controller?.abort(reason);
+    this.#control?.abort(reason, this);
   }
 
   coming(): Promise<void> | undefined {
@@ -233,14 +265,15 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
       if (this.#failure !== undefined) throw this.#failure;
       return undefined;
     }
-    const pieces = this.#unread.length;
-    const bytes = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
+    const pieces = this.#unreadPieces;
+    const bytes = this.#unread.length === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
     this.#unread.length = 0;
     this.#unreadBytes = 0;
-    const controller = this.#controller;
-    if (controller?.paused) {
-      if (pieces < limits.upstream_turn_pieces_max) controller.resume();
-      else setImmediate(resume, controller);
+    this.#unreadPieces = 0;
+    const control = this.#control;
+    if (control?.paused && !this.ended) {
+      if (pieces < limits.upstream_turn_pieces_max) control.resume(this);
+      else setImmediate(resume, control, this);
     }
     return bytes;
   }
@@ -260,8 +293,48 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     this.#wakeReader();
   }
 
+  get unreadPieces(): number {
+    return this.#unreadPieces;
+  }
+
+  sending(control: Control): void {
+    this.#control = control;
+  }
+
+  /** Interim answers (100, 103) precede the final one. */
+  interim(): void {
+    this.#interimAnswers += 1;
+    if (this.#interimAnswers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+  }
+
+  head(status: number, headers: UpstreamResponse['headers'], isFramed: boolean): void {
+    this.status = status;
+    this.headers = headers;
+    this.#isFramed = isFramed;
+    this.#responsePromise?.resolve(this);
+  }
+
+  data(bytes: Buffer, pieces: number): boolean {
+    this.#unread.push(bytes);
+    this.#unreadBytes += bytes.length;
+    this.#unreadPieces += pieces;
+    this.#wakeReader();
+    return (
+      this.#unreadBytes <= limits.upstream_unread_bytes_max && this.#unreadPieces < limits.upstream_turn_pieces_max
+    );
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wakeReader();
+  }
+
+  failed(error: unknown, isNeverSent: boolean): void {
+    this.#fail(transportError(error, isNeverSent));
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+    this.sending(controller);
     if (this.#failure !== undefined) controller.abort(this.#failure);
   }
 
@@ -271,40 +344,26 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     headers: UpstreamResponse['headers'],
     reasonPhrase?: string,
   ): void {
-    // Interim answers (100, 103) precede the final one.
     if (status < 200) {
-      this.#interimAnswers += 1;
-      if (this.#interimAnswers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+      this.interim();
       return;
     }
-    this.status = status;
-    this.headers = headers;
     // HTTP/2 has no reason phrase, and frames every body.
-    this.#isFramed =
+    const isFramed =
       !reasonPhrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
-    this.#responsePromise?.resolve(this);
+    this.head(status, headers, isFramed);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#unread.push(chunk);
-    this.#unreadBytes += chunk.length;
-    if (
-      this.#unreadBytes > limits.upstream_unread_bytes_max ||
-      this.#unread.length >= limits.upstream_turn_pieces_max
-    ) {
-      controller.pause();
-    }
-    this.#wakeReader();
+    if (!this.data(chunk, 1)) controller.pause();
   }
 
   onResponseEnd(): void {
-    this.#ended = true;
-    this.#wakeReader();
+    this.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    // A request has a controller once it has a connection, before anything is written.
-    this.#fail(transportError(error, this.#controller === undefined));
+    this.failed(error, this.#control === undefined);
   }
 }
 

@@ -1,0 +1,36 @@
+/** A limit of time is met at most two ticks late. */
+const TICK_MS = 250;
+
+export interface Timed {
+  /** The tick at which its time is over; `Infinity` if it is not limited. */
+  dueTick: number;
+  expire(): void;
+}
+
+/**
+ * One timer for all limits of time of a client: to move a limit is one assignment. Ticks are counted and not read from a clock, so
+ * that a blocked event loop, which has not read what arrived meanwhile, ends nothing.
+ */
+export class Wheel {
+  readonly members = new Set<Timed>();
+  #tick = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  add(member: Timed): void {
+    this.members.add(member);
+    this.#timer ??= setInterval(() => this.#turn(), TICK_MS).unref();
+  }
+
+  /** The tick before which so many milliseconds are not over. */
+  after(ms: number): number {
+    return this.#tick + Math.ceil(ms / TICK_MS) + 1;
+  }
+
+  #turn(): void {
+    this.#tick += 1;
+    for (const member of this.members) if (member.dueTick <= this.#tick) member.expire();
+    if (this.members.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
