@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
 import { pieceEnd } from '../schemas/json-pieces.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 import type { Events } from './sources.ts';
 import { boundUnread } from './unread.ts';
 
@@ -28,8 +28,8 @@ export interface EventStream<T extends object> {
  * source has ended, also if the client left before.
  */
 export async function sendEventStream<T extends object>(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: HttpRequest,
+  reply: HttpReply,
   stream: EventStream<T>,
 ): Promise<void> {
   if (request.long_body_bytes > 0) await nextTurn();

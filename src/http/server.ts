@@ -40,6 +40,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
+    /** Whether usual requests are served without the framework (`DirectEdge`): for the few operations that are called most. */
+    direct?: boolean;
     /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */

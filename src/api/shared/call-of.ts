@@ -1,9 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyRequest } from 'fastify';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
@@ -67,7 +67,7 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
 }
 
 /** Adds the endpoint, usage and cost of a call to the log line of its request; several calls of one request are summed. */
-function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | undefined): void {
+function noteRecord({ log_facts }: HttpRequest, record: GenerationRecord | undefined): void {
   if (record === undefined || log_facts === undefined) return;
   const { model, provider_name, usage, cost_nano } = record;
   if (log_facts['model'] !== model) log_facts['served_model'] = model;
@@ -93,7 +93,7 @@ function refusePreset(body: unknown): void {
 
 /** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
-  request: FastifyRequest,
+  request: HttpRequest,
   body: ChatRequest,
   clock: Clock,
   kind: Pick<Call, 'api_type' | 'estimate' | 'fieldName'> = { api_type: 'completions' },
