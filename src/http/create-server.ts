@@ -167,11 +167,8 @@ export function createServer(options: ServerOptions): Server {
   boundBodies(server, options.memory);
   continueLate(server);
   server.addHook('preHandler', (request, _reply, done) => takeThen(() => steps.checkBody(request), done));
-  direct = new DirectEdge(server, {
-    http,
-    steps,
-    readJson: jsonReader(server),
-    body_bytes_max: options.body_bytes_max,
-  });
+  const { body_bytes_max } = options;
+  server.decorate('directEdge', new DirectEdge(server, { http, steps, readJson: jsonReader(server), body_bytes_max }));
+  direct = server.directEdge;
   return server;
 }

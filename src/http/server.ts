@@ -10,6 +10,7 @@ import type {
 import type { Static, TSchema } from 'typebox';
 import type { JsonValue } from '../schemas/json.ts';
 import type { Connections } from './connections.ts';
+import type { DirectEdge } from './direct-edge.ts';
 import type { ErrorFormat } from './error-envelope.ts';
 import type { Metered } from './metered.ts';
 import type { Principal } from './principal.ts';
@@ -50,6 +51,7 @@ declare module 'fastify' {
     regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyInstance {
+    directEdge: DirectEdge;
     connections: Connections;
     /** Like `listen`, but on both loopback addresses for `localhost`. */
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;
