@@ -127,7 +127,7 @@ async function send(path: string, sent: Sent): Promise<Received> {
     if (!text.startsWith('HTTP/1.1 100')) parts.length = 0;
   }
   if (sent.breaks !== undefined) {
-    socket.end(parts[0]?.subarray(0, sent.breaks));
+    socket.end(parts[0]!.subarray(0, sent.breaks));
     await once(socket, 'close');
     return { status: '', headers: [], body: plain(text), isOpen: false };
   }
