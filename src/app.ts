@@ -192,6 +192,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     memory: memoryOptions,
     isRevokedHere: options.isRevokedHere,
   });
+  const { serve_without_store_ms } = config.ledger;
   const server = createServer({
     authenticate,
     storeWait,
@@ -202,23 +203,22 @@ export async function createApp(options: AppOptions): Promise<App> {
     memory,
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock),
-    observe: accessLog(log, metrics),
-  });
-  server.addHook('onRequest', (request, _reply, done) => {
-    const refused = draining && !request.url.startsWith('/health');
-    done(refused ? shuttingDown() : undefined);
-  });
-  const { serve_without_store_ms } = config.ledger;
-  if (serve_without_store_ms > 0) {
-    // Whatever was changed or revoked: nodes that do not reach the store may not know of it until then.
-    server.addHook('onRequest', (request, reply, done) => {
-      if (request.principal?.kind === 'management' && request.method !== 'GET') {
+    admit(request, reply) {
+      if (draining && !request.url.startsWith('/health')) return shuttingDown();
+      if (serve_without_store_ms > 0 && request.principal?.kind === 'management' && request.method !== 'GET') {
+        // Whatever is changed or revoked: nodes that do not reach the store may not know of it until then.
         const until = new Date(clock.now_ms() + serve_without_store_ms).toISOString();
         reply.header('x-gateway-unreachable-nodes-serve-until', until);
       }
-      done();
-    });
-  }
+      return undefined;
+    },
+    checkBody({ body, long_body_bytes }) {
+      if (long_body_bytes > 0) return checkLongBody(body, config.media);
+      checkAddresses(body, config.media);
+      return undefined;
+    },
+    observe: accessLog(log, metrics),
+  });
   const { running } = server;
   metrics.watchConnections(server.connections.count);
   const routes = collectRoutes(server);
@@ -367,14 +367,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   await server.register(
     (scope, _options, done) => {
       const api = scope as unknown as Server;
-      api.addHook('preHandler', (request, _reply, done) => {
-        if (request.route.config.metered === undefined) done();
-        else if (request.long_body_bytes > 0) checkLongBody(request.body, config.media).then(() => done(), done);
-        else {
-          checkAddresses(request.body, config.media);
-          done();
-        }
-      });
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       const samplerOffValues = () => served().config.compatibility.sampler_off_values;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes, samplerOffValues });

@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { ConnectionExcess } from './connections.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 
 /** Of the path of a request that no operation has. */
 const LOGGED_PATH_CHARS_MAX = 200;
@@ -20,7 +20,7 @@ function unknownPath(url: string): string {
 }
 
 /** The status that the client received; 499 if it left before one was sent. */
-function statusOf({ is_stopped }: FastifyRequest, { raw }: FastifyReply): number {
+function statusOf({ is_stopped }: HttpRequest, { raw }: HttpReply): number {
   return raw.headersSent || is_stopped ? raw.statusCode : CLIENT_LEFT;
 }
 
@@ -29,7 +29,7 @@ const CLIENT_LEFT = 499;
 
 /** Logs one line and records one measurement at the end of each request, also if the client left. Never logs content, query strings or secrets. */
 export function accessLog(log: Logger, metrics: Metrics) {
-  return (request: FastifyRequest, reply: FastifyReply, ms: number): void => {
+  return (request: HttpRequest, reply: HttpReply, ms: number): void => {
     const { schema, url } = request.route;
     const status = statusOf(request, reply);
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });

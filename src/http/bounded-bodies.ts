@@ -1,10 +1,11 @@
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type FastifyParse, readJsonBody } from './json-body.ts';
 import type { Claim, Memory } from './memory.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 import type { Server } from './server.ts';
 
 /** What a request takes from its beginning to its end, however small: measured, half again as much as it is. */
@@ -23,7 +24,7 @@ declare module 'fastify' {
 }
 
 /** The memory claim of a request, made at the first call. It ends when the answer is sent and the handler is done. */
-export function claimOf(request: FastifyRequest): Claim | undefined {
+export function claimOf(request: HttpRequest): Claim | undefined {
   request.claim ??= request.server.memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
   return request.claim;
 }
@@ -55,18 +56,18 @@ function countingStream(claim: Claim, claimedBytes: number, bytesMax: number): T
 }
 
 /** Releases the claim when a handler is done, if its answer is out. Otherwise the close of the answer releases it. */
-export function releaseClaim(request: FastifyRequest, { raw }: FastifyReply): void {
+export function releaseClaim(request: HttpRequest, { raw }: HttpReply): void {
   // An injected request has no connection that closes.
   if (raw.writableFinished || raw.destroyed) request.claim?.release();
 }
 
 /** The longest body that a request may have. Callers without a key have a small bound, so that they cannot take the memory of others. */
-function bytesMax({ principal, route }: FastifyRequest): number {
+function bytesMax({ principal, route }: HttpRequest): number {
   return principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
 }
 
 /** Calls `take`, which may throw or wait, then `done` with its error if there is one. */
-function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
+export function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
   try {
     const waiting = take();
     if (waiting === undefined) done();
@@ -77,7 +78,7 @@ function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) =
 }
 
 /** Whether the body is compressed: gzip, one time, JSON, of a caller with a key. Throws a 400 for any other coding. */
-function isCompressed({ raw: { headers }, principal }: FastifyRequest): boolean {
+function isCompressed({ raw: { headers }, principal }: HttpRequest): boolean {
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
   if (coding === 'identity') return false;
   if (principal !== undefined && coding === 'gzip' && headers['content-type']?.startsWith('application/json'))
@@ -104,10 +105,17 @@ function decompressed(payload: Readable, into: Transform): Transform {
   return payload.pipe(gunzip).pipe(into);
 }
 
-function readJson(server: Server): void {
+/** Reads the JSON body of a request within the bounds of its route. */
+export type ReadJson = (
+  request: HttpRequest,
+  payload: Readable,
+  done: (error: Error | null, body?: unknown) => void,
+) => void;
+
+/** Makes the reader of JSON bodies of a server. */
+export function jsonReader(server: Server): ReadJson {
   const parse = server.getDefaultJsonParser('error', 'error') as unknown as FastifyParse;
-  server.removeContentTypeParser('application/json');
-  server.addContentTypeParser('application/json', (request: FastifyRequest, payload, done) => {
+  return (request, payload, done) => {
     const reading = {
       bytes_max: request.route.bodyLimit ?? limits.body_bytes_max,
       parse,
@@ -115,7 +123,7 @@ function readJson(server: Server): void {
       isCancelled: () => request.raw.socket?.destroyed === true,
     };
     readJsonBody(request, payload, reading, done);
-  });
+  };
 }
 
 /**
@@ -124,51 +132,67 @@ function readJson(server: Server): void {
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorate('memory', memory);
-  readJson(server);
-  if (memory === undefined) return;
+  const readJson = jsonReader(server);
+  server.removeContentTypeParser('application/json');
+  server.addContentTypeParser('application/json', (request: FastifyRequest, payload, done) =>
+    readJson(request, payload, done),
+  );
+  if (memory !== undefined) {
+    server.addHook('preParsing', (request, reply, payload, done) => boundBody(request, reply, payload, done));
+  }
+}
 
-  server.addHook('preParsing', (request, reply, payload, done) => {
-    const { 'content-length': announcedLength, 'transfer-encoding': encoding } = request.raw.headers;
-    const length = announcedLength === undefined ? undefined : Number(announcedLength);
-    const isEmpty = length === undefined ? encoding === undefined : length === 0;
-    if (isEmpty || request.method === 'GET' || request.method === 'HEAD') {
-      done(null, payload);
-      return;
-    }
-    let isGzip: boolean;
-    try {
-      isGzip = isCompressed(request);
-    } catch (error) {
-      done(error as Error);
-      return;
-    }
-    const longest = bytesMax(request);
-    const claim = length !== undefined && length > longest ? undefined : claimOf(request);
-    if (claim === undefined) {
-      done(tooLarge());
-      return;
-    }
-    // A client that left during authentication causes no further event: release at once.
-    if (reply.raw.destroyed) claim.release();
-    const firstBytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, longest);
-    const { headers } = request.raw;
-    if (isGzip) {
-      // Both describe the compressed body.
-      delete headers['content-encoding'];
-      delete headers['content-length'];
-    }
-    const read = () => {
-      if (isGzip) return decompressed(payload, countingStream(claim, firstBytes, longest));
-      return length === undefined
-        ? pipeline(payload, countingStream(claim, firstBytes, longest), () => undefined)
-        : payload;
-    };
-    takeThen(
-      () => claim.take(REQUEST_BYTES + firstBytes * limits.body_copies),
-      (error) => {
-        if (error !== undefined) done(error);
-        else done(null, read());
-      },
-    );
-  });
+/** Calls `done` with the body of a request as a stream whose bytes are counted, or with the refusal of the request. */
+export function boundBody(
+  request: HttpRequest,
+  reply: HttpReply,
+  payload: Readable,
+  done: (error: Error | null, payload?: Readable) => void,
+): void {
+  if (request.server.memory === undefined) {
+    done(null, payload);
+    return;
+  }
+  const { 'content-length': announcedLength, 'transfer-encoding': encoding } = request.raw.headers;
+  const length = announcedLength === undefined ? undefined : Number(announcedLength);
+  const isEmpty = length === undefined ? encoding === undefined : length === 0;
+  if (isEmpty || request.method === 'GET' || request.method === 'HEAD') {
+    done(null, payload);
+    return;
+  }
+  let isGzip: boolean;
+  try {
+    isGzip = isCompressed(request);
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  const longest = bytesMax(request);
+  const claim = length !== undefined && length > longest ? undefined : claimOf(request);
+  if (claim === undefined) {
+    done(tooLarge());
+    return;
+  }
+  // A client that left during authentication causes no further event: release at once.
+  if (reply.raw.destroyed) claim.release();
+  const firstBytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, longest);
+  const { headers } = request.raw;
+  if (isGzip) {
+    // Both describe the compressed body.
+    delete headers['content-encoding'];
+    delete headers['content-length'];
+  }
+  const read = () => {
+    if (isGzip) return decompressed(payload, countingStream(claim, firstBytes, longest));
+    return length === undefined
+      ? pipeline(payload, countingStream(claim, firstBytes, longest), () => undefined)
+      : payload;
+  };
+  takeThen(
+    () => claim.take(REQUEST_BYTES + firstBytes * limits.body_copies),
+    (error) => {
+      if (error !== undefined) done(error);
+      else done(null, read());
+    },
+  );
 }

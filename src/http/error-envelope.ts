@@ -1,6 +1,7 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError } from 'fastify';
 import { GatewayError, internalError } from '../errors.ts';
 import { metadataMembers } from '../schemas/routing-metadata.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 import { ValidationError } from './validation.ts';
 
 const TRANSLATED: Record<string, () => GatewayError> = {
@@ -28,7 +29,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
 }
 
 /** The error of a request whose connection its client broke off; undefined for any other error. The client does not read it, and it is no fault of the gateway. */
-export function brokenOff(thrown: unknown, { raw }: FastifyRequest): GatewayError | undefined {
+export function brokenOff(thrown: unknown, { raw }: HttpRequest): GatewayError | undefined {
   // A body that the gateway refuses is ended with a `GatewayError`.
   const isBroken = raw.errored != null && thrown === raw.errored && !(thrown instanceof GatewayError);
   return isBroken ? new GatewayError(400, 'The request broke off before its end', { cause: thrown }) : undefined;
@@ -56,11 +57,7 @@ export type ErrorFormat = (error: GatewayError, facts: ErrorFacts) => Record<str
 
 function bodyFor(
   error: GatewayError,
-  {
-    request,
-    reply,
-    errorFormat,
-  }: { request: FastifyRequest; reply: FastifyReply; errorFormat: ErrorFormat | undefined },
+  { request, reply, errorFormat }: { request: HttpRequest; reply: HttpReply; errorFormat: ErrorFormat | undefined },
 ): Record<string, unknown> {
   const userId = request.principal?.user_id ?? null;
   if (errorFormat === undefined) return errorBody(error, userId);
@@ -74,9 +71,9 @@ function bodyFor(
 /** Answers a failed request, once, in the error format of its API. Logs errors of status 500 and above with their cause. */
 export function sendError(
   thrown: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  errorFormat: ErrorFormat | undefined = request.routeOptions?.config?.errorFormat,
+  request: HttpRequest,
+  reply: HttpReply,
+  errorFormat: ErrorFormat | undefined = request.route?.config?.errorFormat,
 ): void {
   const error = toGatewayError(thrown);
   if (error.status >= 500) {

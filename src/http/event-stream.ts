@@ -1,9 +1,9 @@
-import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
 import { pieceEnd } from '../schemas/json-pieces.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 import type { Events } from './sources.ts';
+import { StreamWriter } from './stream-writer.ts';
 import { boundUnread } from './unread.ts';
 
 export interface EventStream<T extends object> {
@@ -28,12 +28,13 @@ export interface EventStream<T extends object> {
  * source has ended, also if the client left before.
  */
 export async function sendEventStream<T extends object>(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: HttpRequest,
+  reply: HttpReply,
   stream: EventStream<T>,
 ): Promise<void> {
   if (request.long_body_bytes > 0) await nextTurn();
-  const socket = reply.raw;
+  const response = reply.raw;
+  const writer = new StreamWriter(response);
   const { events } = stream;
   let committed = false;
   let hasLeft = false;
@@ -47,7 +48,7 @@ export async function sendEventStream<T extends object>(
     headers['content-type'] = 'text/event-stream; charset=utf-8';
     headers['cache-control'] = 'no-cache';
     headers['x-accel-buffering'] = 'no';
-    socket.writeHead(200, headers);
+    writer.open(headers);
     // From here on, silence is measured from the last write.
     clearTimeout(beat);
     beat = setTimeout(tick, stream.heartbeat_ms);
@@ -56,26 +57,26 @@ export async function sendEventStream<T extends object>(
     if (hasLeft) return true;
     if (committed) beat.refresh();
     else commit();
-    return socket.write(text);
+    return writer.write(text);
   };
   // No heartbeats while the client does not read.
   const tick = () => {
     if (hasLeft) return;
-    if (isInEvent || socket.writableNeedDrain) beat.refresh();
+    if (isInEvent || writer.isFull) beat.refresh();
     else write(stream.heartbeat);
   };
   let beat = setTimeout(tick, stream.heartbeat_first_ms);
 
   const leave = () => {
-    if (hasLeft || socket.writableFinished) return;
+    if (hasLeft || response.writableFinished) return;
     hasLeft = true;
     clearTimeout(beat);
     stream.onClientLeft();
   };
-  socket.on('close', leave);
-  socket.on('error', leave);
+  response.on('close', leave);
+  response.on('error', leave);
   request.on_stop = () => stream.onStop();
-  if (socket.destroyed || request.raw.socket.destroyed) leave();
+  if (response.destroyed || request.raw.socket.destroyed) leave();
 
   /** Reports an event that cannot be encoded to the source, which ends and may have a last event. */
   const encodeRefusal = async (error: unknown): Promise<string> => {
@@ -98,7 +99,7 @@ export async function sendEventStream<T extends object>(
     isInEvent = true;
     for (let at = 0; at < text.length && !hasLeft; ) {
       const end = pieceEnd(text, at + limits.json_long_chars_min);
-      if (!write(text.slice(at, end)) && !(await drained(socket))) leave();
+      if (!write(text.slice(at, end)) && !(await writer.drained())) leave();
       at = end;
       await nextTurn();
     }
@@ -111,6 +112,8 @@ export async function sendEventStream<T extends object>(
       try {
         const ready = events.coming();
         if (ready !== undefined) await ready;
+        // What was written last may fill the connection after its turn.
+        if (writer.isFull && !hasLeft && !(await writer.drained())) leave();
         const event = events.take();
         if (event === undefined) {
           if (events.ended) break;
@@ -124,39 +127,18 @@ export async function sendEventStream<T extends object>(
         break;
       }
       if (text.length > limits.json_long_chars_min) await writeLong(text);
-      else if (text !== '' && !write(text) && !(await drained(socket))) leave();
+      else if (text !== '' && !write(text) && !(await writer.drained())) leave();
     }
   } finally {
     // Ends the source if an error of the gateway left it open.
     await events.return();
     clearTimeout(beat);
     request.on_stop = undefined;
-    socket.off('close', leave);
+    response.off('close', leave);
     if (committed && !hasLeft) {
       // The client must take the rest as well.
-      boundUnread(socket);
-      socket.end();
+      boundUnread(response);
+      writer.end();
     } else if (hasLeft && !reply.sent) reply.hijack();
   }
-}
-
-/** Waits until the client has taken what was written. Resolves to false if it left, or did not read for `client_stall_ms_max`. */
-function drained(socket: ServerResponse): Promise<boolean> {
-  if (socket.destroyed) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    const settle = (taken: boolean) => {
-      clearTimeout(stall);
-      socket.off('drain', onDrain);
-      socket.off('close', onClose);
-      resolve(taken);
-    };
-    const onDrain = () => settle(true);
-    const onClose = () => settle(false);
-    const stall = setTimeout(() => {
-      settle(false);
-      socket.destroy();
-    }, limits.client_stall_ms_max);
-    socket.once('drain', onDrain);
-    socket.once('close', onClose);
-  });
 }

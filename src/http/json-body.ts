@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { hasLongIntegers, type JsonValue, parseJson } from '../schemas/json.ts';
@@ -8,11 +7,12 @@ import { JsonStructure } from '../schemas/json-structure.ts';
 import { inTurns } from './in-turns.ts';
 import { joined } from './joined.ts';
 import { hasWideCharacter, isWide } from './memory.ts';
+import type { HttpRequest } from './request.ts';
 import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
 
 /** Fastify's own JSON parser, which calls back synchronously. */
 export type FastifyParse = (
-  request: FastifyRequest,
+  request: HttpRequest,
   text: string,
   done: (error: Error | null, value?: unknown) => void,
 ) => void;
@@ -66,7 +66,7 @@ function refusedJson(text: string): GatewayError {
 
 /** A body as it arrives: a short one is collected; the structure of a long one is also counted piece by piece. */
 class JsonBody {
-  readonly #request: FastifyRequest;
+  readonly #request: HttpRequest;
   readonly #reading: BodyReading;
   readonly #structure = new JsonStructure();
   #chunks: Buffer[] = [];
@@ -76,7 +76,7 @@ class JsonBody {
   #isWide = false;
   #refusal: GatewayError | undefined;
 
-  constructor(request: FastifyRequest, reading: BodyReading) {
+  constructor(request: HttpRequest, reading: BodyReading) {
     this.#request = request;
     this.#reading = reading;
   }
@@ -200,7 +200,7 @@ class JsonBody {
  * Reads a JSON body. A body that breaks a bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long
  * body is parsed slice by slice, and yields to other requests in between.
  */
-export function readJsonBody(request: FastifyRequest, payload: Readable, reading: BodyReading, done: Done): void {
+export function readJsonBody(request: HttpRequest, payload: Readable, reading: BodyReading, done: Done): void {
   const body = new JsonBody(request, reading);
   const stop = () => {
     payload.removeListener('data', onData);

@@ -1,5 +1,5 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { shuttingDown } from '../errors.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
@@ -28,8 +28,8 @@ export interface Running {
 }
 
 /** Tracks the handlers of all routes that are registered afterwards, and calls `onEnd` at the end of each, also if its client left. */
-export function trackRunning(server: Server, onEnd: (request: FastifyRequest, reply: FastifyReply) => void): Running {
-  const running = new Set<FastifyRequest>();
+export function trackRunning(server: Server, onEnd: (request: HttpRequest, reply: HttpReply) => void): Running {
+  const running = new Set<HttpRequest>();
   let isStopped = false;
   let isLeaving = false;
   let waiting: (() => void)[] = [];

@@ -10,6 +10,7 @@ import type {
 import type { Static, TSchema } from 'typebox';
 import type { JsonValue } from '../schemas/json.ts';
 import type { Connections } from './connections.ts';
+import type { DirectEdge } from './direct-edge.ts';
 import type { ErrorFormat } from './error-envelope.ts';
 import type { Metered } from './metered.ts';
 import type { Principal } from './principal.ts';
@@ -40,6 +41,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
+    /** Whether usual requests are served without the framework (`DirectEdge`): for the few operations that are called most. */
+    direct?: boolean;
     /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */
@@ -48,6 +51,7 @@ declare module 'fastify' {
     regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyInstance {
+    directEdge: DirectEdge;
     connections: Connections;
     /** Like `listen`, but on both loopback addresses for `localhost`. */
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;

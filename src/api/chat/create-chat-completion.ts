@@ -37,7 +37,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
   server.route({
     method: 'POST',
     url: '/chat/completions',
-    config: { metered: options.inference, events: ChatCompletionChunk },
+    config: { metered: options.inference, direct: true, events: ChatCompletionChunk },
     preValidation: checkSamplers(options.samplerOffValues),
     schema: {
       operationId: 'createChatCompletion',

@@ -1,6 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
+import type { HttpReply, HttpRequest } from '../../http/request.ts';
 import type { Server } from '../../http/server.ts';
 import { withSources } from '../../http/sources.ts';
 import { writeBody } from '../../inference/attempt/attempt.ts';
@@ -58,7 +58,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
   server.route({
     method: 'POST',
     url: '/completions',
-    config: { metered: inference, events: CompletionChunk },
+    config: { metered: inference, direct: true, events: CompletionChunk },
     preValidation: checkSamplers(options.samplerOffValues),
     schema: {
       operationId: 'createCompletion',
@@ -109,11 +109,11 @@ class JointCancellation implements Pick<Cancellation, 'cancel' | 'stop' | 'stopp
 }
 
 async function stream(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: HttpRequest,
+  reply: HttpReply,
   { calls, envelope }: { calls: readonly Call[]; envelope: Envelope },
   { inference, heartbeat_first_ms, heartbeat_ms }: CompletionOptions,
-): Promise<FastifyReply> {
+): Promise<void> {
   const encoder = createCompletionStream(envelope);
   const logFault = (error: { status: number; cause?: unknown }) => {
     if (error.status === 500) {
@@ -162,5 +162,4 @@ async function stream(
     heartbeat_first_ms,
     heartbeat_ms,
   }).catch((thrown: unknown) => Promise.reject(clientError(thrown, cancellation)));
-  return reply;
 }

@@ -67,7 +67,7 @@ export function createEmbeddings(server: Server, { inference, tokenizer, clock }
   server.route({
     method: 'POST',
     url: '/embeddings',
-    config: { metered: inference },
+    config: { metered: inference, direct: true },
     schema: {
       operationId: 'createEmbeddings',
       tags: ['Embeddings'],

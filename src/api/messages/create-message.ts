@@ -41,7 +41,13 @@ export function createMessage(server: Server, options: MessagesOptions): void {
   server.route({
     method: 'POST',
     url: '/messages',
-    config: { metered: options.inference, events: MessagesEvent, errorFormat: messagesError, regain: regainInputs },
+    config: {
+      metered: options.inference,
+      direct: true,
+      events: MessagesEvent,
+      errorFormat: messagesError,
+      regain: regainInputs,
+    },
     schema: {
       operationId: 'createMessage',
       tags: ['Messages'],

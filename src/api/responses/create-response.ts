@@ -67,7 +67,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
   server.route({
     method: 'POST',
     url: '/responses',
-    config: { metered: inference, errorFormat: responsesError, events: ResponseEvent },
+    config: { metered: inference, direct: true, errorFormat: responsesError, events: ResponseEvent },
     preValidation: checkSamplers(options.samplerOffValues, ['top_k', 'top_p']),
     schema: {
       operationId: 'createResponse',

@@ -1,7 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
+import type { HttpReply, HttpRequest } from '../../http/request.ts';
 import type { Inference } from '../../inference/answer.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
@@ -47,8 +47,8 @@ export const COMMENT_HEARTBEAT = ': GATEWAY PROCESSING\n\n';
 
 /** Answers a call, whole or as a stream, as its request requires. Throws errors that occur before the 200 is sent. */
 export function answerCall(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: HttpRequest,
+  reply: HttpReply,
   call: Call,
   answer: ClientAnswer,
   options: AnswerOptions,
@@ -67,8 +67,8 @@ export function answerCall(
 }
 
 function streamed(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: HttpRequest,
+  reply: HttpReply,
   call: Call,
   answer: ClientAnswer,
   { inference, heartbeat_first_ms, heartbeat_ms }: AnswerOptions,

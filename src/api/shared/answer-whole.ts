@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FastifyReply } from 'fastify';
+import type { HttpReply } from '../../http/request.ts';
 import { encodeInTurns } from '../../http/written-json.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Cancellation } from '../../inference/call.ts';
@@ -10,7 +10,7 @@ import { clientError } from './client-error.ts';
  * Runs a call and sends its whole answer, as JSON by default. Cancels the call if its client leaves before, or the gateway stops.
  */
 export async function answerWhole<A>(
-  reply: FastifyReply,
+  reply: HttpReply,
   { cancellation }: { cancellation: Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> },
   run: () => Promise<A>,
   write: (answer: A) => string | Promise<string | Buffer>,

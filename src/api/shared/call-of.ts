@@ -1,9 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyRequest } from 'fastify';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import { type Attribution, type Call, CallCancellation, type Clock } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import { contentsOf, noteContents } from '../../schemas/contents.ts';
@@ -98,7 +98,7 @@ function refusePreset(body: unknown): void {
 
 /** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
-  request: FastifyRequest,
+  request: HttpRequest,
   body: ChatRequest,
   clock: Clock,
   kind: Pick<Call, 'api_type' | 'estimate' | 'fieldName'> = { api_type: 'completions' },

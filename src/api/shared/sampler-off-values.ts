@@ -1,9 +1,9 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { HttpReply, HttpRequest } from '../../http/request.ts';
 import { ValidationError } from '../../http/validation.ts';
 import type { Report } from '../../providers/dialect.ts';
 
-declare module 'fastify' {
-  interface FastifyRequest {
+declare module '../../http/request.ts' {
+  interface HttpRequest {
     /** Changes that were made to the body before its validation. Not set: none. */
     body_changes?: Report[];
   }
@@ -25,7 +25,7 @@ const HINT = 'to turn it off, leave it out, or ask the operator to set compatibi
 
 /** Replaces values that mean "off" by null. Throws a `ValidationError` if they are refused. */
 function replaceOffValues(
-  request: FastifyRequest,
+  request: HttpRequest,
   body: Record<string, unknown>,
   mode: () => SamplerOffValues,
   fields: readonly Sampler[],
@@ -47,7 +47,7 @@ function replaceOffValues(
  * otherwise they are a 400 that names the setting.
  */
 export function checkSamplers(mode: () => SamplerOffValues, fields: readonly Sampler[] = SAMPLERS) {
-  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+  return (request: HttpRequest, _reply: HttpReply, done: (error?: Error) => void): void => {
     const { body } = request;
     try {
       if (typeof body === 'object' && body !== null)

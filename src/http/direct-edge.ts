@@ -1,0 +1,328 @@
+import type { IncomingHttpHeaders, IncomingMessage, Server as NodeServer, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { FastifyBaseLogger, FastifyInstance, RouteOptions } from 'fastify';
+import { boundBody, type ReadJson, takeThen } from './bounded-bodies.ts';
+import type { Claim } from './memory.ts';
+import type { Principal } from './principal.ts';
+import type { HeaderValue, HttpReply, HttpRequest } from './request.ts';
+import { type RequestSteps, requestIdOf } from './request-steps.ts';
+import { accessOf, type Server } from './server.ts';
+import type { StoreWait } from './store-wait.ts';
+import { validatorCompiler } from './validation.ts';
+
+/** A hook of one route. Both kinds call `done` before they return. */
+type BodyHook = (request: HttpRequest, reply: HttpReply, done: (error?: Error) => void) => void;
+type SendHook = (request: HttpRequest, reply: HttpReply, payload: unknown, done: () => void) => void;
+
+/** An operation with `direct: true`, prepared for calls without the framework. */
+interface DirectRoute {
+  facts: HttpRequest['route'];
+  path: string;
+  preValidation: BodyHook | undefined;
+  validate(body: unknown): { value?: unknown; error?: Error };
+  onSend: SendHook | undefined;
+  handle(request: HttpRequest, reply: HttpReply): unknown;
+}
+
+/** What a direct route may declare. The direct edge would not run any other hook, so a route that has one is refused. */
+const ROUTE_OPTIONS: ReadonlySet<string> = new Set([
+  'method',
+  'url',
+  'path',
+  'routePath',
+  'prefix',
+  'logLevel',
+  'config',
+  'schema',
+  'preValidation',
+  'onSend',
+  'handler',
+  'bodyLimit',
+]);
+
+/** Content types that every client library sends. Any other spelling takes the framework's way. */
+const JSON_TYPES: ReadonlySet<string | undefined> = new Set([
+  'application/json',
+  'application/json; charset=utf-8',
+  'application/json;charset=utf-8',
+  'application/json; charset=UTF-8',
+]);
+
+/** Whether a request has nothing that only the framework's edge knows: another type or coding of the body, an expectation, an upgrade, HTTP/1.0. */
+function isUsual({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  return (
+    JSON_TYPES.has(headers['content-type']) &&
+    headers.expect === undefined &&
+    headers['content-encoding'] === undefined &&
+    headers.upgrade === undefined &&
+    httpVersionMinor === 1
+  );
+}
+
+function only<T>(hooks: T | T[] | undefined, route: RouteOptions): T | undefined {
+  if (!Array.isArray(hooks)) return hooks;
+  if (hooks.length > 1) throw new Error(`${route.url} is direct: it can have one hook of a kind`);
+  return hooks[0];
+}
+
+function directRoute(route: RouteOptions, bodyBytesMax: number): DirectRoute {
+  const { url, config, schema } = route;
+  const unknown = Object.keys(route).filter((name) => !ROUTE_OPTIONS.has(name) && Boolean(Reflect.get(route, name)));
+  if (unknown.length > 0) throw new Error(`${url} is direct: it cannot have ${unknown.join(', ')}`);
+  const { body, params, querystring, headers } = schema as Record<string, object | undefined>;
+  if (body === undefined || (params ?? querystring ?? headers) !== undefined || url.includes(':')) {
+    throw new Error(`${url} is direct: it must have a fixed path, a schema for its body, and no other`);
+  }
+  const facts = { url, config, schema, bodyLimit: route.bodyLimit ?? bodyBytesMax } as HttpRequest['route'];
+  return {
+    facts,
+    path: url,
+    preValidation: only(route.preValidation, route) as BodyHook | undefined,
+    validate: validatorCompiler({ schema: body as never, httpPart: 'body', method: 'POST', url }) as never,
+    onSend: only(route.onSend, route) as SendHook | undefined,
+    // Other hooks of `onRoute` wrap it later.
+    handle: (request, reply) => (route.handler as (...of: unknown[]) => unknown).call(undefined, request, reply),
+  };
+}
+
+class DirectRequest implements HttpRequest {
+  readonly id: string;
+  readonly raw: IncomingMessage;
+  readonly server: FastifyInstance;
+  readonly log: FastifyBaseLogger;
+  readonly headers: IncomingHttpHeaders;
+  readonly url: string;
+  readonly method = 'POST';
+  readonly is404 = false;
+  route: HttpRequest['route'];
+  body: unknown = undefined;
+  on_leave: (() => void) | undefined = undefined;
+  on_stop: (() => void) | undefined = undefined;
+  long_body_bytes = 0;
+  principal: Principal | undefined = undefined;
+  store_wait: StoreWait | undefined = undefined;
+  log_facts: Record<string, unknown> | undefined = undefined;
+  is_handled = false;
+  is_stopped = false;
+  claim: Claim | undefined = undefined;
+
+  constructor(raw: IncomingMessage, server: Server, route: DirectRoute) {
+    this.id = requestIdOf(raw);
+    this.raw = raw;
+    this.headers = raw.headers;
+    this.server = server as unknown as FastifyInstance;
+    this.log = server.log;
+    this.url = route.path;
+    this.route = route.facts;
+  }
+}
+
+class DirectReply implements HttpReply {
+  readonly request: HttpRequest;
+  readonly raw: ServerResponse;
+  readonly #steps: RequestSteps;
+  readonly #onSend: SendHook | undefined;
+  /** Names and values in turn. */
+  readonly #headers: string[] = [];
+  #isHijacked = false;
+
+  constructor(request: HttpRequest, raw: ServerResponse, steps: RequestSteps, onSend: SendHook | undefined) {
+    this.request = request;
+    this.raw = raw;
+    this.#steps = steps;
+    this.#onSend = onSend;
+  }
+
+  get sent(): boolean {
+    return this.#isHijacked || this.raw.writableEnded;
+  }
+
+  code(status: number): this {
+    this.raw.statusCode = status;
+    return this;
+  }
+
+  header(name: string, value: string): this {
+    const at = this.#indexOf(name);
+    if (at < 0) this.#headers.push(name, value);
+    else this.#headers[at + 1] = value;
+    return this;
+  }
+
+  headers(headers: Readonly<Record<string, string>>): this {
+    for (const name in headers) this.header(name, headers[name]!);
+    return this;
+  }
+
+  hasHeader(name: string): boolean {
+    return this.#indexOf(name) >= 0;
+  }
+
+  getHeader(name: string): string | undefined {
+    const at = this.#indexOf(name);
+    return at < 0 ? undefined : this.#headers[at + 1];
+  }
+
+  getHeaders(): Record<string, HeaderValue> {
+    const headers: Record<string, HeaderValue> = {};
+    for (let at = 0; at < this.#headers.length; at += 2) headers[this.#headers[at]!] = this.#headers[at + 1];
+    return headers;
+  }
+
+  hijack(): this {
+    this.#isHijacked = true;
+    return this;
+  }
+
+  /** Head and body are one write. */
+  send(answer?: unknown): this {
+    if (this.sent) return this;
+    const payload = (answer ?? '') as string | Buffer;
+    this.#steps.beforeSend(this.request, this);
+    this.#onSend?.(this.request, this, payload, ignore);
+    const { raw } = this;
+    this.#headers.push('content-length', String(Buffer.byteLength(payload)));
+    raw.writeHead(raw.statusCode, this.#headers);
+    raw.end(payload);
+    return this;
+  }
+
+  #indexOf(name: string): number {
+    const headers = this.#headers;
+    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return at;
+    return -1;
+  }
+}
+
+function ignore(): void {}
+
+export interface DirectEdgeOptions {
+  http: NodeServer;
+  steps: RequestSteps;
+  readJson: ReadJson;
+  body_bytes_max: number;
+}
+
+/**
+ * Serves the operations that declare `direct: true` without the framework: a look-up by path, then the steps that the framework's hooks
+ * call, in the same order, then the handler. What is not usual (`isUsual`), and any other spelling of the path, takes the framework's way,
+ * which gives the same answers.
+ */
+export class DirectEdge {
+  readonly #server: Server;
+  readonly #options: DirectEdgeOptions;
+  /** By request target. */
+  readonly #routes = new Map<string | undefined, DirectRoute>();
+
+  /** Finds the routes that are registered afterwards. */
+  constructor(server: Server, options: DirectEdgeOptions) {
+    this.#server = server;
+    this.#options = options;
+    server.addHook('onRoute', (route) => {
+      if (route.config?.direct === true) this.#add(route);
+    });
+  }
+
+  #add(route: RouteOptions): void {
+    if (route.method !== 'POST' || accessOf(route.config) !== 'key') {
+      throw new Error(`${route.method} ${route.url} is direct: it must be a POST that is metered`);
+    }
+    const direct = directRoute(route, this.#options.body_bytes_max);
+    this.#routes.set(route.url, direct);
+    // The alias of `pathOf`.
+    if (route.url.startsWith('/api/v1/')) this.#routes.set(route.url.slice('/api'.length), direct);
+  }
+
+  /** Begins to serve a request. Returns false for a request that is not of this edge; nothing happened to it then. */
+  serve(raw: IncomingMessage, response: ServerResponse): boolean {
+    if (raw.method !== 'POST') return false;
+    const route = this.#routes.get(raw.url);
+    // While the server closes, the framework says so in its answers.
+    if (route === undefined || !isUsual(raw) || !this.#options.http.listening) return false;
+    raw.url = route.path;
+    const request = new DirectRequest(raw, this.#server, route);
+    const reply = new DirectReply(request, response, this.#options.steps, route.onSend);
+    const call = new DirectCall(request, reply, route, this.#options);
+    call.begin();
+    return true;
+  }
+}
+
+/** A request on its way to its handler. */
+class DirectCall {
+  readonly #request: DirectRequest;
+  readonly #reply: DirectReply;
+  readonly #route: DirectRoute;
+  readonly #options: DirectEdgeOptions;
+
+  constructor(request: DirectRequest, reply: DirectReply, route: DirectRoute, options: DirectEdgeOptions) {
+    this.#request = request;
+    this.#reply = reply;
+    this.#route = route;
+    this.#options = options;
+  }
+
+  begin(): void {
+    const { steps } = this.#options;
+    const refused = steps.begin(this.#request, this.#reply);
+    if (refused !== undefined) this.#fail(refused);
+    else takeThen(() => steps.identify(this.#request, this.#reply), this.#onIdentified);
+  }
+
+  readonly #onIdentified = (error?: Error): void => {
+    if (error !== undefined) this.#fail(error);
+    else boundBody(this.#request, this.#reply, this.#request.raw, this.#onBounded);
+  };
+
+  readonly #onBounded = (error: Error | null, payload?: Readable): void => {
+    if (error !== null) this.#fail(error);
+    else this.#options.readJson(this.#request, payload!, this.#onRead);
+  };
+
+  readonly #onRead = (error: Error | null, body?: unknown): void => {
+    if (error !== null) {
+      // The client may still send its body.
+      this.#reply.header('connection', 'close');
+      this.#fail(error);
+      return;
+    }
+    this.#request.body = body;
+    const { preValidation } = this.#route;
+    if (preValidation === undefined) this.#validate();
+    else preValidation(this.#request, this.#reply, this.#validate);
+  };
+
+  readonly #validate = (error?: Error): void => {
+    const failure = error ?? this.#route.validate(this.#request.body).error;
+    if (failure !== undefined) this.#fail(failure);
+    else takeThen(() => this.#options.steps.checkBody(this.#request), this.#handle);
+  };
+
+  readonly #handle = (error?: Error): void => {
+    if (error !== undefined) {
+      this.#fail(error);
+      return;
+    }
+    try {
+      const handling = this.#route.handle(this.#request, this.#reply);
+      if (handling instanceof Promise) handling.catch(this.#fail);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  };
+
+  readonly #fail = (error: unknown): void => {
+    const { raw, request } = this.#reply;
+    if (this.#reply.sent) {
+      request.log.error({ request_id: request.id, err: error }, 'request failed after its answer was sent');
+      return;
+    }
+    try {
+      this.#options.steps.fail(error, this.#request, this.#reply);
+    } catch (thrown) {
+      // No answer can be written.
+      request.log.error({ request_id: request.id, err: thrown }, 'error could not be sent');
+      raw.destroy();
+    }
+  };
+}

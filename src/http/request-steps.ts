@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../errors.ts';
+import { isBodyWithheld } from './connection.ts';
+import { allowBrowsers } from './cors.ts';
+import { assumeJson, credentialOf } from './credential.ts';
+import { brokenOff, sendError } from './error-envelope.ts';
+import type { Authenticate, Principal } from './principal.ts';
+import type { HttpReply, HttpRequest } from './request.ts';
+import { ambiguityOf } from './request-head.ts';
+import { type Access, accessOf, type Server } from './server.ts';
+import type { StoreWait } from './store-wait.ts';
+import { boundUnreadSoon } from './unread.ts';
+
+/** What the steps of a request need of the service. */
+export interface StepOptions {
+  authenticate: Authenticate;
+  /** Makes the time that a request may wait for the store. Not set: each read has a bound of its own. */
+  storeWait?: (() => StoreWait) | undefined;
+  /** Translates an error of another room for the client; undefined for an unknown one. */
+  translate?: ((error: unknown) => GatewayError | undefined) | undefined;
+  /** Counts a management request of a caller; throws if it exceeds the limit. */
+  limitManagement?: ((caller: string) => void) | undefined;
+  /** Called for each request after its caller is known. Returns a refusal if the request must not continue. */
+  admit?: ((request: HttpRequest, reply: HttpReply) => GatewayError | undefined) | undefined;
+  /** Checks the valid body of a metered request beyond its schema. Throws or rejects with its refusal. */
+  checkBody?: ((request: HttpRequest) => Promise<void> | undefined) | undefined;
+  /** Called at the end of every request, also if its client left, or authentication refused it. */
+  observe?: ((request: HttpRequest, reply: HttpReply, ms: number) => void) | undefined;
+}
+
+const REQUEST_ID = /^[\w.:-]{1,128}$/;
+const CLOSE = { connection: 'close' };
+
+type AccessLevel = Access | 'key';
+
+/** The id of a request: its client's own, or a new one. */
+export function requestIdOf({ headers }: IncomingMessage): string {
+  const requestId = headers['x-request-id'];
+  return typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : randomUUID();
+}
+
+/** The refusal of a request that another reader could interpret differently, or end elsewhere. Its connection is closed. */
+export function ambiguous(request: IncomingMessage): GatewayError | undefined {
+  const fault = ambiguityOf(request);
+  return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
+}
+
+/** The refusal of a request on a connection beyond the bounds; undefined for a request for the gateway's health. */
+function beyondConnections({ raw }: HttpRequest): GatewayError | undefined {
+  if (raw.url?.startsWith('/health/') === true) return undefined;
+  return new GatewayError(503, 'The gateway has reached its limit of connections; try again soon', {
+    headers: { ...CLOSE, 'retry-after': '1' },
+  });
+}
+
+function allow(access: 'key' | 'management', principal: Principal): void {
+  if (access === 'management' && principal.kind !== 'management') {
+    throw new GatewayError(403, 'Only management keys can perform this operation');
+  }
+  if (access === 'key' && principal.kind !== 'key') {
+    throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
+  }
+}
+
+/** Throws the refusal of a credential again, unless the route is public: an invalid credential is ignored there. */
+function ignoreIfPublic(access: AccessLevel, error: unknown): void {
+  const isIgnored = access === 'public' && error instanceof GatewayError && error.status === 401;
+  if (!isIgnored) throw error;
+}
+
+/** Removes the content type of an empty body, which some clients send with every request. */
+function forgetEmptyBody(headers: IncomingMessage['headers']): void {
+  const length = headers['content-length'];
+  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) {
+    delete headers['content-type'];
+  }
+}
+
+/**
+ * The steps that every request takes whatever its operation is: as hooks of the framework, and as calls of the direct edge. Both call
+ * them in this order: `begin`, `identify`, then body and handler, and `beforeSend` for each answer.
+ */
+export class RequestSteps {
+  readonly #server: Server;
+  readonly #options: StepOptions;
+
+  constructor(server: Server, options: StepOptions) {
+    this.#server = server;
+    this.#options = options;
+  }
+
+  /** Sets the headers that all answers have and follows the end of the answer. Returns the refusal of a request that must not be processed. */
+  begin(request: HttpRequest, reply: HttpReply): GatewayError | undefined {
+    const begunMs = performance.now();
+    const { running, connections } = this.#server;
+    const { observe } = this.#options;
+    // The only listener of this event: Node copies its list of listeners at every change.
+    reply.raw.on('close', () => {
+      // Includes requests whose body was still arriving and that no handler has.
+      if (running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
+      observe?.(request, reply, performance.now() - begunMs);
+      if (!request.is_handled) request.claim?.release();
+      if (!reply.raw.writableFinished) request.on_leave?.();
+    });
+    reply.header('x-request-id', request.id);
+    // An answer that depends on a credential must not be stored by shared caches, which do not know `x-api-key`. Operations may override this.
+    if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
+    if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
+    // Clients open their next connection to another gateway.
+    const isReserved = connections.isReserved(request.raw.socket);
+    if (isReserved || running.isLeaving()) reply.headers(CLOSE);
+    const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
+    if (refused === undefined) allowBrowsers(request, reply);
+    return refused;
+  }
+
+  /**
+   * Sets the principal if the route's access requires one. Throws or rejects with the refusal of the caller or of its request. Returns
+   * undefined if the key is in memory, which is the common case.
+   */
+  identify(request: HttpRequest, reply: HttpReply): Promise<void> | undefined {
+    const { authenticate, storeWait } = this.#options;
+    const access = accessOf(request.route.config) ?? 'open';
+    if (access === 'open') return this.#admit(request, reply);
+    try {
+      const secret = credentialOf(request.raw);
+      if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
+      request.store_wait = storeWait?.();
+      const principal = authenticate(secret, request.store_wait);
+      if (principal instanceof Promise) return this.#identifyLater(access, principal, request, reply);
+      this.#accept(access, principal, request, reply);
+    } catch (error) {
+      ignoreIfPublic(access, error);
+    }
+    return this.#admit(request, reply);
+  }
+
+  async #identifyLater(access: AccessLevel, principal: Promise<Principal>, request: HttpRequest, reply: HttpReply) {
+    try {
+      this.#accept(access, await principal, request, reply);
+    } catch (error) {
+      ignoreIfPublic(access, error);
+    }
+    this.#admit(request, reply);
+  }
+
+  #accept(access: AccessLevel, principal: Principal, request: HttpRequest, reply: HttpReply): void {
+    request.principal = principal;
+    if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
+    if (access === 'key' || access === 'management') allow(access, principal);
+    if (access === 'management') this.#options.limitManagement?.(principal.key_hash ?? 'environment');
+    assumeJson(request.raw);
+  }
+
+  #admit(request: HttpRequest, reply: HttpReply): undefined {
+    const refused = this.#options.admit?.(request, reply);
+    if (refused !== undefined) throw refused;
+  }
+
+  /** Checks a valid body beyond its schema, if the operation runs models. Throws or rejects with its refusal. */
+  checkBody(request: HttpRequest): Promise<void> | undefined {
+    return request.route.config.metered === undefined ? undefined : this.#options.checkBody?.(request);
+  }
+
+  /** Prepares an answer that is about to be sent. */
+  beforeSend({ raw }: HttpRequest, reply: HttpReply): void {
+    if (isBodyWithheld(raw)) reply.header('connection', 'close');
+    boundUnreadSoon(reply.raw);
+  }
+
+  /** Answers a request that failed. */
+  fail(error: unknown, request: HttpRequest, reply: HttpReply): void {
+    sendError(brokenOff(error, request) ?? this.#options.translate?.(error) ?? error, request, reply);
+  }
+}
