@@ -101,7 +101,7 @@ class DirectRequest implements HttpRequest {
   long_body_bytes = 0;
   principal: Principal | undefined = undefined;
   store_wait: StoreWait | undefined = undefined;
-  log_facts: Record<string, unknown> | undefined = undefined;
+  log_facts: (() => Record<string, unknown>) | undefined = undefined;
   is_handled = false;
   is_stopped = false;
   claim: Claim | undefined = undefined;
