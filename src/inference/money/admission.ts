@@ -229,7 +229,6 @@ export function createAdmission({
     let { ask } = first;
     let exposure = upper;
     let hold: Hold;
-    /** Holds the tighter bound; undefined if there is none. */
     const holdCounted = async (): Promise<Hold | undefined> => {
       const counted = await count();
       if (counted === undefined) return undefined;
