@@ -24,6 +24,8 @@ export interface CallContext {
 /** Processes calls and their answers before and after the engine. */
 export interface Middleware {
   readonly name: string;
+  /** It applies only to callers that have these. Not set: to all. */
+  readonly of?: 'guardrails' | 'logging';
   /** The hooks of one call; undefined if the middleware does not apply to it. Called once for a call. Must not have side effects. */
   begin(call: Call, purpose: Purpose, context: CallContext): CallHooks | undefined;
 }
@@ -107,7 +109,10 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
   /** The first middleware from an index on that has hooks for a call. */
   function begin(call: Call, purpose: Purpose, from = 0): Begun | undefined {
     for (let at = from; at < middleware.length; at += 1) {
-      const hooks = middleware[at]!.begin(call, purpose, contexts[at]!);
+      const one = middleware[at]!;
+      if (one.of === 'guardrails' && call.principal.guardrails.length === 0) continue;
+      if (one.of === 'logging' && call.principal.logging === undefined) continue;
+      const hooks = one.begin(call, purpose, contexts[at]!);
       if (hooks !== undefined) return { hooks, next: at + 1 };
     }
     return undefined;

@@ -7,6 +7,7 @@ import type {
   ChatChunk,
   Choice,
   Delta,
+  FinishReason,
   Message,
   ReasoningDetail,
   ToolCall,
@@ -205,7 +206,7 @@ class ChatStreamEncoder implements StreamEncoder {
     for (const chunk of chunks) {
       this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
       if (this.#begunChoices !== undefined) this.#switchTo(this.#begunChoices, chunk.choice ?? 0);
-      if (this.#isSilent(chunk)) continue;
+      if (!chunk.delta.content && this.#isSilent(chunk)) continue;
       this.#hasBegun = true;
       const fingerprint = chunk.system_fingerprint
         ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
@@ -266,14 +267,13 @@ class ChatStreamEncoder implements StreamEncoder {
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
   }
 
-  #finish(finishReason: ChatChunk['finish_reason']): string | null | undefined {
+  #finish(finishReason: FinishReason): string {
     if (this.#textForm) return textFinish(finishReason);
     return this.#functionForm ? functionFinish(finishReason) : finishReason;
   }
 
   #choiceJson(chunk: ChatChunk): string {
-    const reason = this.#finish(chunk.finish_reason);
-    const finish = reason ? JSON.stringify(reason) : 'null';
+    const finish = chunk.finish_reason ? JSON.stringify(this.#finish(chunk.finish_reason)) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
     const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
@@ -281,7 +281,7 @@ class ChatStreamEncoder implements StreamEncoder {
     return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
-  /** Whether a chunk contains nothing for a chat client, such as the opening and closing of blocks. The first chunk is always sent. */
+  /** Whether a chunk without content has nothing else for a chat client either, such as the opening and closing of blocks. The first chunk is always sent. */
   #isSilent(chunk: ChatChunk): boolean {
     return (
       this.#hasBegun &&

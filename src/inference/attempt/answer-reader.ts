@@ -24,16 +24,12 @@ export const STREAM_SLICE_FRAMES = 128;
  */
 class AnswerTail {
   #waitedMs = 0;
-  #bytes = 0;
-
-  /** Counts a read. */
-  add(bytes: number): void {
-    this.#bytes += bytes;
-  }
+  /** The bytes that were read of it. */
+  bytes = 0;
 
   /** Nothing more of it is read. */
   get isOver(): boolean {
-    return this.#bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
+    return this.bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
   }
 
   /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
@@ -148,7 +144,7 @@ export class AnswerReader implements AnswerChunks {
       const isTooLate = bytes !== undefined && this.#tail?.isOver === true;
       this.#isLast = bytes === undefined || isTooLate;
       this.#readBytes = isTooLate ? 0 : (bytes?.length ?? 0);
-      this.#tail?.add(this.#readBytes);
+      if (this.#tail !== undefined) this.#tail.bytes += this.#readBytes;
       this.#isLong = false;
       try {
         if (isTooLate) this.#frames = NO_FRAMES;

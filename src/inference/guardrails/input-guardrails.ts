@@ -8,11 +8,11 @@ import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
 import { requestTexts, saidTexts } from '../../guardrails/requests/request-texts.ts';
 import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/requests/screen.ts';
 import { limits } from '../../limits.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { Call, ScreeningOf } from '../call.ts';
+import type { Call, Screening, ScreeningOf } from '../call.ts';
 import type { Prepared } from '../money/admission.ts';
 import type { Task } from '../operations/task.ts';
 import type { CallContext, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
@@ -119,21 +119,22 @@ export function inputGuardrails(options: InputGuardrailsOptions): Middleware {
   const screening = createScreening(options);
   return {
     name: 'input guardrails',
+    of: 'guardrails',
     begin(call, purpose, context) {
-      const { guardrails } = call.principal;
-      if (guardrails.length === 0 || purpose === 'routing') return undefined;
-      const set = filterSetOf(guardrails, options.rules().phone_regions);
+      if (purpose === 'routing') return undefined;
+      const set = filterSetOf(call.principal.guardrails, options.rules().phone_regions);
       return set === undefined ? undefined : new InputGuard(set, options, { ...screening, ...context });
     },
   };
 }
 
-/** The input guardrails of one call. */
-class InputGuard implements CallHooks {
+/** The input guardrails of one call, which also filter what joins it later. Placeholders continue the numbering. */
+class InputGuard implements CallHooks, Screening {
   readonly #set: FilterSet;
   readonly #options: InputGuardrailsOptions;
   readonly #parts: ReturnType<typeof createScreening> & CallContext;
   readonly #numbering = createNumbering();
+  #received!: Call;
   /** The filtered call. */
   #call: Call | undefined = undefined;
 
@@ -148,12 +149,10 @@ class InputGuard implements CallHooks {
   }
 
   async onRequest(call: Call): Promise<Call> {
+    this.#received = call;
     const screener = this.#screenerOf(call);
-    const isSignatureKept = keepsSignatures(screener);
-    const subject: Subject<ChatRequest> = (visit) =>
-      requestTexts(call.request, { visit, keeps_signatures: isSignatureKept });
-    const result = await this.#parts.screened(call, subject, screener);
-    const passed = { ...call, request: result.subject, screening: this.#later(call, screener) };
+    const result = await this.#parts.screened(call, textsOf(call.request, screener), screener);
+    const passed = { ...call, request: result.subject, screening: this };
     this.#call = passed;
     await this.#refuse({ ...call, request: result.subject }, result);
     if (result.subject !== call.request) await takeRoom(call, result);
@@ -198,24 +197,20 @@ class InputGuard implements CallHooks {
     });
   }
 
-  /** Filters texts that join the call later. Their placeholders continue the numbering. */
-  #later(call: Call, screener: Screener): NonNullable<Call['screening']> {
-    return {
-      texts: async (texts, { isOptional } = CLIENTS) => {
-        const subject: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
-        const result = await this.#parts.screened(call, subject, screener, isOptional);
-        await this.#refuse(call, result);
-        return result.subject;
-      },
-      messages: async (messages, { isOptional } = CLIENTS) => {
-        const request: ChatRequest = { messages: [...messages] };
-        const rules = { keeps_signatures: keepsSignatures(screener) };
-        const subject: Subject<ChatRequest> = (visit) => requestTexts(request, { ...rules, visit });
-        const result = await this.#parts.screened(call, subject, screener, isOptional);
-        await this.#refuse(call, result);
-        return result.subject.messages;
-      },
-    };
+  async texts(texts: readonly string[], { isOptional } = CLIENTS): Promise<string[]> {
+    const subject: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
+    return this.#later(subject, this.#screenerOf(this.#received), isOptional);
+  }
+
+  async messages(messages: readonly Message[], { isOptional } = CLIENTS): Promise<Message[]> {
+    const screener = this.#screenerOf(this.#received);
+    return (await this.#later(textsOf({ messages: [...messages] }, screener), screener, isOptional)).messages;
+  }
+
+  async #later<T>(subject: Subject<T>, screener: Screener, isOptional: boolean): Promise<T> {
+    const result = await this.#parts.screened(this.#received, subject, screener, isOptional);
+    await this.#refuse(this.#received, result);
+    return result.subject;
   }
 
   /** Refuses a field that filters cannot read, unless the operator allows that. */
@@ -244,6 +239,12 @@ function leftOut(stage: Stage): Stage {
     ...(summary === undefined ? {} : { summary }),
     data: { ...stage.data, action: 'left_out' },
   };
+}
+
+/** The texts of a request. */
+function textsOf(request: ChatRequest, screener: Screener): Subject<ChatRequest> {
+  const rules = { keeps_signatures: keepsSignatures(screener) };
+  return (visit) => requestTexts(request, { ...rules, visit });
 }
 
 /** Whether all redactions are reversible: then signed reasoning is restored unchanged. */

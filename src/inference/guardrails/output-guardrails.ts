@@ -24,10 +24,10 @@ export interface OutputGuardrailsOptions {
 export function outputGuardrails({ metrics, phone_regions }: OutputGuardrailsOptions): Middleware {
   return {
     name: 'output guardrails',
+    of: 'guardrails',
     begin(call, purpose) {
       if (purpose !== 'answer' && purpose !== 'task') return undefined;
-      const { guardrails } = call.principal;
-      const set = guardrails.length === 0 ? undefined : outputFiltersOf(guardrails, phone_regions?.());
+      const set = outputFiltersOf(call.principal.guardrails, phone_regions?.());
       if (set === undefined) return undefined;
       return purpose === 'answer' ? new AnswerGuard(call, set, metrics) : new TaskGuard(call, set, metrics);
     },

@@ -100,6 +100,7 @@ interface PendingAttempt<P extends Prepared> {
 /** The terms that are requested. */
 interface Terms {
   mode: BudgetMode;
+  choices: number;
   is_sliced: boolean;
   /** The output bound. */
   output_tokens: number;
@@ -107,8 +108,8 @@ interface Terms {
   full_tokens: number;
   /** The least output that is worth an attempt. */
   least_tokens: number;
-  /** The largest part of the remaining limit that may pay for the output. */
-  share?: number;
+  /** The largest part of the remaining limit that may pay for the output. Undefined if all of it may. */
+  share: number | undefined;
 }
 
 /** Admits attempts: the only place where inference reserves money for them. */
@@ -146,26 +147,43 @@ export function createAdmission({
 }): Admission {
   /** The request to the ledger. */
   function askOf<P extends Prepared>({ call, is_byok }: PendingAttempt<P>, terms: Terms, exposure: WorstCaseCost): Ask {
-    const { mode, full_tokens, least_tokens, share } = terms;
-    const fullNano = costOf(exposure, full_tokens);
-    const leastNano = costOf(exposure, least_tokens);
-    const { generation_id: id, accepted_ms: at, store_wait } = call;
-    const ask = {
-      id,
-      at,
-      budgets: call.principal.budgets,
-      is_byok,
-      mode,
-      full_nano: fullNano,
-      least_nano: leastNano,
-      store_wait,
-    };
+    const { generation_id: id, accepted_ms: at, store_wait, principal } = call;
+    const { mode, share } = terms;
+    const fullNano = costOf(exposure, terms.full_tokens);
+    const leastNano = costOf(exposure, terms.least_tokens);
+    const { budgets } = principal;
+    const ask = { id, at, budgets, is_byok, mode, full_nano: fullNano, least_nano: leastNano, store_wait };
     return share === undefined ? ask : { ...ask, share: { part: share, fixed_nano: costOf(exposure, 0) } };
   }
 
   /** The output bound that is paid for: if none is sent, the default of wires that require one. */
   function boundOf({ output_tokens }: Prepared): number {
     return output_tokens ?? rules.default_output_tokens ?? limits.output_tokens_default;
+  }
+
+  /** The terms of an attempt. One beside another is not worth a lower bound than the client's. */
+  function termsOf<P extends Prepared>(
+    { call }: Pick<PendingAttempt<P>, 'call'>,
+    prepared: P,
+    { least_tokens }: Measured,
+    mode: BudgetMode,
+    isBeside = false,
+  ): Terms {
+    const outputTokens = boundOf(prepared);
+    // A whole answer cannot be cut, so it is held in one piece.
+    const isSliced = !isBeside && mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
+    const fullTokens = isSliced ? Math.min(outputTokens, HOLD_SLICE_TOKENS) : outputTokens;
+    const isShared = prepared.is_default_bound === true && !isSliced;
+    const isFixed = isBeside && !isShared;
+    return {
+      mode,
+      choices: choicesOf(call.request),
+      is_sliced: isSliced,
+      output_tokens: outputTokens,
+      full_tokens: fullTokens,
+      least_tokens: isFixed ? outputTokens : Math.min(fullTokens, Math.max(rules.min_output_tokens, least_tokens)),
+      share: isShared ? limits.default_hold_share : undefined,
+    };
   }
 
   /** Measures an encoded attempt and admits it; synchronous if the payload is short and this node has the money. */
@@ -185,21 +203,7 @@ export function createAdmission({
     measured: Measured,
     mode: BudgetMode,
   ): Admitted<P> | Promise<Admitted<P>> {
-    const { call } = attempt;
-    const choices = choicesOf(call.request);
-    const outputTokens = boundOf(prepared);
-    // A whole answer cannot be cut, so it is held in one piece.
-    const isSliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
-    const fullTokens = isSliced ? Math.min(outputTokens, HOLD_SLICE_TOKENS) : outputTokens;
-    const leastTokens = Math.min(fullTokens, Math.max(rules.min_output_tokens, measured.least_tokens));
-    const terms: Terms = {
-      mode,
-      is_sliced: isSliced,
-      output_tokens: outputTokens,
-      full_tokens: fullTokens,
-      least_tokens: leastTokens,
-    };
-    if (prepared.is_default_bound && !isSliced) terms.share = limits.default_hold_share;
+    const terms = termsOf(attempt, prepared, measured, mode);
     const ask = askOf(attempt, terms, measured.exposure);
     let hold: Hold | Promise<Hold>;
     try {
@@ -210,11 +214,11 @@ export function createAdmission({
     if (hold instanceof Promise || hold.granted_nano < ask.full_nano) {
       return admitLess(attempt, terms, { prepared, measured, hold, ask });
     }
-    return {
-      prepared,
-      hold,
-      grant: { exposure: measured.exposure, output_tokens: outputTokens, paid_tokens: fullTokens, choices, mode },
-    };
+    return { prepared, hold, grant: grantOf(terms, measured.exposure, terms.full_tokens) };
+  }
+
+  function grantOf({ output_tokens, choices, mode }: Terms, exposure: WorstCaseCost, paidTokens: number): Grant {
+    return { exposure, output_tokens, paid_tokens: paidTokens, choices, mode };
   }
 
   /** Admits an attempt whose money this node does not have: with the store's, a part of it, or a tighter bound of the cost. */
@@ -223,33 +227,40 @@ export function createAdmission({
     terms: Terms,
     first: { prepared: P; measured: Measured; hold: Hold | Promise<Hold>; ask: Ask },
   ): Promise<Admitted<P>> {
-    const { mode, is_sliced, output_tokens, full_tokens, least_tokens } = terms;
     const { exposure: upper, floor, count } = first.measured;
     let { ask } = first;
     let exposure = upper;
     let hold: Hold;
+    const holdCounted = async (): Promise<Hold | undefined> => {
+      const counted = await count();
+      if (counted === undefined) return undefined;
+      exposure = counted;
+      ask = askOf(attempt, terms, counted);
+      return recorder.reserve(ask, attempt.hold);
+    };
     try {
       hold = await first.hold;
     } catch (error) {
-      const counted = mayHelp(error, costOf(floor(), least_tokens)) ? await count() : undefined;
+      const counted = mayHelp(error, costOf(floor(), terms.least_tokens)) ? await holdCounted() : undefined;
       if (counted === undefined) throw error;
-      exposure = counted;
-      ask = askOf(attempt, terms, counted);
-      hold = await recorder.reserve(ask, attempt.hold);
+      hold = counted;
     }
-    if (exposure === upper && isShort(hold, ask, exposure, terms)) {
-      const counted = await count();
-      if (counted !== undefined) {
-        exposure = counted;
-        ask = askOf(attempt, terms, counted);
-        hold = await recorder.reserve(ask, attempt.hold);
-      }
-    }
+    if (exposure === upper && isShort(hold, ask, exposure, terms)) hold = (await holdCounted()) ?? hold;
+    return admitHeld(attempt, first.prepared, terms, { hold, ask, exposure });
+  }
+
+  /** Admits an attempt with what was granted. If that pays for less and is no slice, the attempt is prepared again with a lower bound. */
+  async function admitHeld<P extends Prepared>(
+    { prepare }: Pick<PendingAttempt<P>, 'prepare'>,
+    prepared: P,
+    terms: Terms,
+    { hold, ask, exposure }: { hold: Hold; ask: Ask; exposure: WorstCaseCost },
+  ): Promise<Admitted<P>> {
     const isFull = hold.granted_nano >= ask.full_nano;
-    const paidTokens = isFull ? full_tokens : outputFor(exposure, hold.granted_nano);
-    const grant = { exposure, output_tokens, paid_tokens: paidTokens, choices: choicesOf(attempt.call.request), mode };
-    if (isFull || is_sliced) return { prepared: first.prepared, hold, grant };
-    const lowered = await attempt.prepare({ default_tokens: rules.default_output_tokens, paid_tokens: paidTokens });
+    const paidTokens = isFull ? terms.full_tokens : outputFor(exposure, hold.granted_nano);
+    const grant = grantOf(terms, exposure, paidTokens);
+    if (isFull || terms.is_sliced) return { prepared, hold, grant };
+    const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens: paidTokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paidTokens } };
   }
 
@@ -313,40 +324,15 @@ export function createAdmission({
 
     async admitBeside(attempt) {
       const { call, hold, prepare, measure } = attempt;
-      const { budgets } = call.principal;
+      const { budgets, budget_mode } = call.principal;
       if (budgets.length === 0) return { prepared: await prepare(), hold, grant: undefined };
-      const mode = call.principal.budget_mode ?? rules.budgets;
+      const mode = budget_mode ?? rules.budgets;
       const prepared = await prepare({ default_tokens: rules.default_output_tokens });
-      const choices = choicesOf(call.request);
-      const outputTokens = boundOf(prepared);
-      const { exposure, least_tokens } = await measure(prepared, outputTokens, mode);
-      const terms: Terms = {
-        mode,
-        is_sliced: false,
-        output_tokens: outputTokens,
-        full_tokens: outputTokens,
-        least_tokens: outputTokens,
-      };
-      if (prepared.is_default_bound) {
-        terms.share = limits.default_hold_share;
-        terms.least_tokens = Math.min(outputTokens, Math.max(rules.min_output_tokens, least_tokens));
-      }
+      const measured = await measure(prepared, boundOf(prepared), mode);
+      const terms = termsOf(attempt, prepared, measured, mode, true);
+      const { exposure } = measured;
       const { store_wait: _, ...ask } = askOf({ ...attempt, is_byok: false }, terms, exposure);
-      if (!recorder.reserveNow(ask, hold)) return undefined;
-      if (hold.granted_nano >= ask.full_nano) {
-        return {
-          prepared,
-          hold,
-          grant: { exposure, output_tokens: outputTokens, paid_tokens: outputTokens, choices, mode },
-        };
-      }
-      const paidTokens = outputFor(exposure, hold.granted_nano);
-      const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens: paidTokens });
-      return {
-        prepared: lowered,
-        hold,
-        grant: { exposure, output_tokens: paidTokens, paid_tokens: paidTokens, choices, mode },
-      };
+      return recorder.reserveNow(ask, hold) ? admitHeld(attempt, prepared, terms, { hold, ask, exposure }) : undefined;
     },
 
     cutReason({ hold, grant, meter }) {

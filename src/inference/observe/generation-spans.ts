@@ -180,15 +180,13 @@ function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
 
+/** Fields of a request whose attributes have their names. */
+const SAMPLING = ['temperature', 'top_p', 'top_k', 'frequency_penalty', 'presence_penalty', 'seed'] as const;
+
 function requestAttributes({ request }: Call): Attributes {
   const { stop, response_format } = request;
   return {
-    'gen_ai.request.temperature': numberOf(request.temperature),
-    'gen_ai.request.top_p': numberOf(request.top_p),
-    'gen_ai.request.top_k': numberOf(request.top_k),
-    'gen_ai.request.frequency_penalty': numberOf(request.frequency_penalty),
-    'gen_ai.request.presence_penalty': numberOf(request.presence_penalty),
-    'gen_ai.request.seed': numberOf(request.seed),
+    ...Object.fromEntries(SAMPLING.map((name) => [`gen_ai.request.${name}`, numberOf(request[name])])),
     'gen_ai.request.max_tokens': numberOf(request.max_completion_tokens ?? request.max_tokens),
     'gen_ai.request.stop_sequences': typeof stop === 'string' ? [stop] : (stop ?? undefined),
     'gen_ai.request.stream': request.stream === true || undefined,

@@ -103,6 +103,7 @@ function fieldsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
 export function requestLog(options: RequestLogOptions): Middleware {
   return {
     name: 'request log',
+    of: 'logging',
     begin(call, purpose) {
       const { logging, guardrails } = call.principal;
       if (logging === undefined || (purpose !== 'answer' && purpose !== 'task')) return undefined;
