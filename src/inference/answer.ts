@@ -77,10 +77,7 @@ export function createInference(shared: InferenceOptions): Engine {
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
   const open = (call: Call, watch: AnswerWatch | undefined) =>
-    steps.open(call, work.wanted(call), (state) => {
-      state.watch = watch;
-      chat.fit(state);
-    });
+    steps.open(call, work.wanted(call), { watch, begin: chat.fit });
 
   const engine = createEngine({ ...options, open, settlement, admission, attempts, planner: steps, chat, loop });
 

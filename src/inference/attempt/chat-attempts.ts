@@ -141,7 +141,8 @@ export function createChatAttempts(
 
   return {
     fit(state) {
-      state.fitting = new Fitting(state.call, { fees: feesOf(state, pay), sources: state.sources }, options);
+      const { call, sources, plan } = state;
+      state.fitting = new Fitting(call, { fees: feesOf(state, pay), sources, candidates: plan.attempts }, options);
     },
 
     work: (state, call, adapt) => new ChatTries(state, call, parts, adapt),

@@ -163,7 +163,7 @@ async function readBody({ prepared, response, call, state, meter, upstreamCall }
   }
   upstreamCall.started();
   const later = new Slices(chunks, first.length);
-  return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
+  return { first, later, isWhole: true, completion: undefined, close: upstreamCall.release };
 }
 
 /** Reads the events of a stream until the answer has begun. */
@@ -203,5 +203,5 @@ async function readBeginning({
   }
   reader.begun();
   upstreamCall.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
+  return { first, later: reader, isWhole: false, completion: undefined, close: upstreamCall.release };
 }

@@ -46,7 +46,8 @@ export class AnswerReader {
 
   /** Throws `UpstreamError` if a choice contains an error. */
   take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
-    if (!this.#isStarted || this.#requestId === undefined || answer.service_tier != null) this.#start(answer, chunks);
+    const bringsId = this.#requestId === undefined && answer.id != null;
+    if (!this.#isStarted || bringsId || answer.service_tier != null) this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
       if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) continue;
