@@ -20,6 +20,8 @@ export class AnswerReader {
   #isStarted = false;
   #requestId: string | undefined = undefined;
   #isIdEmitted = false;
+  /** As the upstream wrote it in its last event, and as clients see it. */
+  #wireTier: string | null | undefined = undefined;
   #serviceTier: string | undefined = undefined;
   #emittedTier: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
@@ -47,7 +49,7 @@ export class AnswerReader {
   /** Throws `UpstreamError` if a choice contains an error. */
   take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
     const bringsId = this.#requestId === undefined && answer.id != null;
-    if (!this.#isStarted || bringsId || answer.service_tier != null) this.#start(answer, chunks);
+    if (!this.#isStarted || bringsId || answer.service_tier !== this.#wireTier) this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
       if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) continue;
@@ -104,6 +106,7 @@ export class AnswerReader {
   #start(answer: WireAnswer, chunks: ChatChunk[]): void {
     // Groq's compound systems end with an id of "stub".
     if (this.#requestId === undefined && answer.id !== 'stub') this.#requestId = textOf(answer.id);
+    this.#wireTier = answer.service_tier;
     this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
     if (this.#isStarted) return;
     this.#isStarted = true;
