@@ -18,7 +18,7 @@ import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
 import { createPlanner, type PlannerOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
-import type { AnswerWatch } from './state.ts';
+import type { AnswerWatch, CallState } from './state.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 
@@ -76,8 +76,22 @@ export function createInference(shared: InferenceOptions): Engine {
   const chat = createChatAttempts(options, work, measure, pay);
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
-  const open = (call: Call, watch: AnswerWatch | undefined) =>
-    steps.open(call, work.wanted(call), { watch, begin: chat.fit });
+  /** Plans a call; synchronous if no store has to be read. */
+  function open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState> {
+    const opening = steps.open(call, work.wanted(call));
+    return opening instanceof Promise ? opening.then((state) => fitted(state, watch)) : fitted(opening, watch);
+  }
+
+  function fitted(state: CallState, watch: AnswerWatch | undefined): CallState {
+    state.watch = watch;
+    try {
+      chat.fittingFor(state);
+      return state;
+    } catch (error) {
+      state.reservation.release();
+      throw error;
+    }
+  }
 
   const engine = createEngine({ ...options, open, settlement, admission, attempts, planner: steps, chat, loop });
 

@@ -27,7 +27,7 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
 export interface ChatAttempts {
   /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
-  fit(state: CallState): void;
+  fittingFor(state: CallState): Fitting;
   work(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenAnswer, Meter>;
 }
 
@@ -140,9 +140,10 @@ export function createChatAttempts(
   const parts: Parts = { options, chat, measure };
 
   return {
-    fit(state) {
+    fittingFor(state) {
       const { call, sources, plan } = state;
       state.fitting = new Fitting(call, { fees: feesOf(state, pay), sources, candidates: plan.attempts }, options);
+      return state.fitting;
     },
 
     work: (state, call, adapt) => new ChatTries(state, call, parts, adapt),

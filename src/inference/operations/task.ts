@@ -133,7 +133,8 @@ export async function runTask<P extends Prepared, A>(
   task: Task<P, A>,
   flow: Surroundings,
 ): Promise<TaskAnswer<A>> {
-  const state = await flow.open(call, task, { watch: flow.watch });
+  const state = await flow.open(call, task);
+  state.watch = flow.watch;
   const fetched = createCallMedia(call, flow.media, task.media?.place);
   let media = NO_MEDIA;
   const tried = await flow.tryEach<P, A, Tally>(state, state.plan.attempts, {

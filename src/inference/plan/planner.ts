@@ -18,7 +18,7 @@ import type { Settlement } from '../money/settlement.ts';
 import { routingMetadata, type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
-import { type AnswerWatch, type Attempt, type CallPlan, CallState } from '../state.ts';
+import { type Attempt, type CallPlan, CallState } from '../state.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
@@ -84,24 +84,14 @@ export interface Planned extends CallPlan {
   variants: Requested['variants'];
 }
 
-/** What follows a plan. */
-export interface Following {
-  watch?: AnswerWatch | undefined;
-  /** Called with the planned call. If it throws, the call does not count against rate limits. */
-  begin?(state: CallState): void;
-}
-
 /** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. */
 export interface Planner {
   /** Plans a call without side effects. Throws or rejects as `open` does. */
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
-  /**
-   * Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no
-   * endpoint can be tried.
-   */
-  open(call: Call, wanted: Wanted, following?: Following): CallState | Promise<CallState>;
+  /** Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no endpoint can be tried. */
+  open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
    * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
    * `CallCancelled` if the client left.
@@ -181,27 +171,18 @@ export function createPlanner(
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
 
-  function open(call: Call, wanted: Wanted, following?: Following): CallState | Promise<CallState> {
+  function open(call: Call, wanted: Wanted): CallState | Promise<CallState> {
     const routed = planned(call, wanted);
-    return routed instanceof Promise ? routed.then((one) => counted(one, following)) : counted(routed, following);
+    return routed instanceof Promise ? routed.then((one) => counted(one)) : counted(routed);
   }
 
   /** Counts a planned call against rate limits. This is the last check, so that refused calls do not count. */
   function counted(
     routed: Planned,
-    following: Following = {},
     reservation = rates.open(routed.call, routed.variants),
   ): CallState | Promise<CallState> {
-    if (reservation instanceof Promise) return reservation.then((one) => counted(routed, following, one));
-    const state = new CallState(routed, reservation);
-    state.watch = following.watch;
-    try {
-      following.begin?.(state);
-      return state;
-    } catch (error) {
-      reservation.release();
-      throw error;
-    }
+    if (reservation instanceof Promise) return reservation.then((one) => counted(routed, one));
+    return new CallState(routed, reservation);
   }
 
   function planFor(

@@ -9,6 +9,11 @@ function readerOf(state: AttemptState): TemplateReader {
   return new TemplateReader(state['tool_template'] as ToolTemplate, state.generation_id);
 }
 
+/** Whether the answer to this attempt must contain a call, which its prompt can only request. */
+export function requiresCall(state: Omit<AttemptState, 'generation_id'>): boolean {
+  return (state['tool_template'] as ToolTemplate | undefined)?.is_forced === true;
+}
+
 /** The dialect with calls parsed from the text of its answers, if the attempt's state has a template. */
 export function withToolTemplate(dialect: ChatDialect): ChatDialect {
   return {
