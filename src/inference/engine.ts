@@ -85,7 +85,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const { call, plan, sources } = state;
     let declared: DeclaredTools | undefined;
     try {
-      declared = chat.fit(state).tools;
+      declared = chat.fittingFor(state).tools;
     } catch (error) {
       state.reservation.release();
       throw error;

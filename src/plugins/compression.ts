@@ -108,13 +108,19 @@ function isTextModel({ model }: Candidate): boolean {
 
 /** Shortens prompts that are too long for an endpoint, by the rules of the plugin in the public API. */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
-  return (call) => {
+  return (call, { candidates }) => {
     const requested = compressionOf(call.request);
-    return requested === false ? undefined : new CallCompression(call, requested, tokenizer);
+    const isNeeded = candidates.some((candidate) => isFor(candidate, requested));
+    return isNeeded ? new CallCompression(call, requested, tokenizer) : undefined;
   };
 }
 
-/** Fits one call's prompt to its endpoints. A class, not closures: nearly every call has one, and most have nothing to do. */
+/** Whether prompts are shortened for an endpoint. */
+function isFor(candidate: Candidate, requested: boolean | undefined): boolean {
+  return isShortenedFor(candidate.endpoint, requested) && isTextModel(candidate);
+}
+
+/** Fits one call's prompt to its endpoints. */
 class CallCompression implements CallAdapter {
   readonly #call: Call;
   readonly #requested: boolean | undefined;
@@ -135,13 +141,9 @@ class CallCompression implements CallAdapter {
     return this.#estimated;
   }
 
-  #isFor(candidate: Candidate): boolean {
-    return isShortenedFor(candidate.endpoint, this.#requested) && isTextModel(candidate);
-  }
-
   ready(candidate: Candidate): Promise<void> | undefined {
     const { endpoint } = candidate;
-    if (!this.#isFor(candidate) || this.#counts?.has(endpoint) === true) return undefined;
+    if (!isFor(candidate, this.#requested) || this.#counts?.has(endpoint) === true) return undefined;
     const { request } = this.#call;
     const { prompt_tokens, messages } = boundsOf(candidate, request);
     // The estimate is never wrong by a factor of two.
@@ -197,7 +199,7 @@ class CallCompression implements CallAdapter {
 
   /** The assumed scale of a prompt that was not counted, since files or tool results were added later. Undefined if it fits. */
   #assumed(prompt: ChatRequest, candidate: Candidate): EstimateScale | undefined {
-    if (prompt === this.#call.request || !this.#isFor(candidate)) return undefined;
+    if (prompt === this.#call.request || !isFor(candidate, this.#requested)) return undefined;
     const { prompt_tokens, messages } = boundsOf(candidate, prompt);
     const fits = this.#estimates.all(prompt) * ESTIMATE_MARGIN <= prompt_tokens && prompt.messages.length <= messages;
     return fits ? undefined : { scale: ESTIMATE_MARGIN };

@@ -82,7 +82,9 @@ export class Bucket {
   }
 
   #add(name: SketchName, value: number): void {
-    const live = this.#unpack();
+    this.#live ??= new Map();
+    if (this.#packed !== undefined) this.#unpack(this.#live, this.#packed);
+    const live = this.#live;
     const known = live.get(name);
     if (known !== undefined) {
       known.add(value);
@@ -93,16 +95,13 @@ export class Bucket {
     live.set(name, created);
   }
 
-  #unpack(): Map<SketchName, Sketch> {
-    this.#live ??= new Map();
-    if (this.#packed === undefined) return this.#live;
-    for (const [name, text] of this.#packed) {
+  #unpack(live: Map<SketchName, Sketch>, packed: ReadonlyMap<SketchName, string>): void {
+    for (const [name, text] of packed) {
       const sketch = new Sketch();
       sketch.mergePacked(text);
-      this.#live.set(name, sketch);
+      live.set(name, sketch);
     }
     this.#packed = undefined;
-    return this.#live;
   }
 
   /** Packs the sketches once the bucket's time is over. */

@@ -86,15 +86,12 @@ export function createEndpointStatistics(): EndpointStatistics {
     books.delete(endpointId);
   }
 
-  function bucketOf(buckets: Map<number, Bucket>, endpointId: string, span: number, start: number): Bucket {
-    const known = buckets.get(start);
-    if (known !== undefined) return known;
-    const made = new Bucket({ endpoint_id: endpointId, span, start });
-    buckets.set(start, made);
-    return made;
-  }
-
-  function count(bucket: Bucket, sample: Sample): void {
+  function count(buckets: Map<number, Bucket>, place: Bucket['place'], sample: Sample): void {
+    let bucket = buckets.get(place.start);
+    if (bucket === undefined) {
+      bucket = new Bucket(place);
+      buckets.set(place.start, bucket);
+    }
     bucket.count(sample);
     // The oldest unwritten rows are written first. If the store is down for long, they are dropped.
     changed.add(bucket);
@@ -125,8 +122,9 @@ export function createEndpointStatistics(): EndpointStatistics {
     observe(endpointId, sample, nowMs) {
       const minute = Math.floor(nowMs / MINUTE_MS);
       const book = bookOf(endpointId);
-      count(bucketOf(book.minutes, endpointId, 1, minute), sample);
-      count(bucketOf(book.quarters, endpointId, QUARTER, minute - (minute % QUARTER)), sample);
+      const quarter = minute - (minute % QUARTER);
+      count(book.minutes, { endpoint_id: endpointId, span: 1, start: minute }, sample);
+      count(book.quarters, { endpoint_id: endpointId, span: QUARTER, start: quarter }, sample);
     },
 
     performance(endpointId, nowMs) {

@@ -40,7 +40,7 @@ export function needsOf(request: ChatRequest): Needs {
     output_tokens: request.max_completion_tokens ?? request.max_tokens ?? 0,
     tools: (request.tools?.length ?? 0) > 0,
     compression: compressionOf(request),
-    forms: formsOf(request),
+    forms: request.response_format == null && request.verbosity == null ? NO_FORMS : formsOf(request),
   };
 }
 
@@ -71,7 +71,6 @@ const NO_FORMS: readonly EndpointParameter[] = [];
 
 function formsOf({ response_format: responseFormat, verbosity }: ChatRequest): readonly EndpointParameter[] {
   const format = responseFormat?.type;
-  if ((format == null || format === 'text') && verbosity == null) return NO_FORMS;
   const forms: EndpointParameter[] = [];
   if (format === 'json_schema') forms.push('structured_outputs');
   else if (format != null && format !== 'text') forms.push('response_format');

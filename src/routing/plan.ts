@@ -130,7 +130,6 @@ function refusedByOwn(
 
 /** The number of endpoints of candidates, which are grouped by endpoint, with one candidate for each credential. */
 function endpointCount(candidates: readonly Candidate[]): number {
-  if (candidates.length < 2) return candidates.length;
   let count = 0;
   let before: Candidate | undefined;
   for (const one of candidates) {
@@ -150,7 +149,7 @@ class CandidateFilter {
   constructor(candidates: readonly Candidate[], input: RuleInput) {
     this.left = candidates;
     this.#input = input;
-    this.#endpointCount = endpointCount(candidates);
+    this.#endpointCount = candidates.length < 2 ? candidates.length : endpointCount(candidates);
     this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpointCount }];
   }
 

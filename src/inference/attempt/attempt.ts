@@ -118,7 +118,7 @@ export function prepareAttempt(
 ): PreparedAttempt | Promise<PreparedAttempt> {
   const { endpoint } = candidate;
   const { report, request: fitted, is_default_bound } = fitRequest(request, endpoint, spend);
-  const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
+  const stated = !supports(endpoint, 'tools') && needsTemplate(fitted) ? templated(fitted) : undefined;
   const sent = stated?.request ?? fitted;
   const encoded = dialect.encodeRequest(sent, endpoint, { media, strip_state: stripState });
   if (stated !== undefined) append(report, stated.report);

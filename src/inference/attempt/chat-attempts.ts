@@ -27,7 +27,7 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
 export interface ChatAttempts {
   /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
-  fit(state: CallState): Fitting;
+  fittingFor(state: CallState): Fitting;
   work(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenAnswer, Meter>;
 }
 
@@ -140,8 +140,9 @@ export function createChatAttempts(
   const parts: Parts = { options, chat, measure };
 
   return {
-    fit(state) {
-      state.fitting = new Fitting(state.call, { fees: feesOf(state, pay), sources: state.sources }, options);
+    fittingFor(state) {
+      const { call, sources, plan } = state;
+      state.fitting = new Fitting(call, { fees: feesOf(state, pay), sources, candidates: plan.attempts }, options);
       return state.fitting;
     },
 

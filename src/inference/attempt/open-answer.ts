@@ -1,12 +1,12 @@
 /** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
 import { limits } from '../../limits.ts';
 import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
+import { requiresCall } from '../../providers/tool-template/dialect.ts';
 import { readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
-import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
@@ -63,6 +63,17 @@ class Slices implements AnswerChunks {
 
 const NOTHING_LATER: AnswerChunks = new Slices([], 0);
 
+/** The state that decoders read: what the encoder left for them, and the answer's headers. */
+function decoderState(
+  { encoded }: PreparedAttempt,
+  { headers }: UpstreamResponse,
+  { call, step = 1 }: AttemptContext,
+): AttemptState {
+  // Ids of tool calls are made of it and must be unique in an answer of several steps.
+  const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+  return { ...encoded.state, generation_id: generationId, headers };
+}
+
 /** Throws for an HTML page in place of a stream. */
 async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<never> {
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
@@ -91,17 +102,6 @@ function voidAnswer(first: readonly ChatChunk[], { finish_reason, native_finish_
   return new UpstreamError('unavailable', message, { status: 200, native_code: nativeCode });
 }
 
-/** An answer whose headers have arrived. */
-interface Answering {
-  prepared: PreparedAttempt;
-  response: UpstreamResponse;
-  call: Call;
-  /** What its decoder reads: what the encoder left for it, and the answer's headers. */
-  state: AttemptState;
-  meter: Meter;
-  upstreamCall: UpstreamCall;
-}
-
 /**
  * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
  * streamed, and for the tool call if the prompt forces one. `meter` counts the first chunks. Throws `UpstreamError`, or
@@ -113,21 +113,17 @@ export async function openAnswer(
   meter: Meter,
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
-  const { call, step = 1 } = context;
   const { method, path, headers } = encoded;
-  const isStreamed = call.request.stream === true;
+  const isStreamed = context.call.request.stream === true;
   const accept = isStreamed ? 'text/event-stream' : 'application/json';
   const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
     const response = await headersOf(dialect, upstreamCall);
     const type = String(response.headers['content-type'] ?? '');
     if (isStreamed && /^text\/html\b/i.test(type)) await refuseHtml(response, dialect);
-    // Ids of tool calls are made of it and must be unique in an answer of several steps.
-    const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
-    const state = { ...encoded.state, generation_id: generationId, headers: response.headers };
-    const answering = { prepared, response, call, state, meter, upstreamCall };
     const isJson = !isStreamed || /^application\/json\b/i.test(type);
-    const answer = await (isJson ? readBody(answering) : readBeginning(answering));
+    const read = isJson ? readBody : readBeginning;
+    const answer = await read(prepared, response, context, meter, upstreamCall);
     if (meter.is_void) throw voidAnswer(answer.first, meter);
     // An answer that was cut or filtered is accepted: it has another finish reason.
     if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
@@ -139,11 +135,17 @@ export async function openAnswer(
 }
 
 /** Reads a whole body and decodes it at once. A client that wants a stream gets its chunks in slices. */
-async function readBody({ prepared, response, call, state, meter, upstreamCall }: Answering): Promise<OpenAnswer> {
-  const { dialect, holds_back } = prepared;
-  const { request, accepted_ms } = call;
-  const body = await readJson(dialect, response, call, jsonBoundsOf(request));
-  const decoded = readable(() => dialect.decodeResponse(body, state));
+async function readBody(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+  meter: Meter,
+  upstreamCall: UpstreamCall,
+): Promise<OpenAnswer> {
+  const { dialect, encoded } = prepared;
+  const { request, accepted_ms } = context.call;
+  const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
+  const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
   const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
   const isStreamed = request.stream === true;
   const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
@@ -151,31 +153,32 @@ async function readBody({ prepared, response, call, state, meter, upstreamCall }
   bounds.add(decoded);
   const { failure } = bounds;
   let first = chunks;
-  if (isStreamed && failure === undefined && !holds_back) {
+  if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
     const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
     first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
   }
   for (const chunk of first) meter.chunk(chunk);
   if (failure !== undefined) throw failure;
-  if (!isStreamed) {
-    upstreamCall.release();
-    return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+  if (isStreamed) {
+    upstreamCall.started();
+    const later = new Slices(chunks, first.length);
+    return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
   }
-  upstreamCall.started();
-  const later = new Slices(chunks, first.length);
-  return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
+  upstreamCall.release();
+  return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
 }
 
 /** Reads the events of a stream until the answer has begun. */
-async function readBeginning({
-  prepared: { dialect, holds_back },
-  response,
-  call,
-  state,
-  meter,
-  upstreamCall,
-}: Answering): Promise<OpenAnswer> {
-  const reader = new AnswerReader(response, dialect, dialect.createStreamDecoder(state), call);
+async function readBeginning(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+  meter: Meter,
+  upstreamCall: UpstreamCall,
+): Promise<OpenAnswer> {
+  const { dialect, holds_back } = prepared;
+  const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
+  const reader = new AnswerReader(response, dialect, decoder, context.call);
   const first: ChatChunk[] = [];
   let hasBegun = false;
   for (;;) {
@@ -203,5 +206,5 @@ async function readBeginning({
   }
   reader.hasBegun = true;
   upstreamCall.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
+  return { first, later: reader, isWhole: false, completion: undefined, close: upstreamCall.release };
 }

@@ -208,7 +208,7 @@ export function createPlanner(
         caller: call.principal,
         refuses,
         endpointFor: call.endpointFor,
-        restricts: restrictionOf(call.principal),
+        restricts: call.principal.guardrails.length === 0 ? undefined : restrictionOf(call.principal),
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),
       });

@@ -1,3 +1,4 @@
+import type { Candidate } from '../../routing/candidate.ts';
 import type { FunctionTool, InnerTool, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Call } from '../call.ts';
@@ -65,6 +66,8 @@ export interface FeeOutcome<T> {
 /** What the adapters of a call may use during the preparation of its attempts. */
 export interface CallResources {
   fees: Fees;
+  /** The endpoints of its plan. */
+  candidates: readonly Candidate[];
   /** Pages that the answer may cite. An adapter that puts pages into the prompt adds them. */
   sources: Source[];
 }

@@ -56,7 +56,7 @@ function callOf(request: Partial<ChatRequest>, more: Partial<Call> = {}): Call {
 
 /** Pays for everything, and keeps the pages that may be cited. */
 function resourcesOf(): CallResources {
-  return { fees: { spend: async (_fee, run) => (await run()).value }, sources: [] };
+  return { candidates: [], fees: { spend: async (_fee, run) => (await run()).value }, sources: [] };
 }
 
 const toolOf = (parameters: object) =>

@@ -4,74 +4,24 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 import type { AttemptState } from '../dialect.ts';
 import { citationsOf } from './attachments.ts';
-import { errorInside } from './errors.ts';
-import { finishReason } from './finish.ts';
-import { logprobsOf } from './logprobs.ts';
 import { type KnownState, readState } from './state.ts';
 import { TurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
-import {
-  isObject,
-  numberOf,
-  textOf,
-  type WireAnswer,
-  type WireChoice,
-  type WireMessage,
-  type WireUsage,
-} from './wire.ts';
-
-/** Decodes one choice. */
-class ChoiceReader {
-  readonly turn: TurnWriter;
-  native: string | undefined = undefined;
-  stopSequence: string | undefined = undefined;
-
-  constructor(known: KnownState, generationId: string) {
-    this.turn = new TurnWriter(known, generationId);
-  }
-
-  /** Throws `UpstreamError` if the choice contains an error. */
-  take(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
-    const error = choice.error == null ? undefined : errorInside({ error: choice.error });
-    if (error !== undefined) throw error;
-    // In a stream, a message beside or after deltas repeats them (Perplexity).
-    const message = choice.delta ?? (this.turn.hasProduced() ? undefined : choice.message);
-    if (isObject(message)) this.turn.take(message as WireMessage, isWhole || choice.delta == null, chunks);
-    const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
-    if (logprobs !== undefined) {
-      const last = chunks.at(-1);
-      // The probabilities belong to the text in the same event.
-      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
-      else chunks.push({ delta: {}, logprobs });
-    }
-    this.native = textOf(choice.finish_reason) ?? this.native;
-    this.stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? this.stopSequence;
-  }
-
-  finish(sources: Annotation[], chunks: ChatChunk[]): ChatChunk {
-    this.turn.end(chunks);
-    if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
-    const reason = finishReason(this.native, {
-      has_calls: this.turn.hasCalls(),
-      is_empty: !this.turn.hasProduced(),
-    });
-    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.native ?? null };
-    chunks.push(last);
-    return last;
-  }
-}
+import { isObject, numberOf, textOf, type WireAnswer, type WireChoice, type WireUsage } from './wire.ts';
 
 /** Decodes this wire's answers, streamed or whole. */
 export class AnswerReader {
   readonly #known: KnownState;
   readonly #generationId: string;
-  readonly #first: ChoiceReader;
+  readonly #first: TurnWriter;
   /** The other choices that have begun, by their index. */
-  #others: Map<number, ChoiceReader> | undefined = undefined;
+  #others: Map<number, TurnWriter> | undefined = undefined;
   readonly #rest: JsonObject = {};
   #isStarted = false;
   #requestId: string | undefined = undefined;
   #isIdEmitted = false;
+  /** As the upstream wrote it in its last event, and as clients see it. */
+  #wireTier: string | null | undefined = undefined;
   #serviceTier: string | undefined = undefined;
   #emittedTier: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
@@ -82,7 +32,7 @@ export class AnswerReader {
   constructor(state: AttemptState) {
     this.#known = readState(state);
     this.#generationId = state.generation_id;
-    this.#first = new ChoiceReader(this.#known, state.generation_id);
+    this.#first = new TurnWriter(this.#known, state.generation_id);
   }
 
   isStarted(): boolean {
@@ -98,18 +48,22 @@ export class AnswerReader {
 
   /** Throws `UpstreamError` if a choice contains an error. */
   take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
-    this.#start(answer, chunks);
+    const bringsId = this.#requestId === undefined && answer.id != null;
+    if (!this.#isStarted || bringsId || answer.service_tier !== this.#wireTier) this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
-      if (!isObject(choice)) continue;
-      const index = numberOf(choice['index']) ?? 0;
-      if (index === 0) this.#takeFirst(choice as WireChoice, isWhole, chunks);
-      else if (Number.isInteger(index) && index < this.#known.choices) {
-        this.#takeOther(index, choice as WireChoice, isWhole, chunks);
+      if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) continue;
+      const index = choice.index === 0 ? 0 : (numberOf(choice.index) ?? 0);
+      if (index === 0) {
+        this.#first.take(choice, isWhole, chunks);
+        if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
+      } else if (Number.isInteger(index) && index < this.#known.choices) {
+        this.#takeOther(index, choice, isWhole, chunks);
       }
     }
     // Usage reported before the end is billed if the stream breaks off.
-    if (this.takeUsage(answer) && this.#first.native === undefined && this.hasOutputUsage()) {
+    const hasUsage = (answer.usage != null || answer.x_groq != null) && this.takeUsage(answer);
+    if (hasUsage && this.#first.native === undefined && this.hasOutputUsage()) {
       const usage = this.#classes()!;
       const { counts: _, ...reported } = usage;
       this.#zeroClasses = Object.fromEntries(Object.keys(reported).map((name) => [name, 0]));
@@ -152,6 +106,7 @@ export class AnswerReader {
   #start(answer: WireAnswer, chunks: ChatChunk[]): void {
     // Groq's compound systems end with an id of "stub".
     if (this.#requestId === undefined && answer.id !== 'stub') this.#requestId = textOf(answer.id);
+    this.#wireTier = answer.service_tier;
     this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
     if (this.#isStarted) return;
     this.#isStarted = true;
@@ -166,18 +121,13 @@ export class AnswerReader {
     chunks.push(first);
   }
 
-  #takeFirst(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
-    this.#first.take(choice, isWhole, chunks);
-    if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
-  }
-
   #takeOther(index: number, choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
     this.#others ??= new Map();
     let reader = this.#others.get(index);
     const from = chunks.length;
     if (reader === undefined) {
       // Part of the seed of call ids, which must be unique in an answer.
-      reader = new ChoiceReader(this.#known, `${this.#generationId}#${index}`);
+      reader = new TurnWriter(this.#known, `${this.#generationId}#${index}`);
       this.#others.set(index, reader);
       chunks.push({ delta: { role: 'assistant' } });
     }

@@ -47,7 +47,8 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
   for (let i = 0; i < paired.length; i += 1) {
     const message = paired[i]!;
     const position = positions === undefined ? i : (positions.get(message) ?? -1);
-    if (isForeign(message, 'openai-chat')) {
+    const isText = typeof message.content === 'string' && message.role !== 'assistant';
+    if (!isText && isForeign(message, 'openai-chat')) {
       addReport(encoding, 'dropped', `messages[${position}]`, 'it belongs to another API');
       continue;
     }
@@ -86,9 +87,12 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
     if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) set(name, undefined);
     else if (name === 'cache_control' && !encoding.quirks.cache_control) set(name, undefined);
   }
-  const role = roleOf(message, encoding.quirks);
-  if (role !== message.role) set('role', role);
-  let content = encodeContent(encoding, message, i, media);
+  const { system_role: systemRole } = encoding.quirks;
+  const isInstruction = message.role === 'system' || message.role === 'developer';
+  if (isInstruction && systemRole !== undefined && systemRole !== message.role) set('role', systemRole);
+  let content = Array.isArray(message.content)
+    ? encodeParts(encoding, message, message.content, i, media)
+    : (message.content as JsonValue | Message['content']);
   if (encoding.quirks.names_in_text && message.name && message.role !== 'tool') {
     content = named(content, message.name);
     set('name', undefined);
@@ -113,11 +117,6 @@ function named(content: JsonValue | Message['content'], name: string): JsonValue
   const first = parts[at];
   if (!isTextPart(first)) return parts.length === 0 ? parts : [{ type: 'text', text: `${name}:` }, ...parts];
   return parts.with(at, { ...first, text: `${name}: ${first.text}` });
-}
-
-function roleOf(message: Message, quirks: Quirks): string {
-  const isInstruction = message.role === 'system' || message.role === 'developer';
-  return isInstruction ? (quirks.system_role ?? message.role) : message.role;
 }
 
 function encodeAssistant(
@@ -210,14 +209,13 @@ function onceEach(details: readonly ReasoningDetail[]): ReasoningDetail[] {
   });
 }
 
-function encodeContent(
+function encodeParts(
   encoding: Encoding,
   message: Message,
+  content: InnerPart[],
   i: number,
   media: JsonValue[],
 ): JsonValue | Message['content'] {
-  const { content } = message;
-  if (!Array.isArray(content)) return content;
   const parts: JsonValue[] = [];
   let isChanged = false;
   for (let j = 0; j < content.length; j += 1) {

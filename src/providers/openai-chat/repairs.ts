@@ -71,8 +71,8 @@ const THINKS_IN_STREAMS = /^qwen3-\d+b/;
 
 /** Turns thinking off for whole answers: "parameter.enable_thinking must be set to false for non-streaming calls" (https://github.com/QuantumNous/new-api/pull/1109). */
 export function thinkInStreams(encoding: Encoding, body: JsonObject): void {
-  const { request, quirks, endpoint } = encoding;
-  if (quirks.reasoning_field !== 'enable_thinking' || !THINKS_IN_STREAMS.test(endpoint.upstream_model)) return;
+  const { request, endpoint } = encoding;
+  if (!THINKS_IN_STREAMS.test(endpoint.upstream_model)) return;
   if (request.stream === true || body['enable_thinking'] === false) return;
   body['enable_thinking'] = false;
   delete body['thinking_budget'];
@@ -86,7 +86,7 @@ const ALWAYS_THINKS = /thinking|kimi-k2\.7|^q[vw]q/;
 export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
   const { quirks, endpoint } = encoding;
   const { tool_choice: toolChoice, thinking, enable_thinking: enableThinking } = body;
-  if (!quirks.thinking_or_forced_tool || (toolChoice !== 'required' && !isObject(toolChoice))) return;
+  if (toolChoice !== 'required' && !isObject(toolChoice)) return;
   const isBySwitch = quirks.reasoning_field === 'enable_thinking';
   const isThinking = isBySwitch ? enableThinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
   if (isThinking === false) return;
@@ -101,9 +101,9 @@ export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
 }
 
 /** Continues the last message, which servers otherwise close (https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html). */
-export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): void {
+export function continueFinalMessage(body: JsonObject): void {
   const last = Array.isArray(body['messages']) ? body['messages'].at(-1) : undefined;
-  if (!quirks.continue_final_message || !isObject(last) || last['role'] !== 'assistant' || last['tool_calls']) return;
+  if (!isObject(last) || last['role'] !== 'assistant' || last['tool_calls']) return;
   body['continue_final_message'] ??= true;
   body['add_generation_prompt'] ??= false;
 }
@@ -112,7 +112,7 @@ export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): vo
 export function keepFormatAlone(encoding: Encoding, body: JsonObject): boolean {
   const format = body['response_format'];
   const type = isObject(format) ? format['type'] : undefined;
-  if (!encoding.quirks.format_alone || (type !== 'json_schema' && type !== 'json_object')) return false;
+  if (type !== 'json_schema' && type !== 'json_object') return false;
   if (type === 'json_schema' && body['tools'] !== undefined) {
     delete body['response_format'];
     addReport(encoding, 'dropped', 'response_format', 'this provider accepts a schema only without tools');

@@ -39,13 +39,17 @@ const OWN_FIELDS: readonly string[] = [
 /** https://platform.openai.com/docs/api-reference/chat/create */
 const STOP_SEQUENCES_MAX = 4;
 
+const PATH = '/chat/completions';
+const STREAM_HEADERS = { 'content-type': 'application/json', accept: 'text/event-stream' };
+const WHOLE_HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
+
 const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...gatewayOnlyFields]);
 
 /** Builds the upstream request. Parts that need no change are shared with the client's request, which is never changed. */
 export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {
   const { quirks } = endpoint;
   const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: undefined };
-  const tools = encodeTools(encoding);
+  const tools = request.tools?.length ? encodeTools(encoding, request.tools) : [];
   const messages = encodeMessages(encoding);
   const body: JsonObject = {
     model: endpoint.upstream_model,
@@ -57,13 +61,13 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     body['tools'] = tools;
     encodeToolChoice(encoding, body);
   }
-  encodeReasoning(encoding, body);
-  mendLostReasoning(encoding, body);
-  thinkInStreams(encoding, body);
-  thinkOrForceTool(encoding, body);
-  continueFinalMessage(encoding, body);
+  if (request.reasoning != null || request.reasoning_effort != null) encodeReasoning(encoding, body);
+  if (quirks.lost_reasoning !== undefined) mendLostReasoning(encoding, body);
+  if (quirks.reasoning_field === 'enable_thinking') thinkInStreams(encoding, body);
+  if (quirks.thinking_or_forced_tool) thinkOrForceTool(encoding, body);
+  if (quirks.continue_final_message) continueFinalMessage(body);
   const isStreamed = encodeStream(encoding, body);
-  addExtraFields(encoding, body);
+  if (quirks.extra_body !== undefined) addExtraFields(encoding, body, quirks.extra_body);
 
   const state: EncodedRequest['state'] = {};
   if (encoding.renamed !== undefined) {
@@ -81,8 +85,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   if (quirks.cached_tokens_header) state['cached_tokens_header'] = quirks.cached_tokens_header.toLowerCase();
   return {
     method: 'POST',
-    path: pathOf(endpoint),
-    headers: headersOf(isStreamed),
+    path: quirks.path === undefined && quirks.query === undefined ? PATH : pathOf(endpoint),
+    headers: isStreamed ? STREAM_HEADERS : WHOLE_HEADERS,
     body,
     report: encoding.report,
     state,
@@ -137,7 +141,7 @@ function encodeOutputBound({ request, quirks }: Encoding, body: JsonObject): voi
 /** Sets the stream fields. Returns whether a stream is requested. */
 function encodeStream(encoding: Encoding, body: JsonObject): boolean {
   const { request, quirks } = encoding;
-  const isWhole = keepFormatAlone(encoding, body);
+  const isWhole = quirks.format_alone === true && keepFormatAlone(encoding, body);
   if (request.stream == null) return false;
   body['stream'] = request.stream && !isWhole;
   if (!request.stream || isWhole) return false;
@@ -147,16 +151,15 @@ function encodeStream(encoding: Encoding, body: JsonObject): boolean {
   return true;
 }
 
-function encodeTools(encoding: Encoding): JsonObject[] {
+function encodeTools(encoding: Encoding, declared: readonly InnerTool[]): JsonObject[] {
   const { request, quirks, endpoint } = encoding;
   const tools: JsonObject[] = [];
-  if (!request.tools?.length) return tools;
   if (quirks.refused_parameters?.includes('tools')) {
     addReport(encoding, 'dropped', 'tools', `${endpoint.provider} does not accept this parameter`);
     return tools;
   }
   const allowed = quirks.allowed_tools ? undefined : allowedTools(request.tool_choice);
-  request.tools.forEach((tool, i) => {
+  declared.forEach((tool, i) => {
     if (allowed !== undefined && tool.type === 'function' && !allowed.has((tool as FunctionTool).function.name)) return;
     const encoded = encodeTool(encoding, tool, `tools[${i}]`);
     if (encoded !== undefined) tools.push(encoded);
@@ -221,9 +224,7 @@ function isOfThisWire({ type }: { type: string }, { tools }: JsonObject): boolea
 }
 
 /** Adds the operator's fields that the request does not have. */
-function addExtraFields(encoding: Encoding, body: JsonObject): void {
-  const { extra_body: extraBody } = encoding.quirks;
-  if (extraBody === undefined) return;
+function addExtraFields(encoding: Encoding, body: JsonObject, extraBody: JsonObject): void {
   for (const [name, value] of Object.entries(extraBody)) {
     if (gatewayFields.has(name)) addReport(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
     else if (value !== undefined && !(name in body)) body[name] = value;
@@ -239,13 +240,6 @@ function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject
 }
 
 function pathOf({ quirks, upstream_model: upstreamModel }: DialectEndpoint): string {
-  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstreamModel)) ?? '/chat/completions';
+  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstreamModel)) ?? PATH;
   return quirks.query === undefined ? path : `${path}?${quirks.query}`;
-}
-
-function headersOf(isStreamed: boolean): Record<string, string> {
-  return {
-    'content-type': 'application/json',
-    accept: isStreamed ? 'text/event-stream' : 'application/json',
-  };
 }

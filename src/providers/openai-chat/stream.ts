@@ -36,7 +36,12 @@ class ChatStreamDecoder implements StreamDecoder {
       answer.takeUsage(lateAnswer(data));
       return chunks;
     }
-    const value = parse(data);
+    let value: unknown;
+    try {
+      value = JSON.parse(data);
+    } catch (cause) {
+      throw notThisWire(data, cause);
+    }
     const error = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
     if (error !== undefined) {
       // Usage with or before the error is emitted first, since it is billed.
@@ -46,7 +51,7 @@ class ChatStreamDecoder implements StreamDecoder {
       answer.emitUsage(chunks);
       return chunks;
     }
-    if (!isObject(value)) throw notThisWire(data);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notThisWire(data);
     answer.take(value as WireAnswer, false, chunks);
     return chunks;
   }
@@ -71,7 +76,9 @@ class ChatStreamDecoder implements StreamDecoder {
 
 /** Recognises the common case without checking the shapes of errors. */
 export function isPlainAnswer(value: unknown): boolean {
-  return isObject(value) && value['choices'] !== undefined && value['error'] == null && value['object'] !== 'error';
+  // Lists and primitive values have no choices.
+  const answer = value as Partial<Record<'choices' | 'error' | 'object', unknown>> | null;
+  return answer?.choices !== undefined && answer.error == null && answer.object !== 'error';
 }
 
 /** An event after the end of the answer; empty if it is not an object. */
@@ -81,14 +88,6 @@ function lateAnswer(data: string): WireAnswer {
     return isObject(value) ? (value as WireAnswer) : {};
   } catch {
     return {};
-  }
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw notThisWire(data, cause);
   }
 }
 

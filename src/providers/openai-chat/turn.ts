@@ -1,32 +1,36 @@
-import type { ChatChunk, Delta, Native, ReasoningDetail } from '../../schemas/inner.ts';
+import type { Annotation, ChatChunk, Delta, Native, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { annotationsOf, audioOf, citationsOf, imagesOf } from './attachments.ts';
+import { errorInside } from './errors.ts';
+import { finishReason } from './finish.ts';
+import { logprobsOf } from './logprobs.ts';
 import { ReasoningReader } from './reasoning.ts';
 import { SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
 import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
 import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
-import { isObject, scalarText, textOf, type WireMessage, type WirePart } from './wire.ts';
+import { isObject, scalarText, textOf, type WireChoice, type WireMessage, type WirePart } from './wire.ts';
 
-/** Converts the deltas of one assistant turn to chunks, block by block. A whole message is one large delta. */
+/** Decodes one choice: converts the deltas of one assistant turn to chunks, block by block. A whole message is one large delta. */
 export class TurnWriter {
+  /** The upstream's finish reason. */
+  native: string | undefined = undefined;
+  stopSequence: string | undefined = undefined;
   readonly #known: KnownState;
   readonly #generationId: string;
-  readonly #reasoning: ReasoningReader;
   readonly #slots: SlotWriter;
   readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
-  // Most answers have neither, so they are created on first use.
+  // Most answers have none of them, so they are created on first use.
+  #reasoning: ReasoningReader | undefined = undefined;
   #calls: CallReader | undefined = undefined;
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
   readonly #callSlots: number[] = [];
 
   constructor(known: KnownState, generationId: string) {
-    const reasoning = new ReasoningReader(known.think_in_reasoning);
     this.#known = known;
     this.#generationId = generationId;
-    this.#reasoning = reasoning;
     this.#slots = new SlotWriter((kind) => {
-      if (kind === 'reasoning') reasoning.closeBlock();
+      if (kind === 'reasoning') this.#reasoning?.closeBlock();
     });
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
@@ -36,42 +40,81 @@ export class TurnWriter {
     return this.#slots.hasOpened();
   }
 
-  hasCalls(): boolean {
-    return this.#calls !== undefined && this.#calls.count() > 0;
+  /** Throws `UpstreamError` if the choice contains an error. */
+  take(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
+    const error = choice.error == null ? undefined : errorInside({ error: choice.error });
+    if (error !== undefined) throw error;
+    // In a stream, a message beside or after deltas repeats them (Perplexity).
+    const message = choice.delta ?? (this.hasProduced() ? undefined : choice.message);
+    if (typeof message === 'object' && message !== null && !Array.isArray(message)) {
+      this.#takeMessage(message, isWhole || choice.delta == null, chunks);
+    }
+    const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
+    if (logprobs !== undefined) {
+      const last = chunks.at(-1);
+      // The probabilities belong to the text in the same event.
+      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
+      else chunks.push({ delta: {}, logprobs });
+    }
+    if (choice.finish_reason != null) this.native = textOf(choice.finish_reason) ?? this.native;
+    if (choice.stop_reason != null || choice.matched_stop != null) {
+      this.stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? this.stopSequence;
+    }
   }
 
-  take(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
-    this.#emitReasoning(this.#reasoning.read(message, isWhole), chunks);
+  #takeMessage(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
+    const { content } = message;
+    if (message.reasoning_content != null || message.reasoning != null || message.reasoning_details != null) {
+      this.#emitReasoning(this.#reasoningReader().read(message, isWhole), chunks);
+    }
     if (Array.isArray(message.executed_tools)) {
       this.#tools ??= createExecutedTools(this.#slots);
       this.#tools.take(message.executed_tools, chunks);
     }
-    if (message.content != null) this.#takeContent(message.content, chunks);
-    const refusal = textOf(message.refusal);
+    if (typeof content === 'string' && this.#splitter === undefined) {
+      if (content !== '') this.#slots.emit('text', { content }, chunks);
+    } else if (content != null) this.#takeContent(content, chunks);
+    const refusal = message.refusal == null ? undefined : textOf(message.refusal);
     if (refusal !== undefined) this.#slots.emit('refusal', { refusal }, chunks);
     if (message.images) {
       const images = imagesOf(message.images);
       if (images.length > 0) this.#slots.emit('image', { images }, chunks);
     }
-    const audio = isObject(message.audio) ? audioOf(message.audio) : undefined;
+    const audio = message.audio != null && isObject(message.audio) ? audioOf(message.audio) : undefined;
     if (audio !== undefined) this.#slots.emit('audio', { audio }, chunks);
     if (message.annotations) {
       const annotations = annotationsOf(message.annotations);
       if (annotations.length > 0) chunks.push({ delta: { annotations } });
     }
     if (message.tool_calls || message.function_call) this.#takeCalls(message, isWhole, chunks);
-    const signature = textOf(message.extra_content?.google?.thought_signature);
-    if (signature !== undefined) this.#emitReasoning(this.#reasoning.readSignature(signature, undefined), chunks);
+    if (message.extra_content == null) return;
+    const signature = textOf(message.extra_content.google?.thought_signature);
+    if (signature !== undefined) this.#emitSignature(signature, undefined, chunks);
   }
 
-  /** Emits held text and closes every block. */
-  end(chunks: ChatChunk[]): void {
+  /** Emits held text, closes every block, and emits the finish reason. Returns its chunk. */
+  finish(sources: Annotation[], chunks: ChatChunk[]): ChatChunk {
     if (this.#splitter !== undefined) this.#emitRuns(this.#splitter.end(), chunks);
-    this.#emitReasoning(this.#reasoning.end(), chunks);
+    if (this.#reasoning !== undefined) this.#emitReasoning(this.#reasoning.end(), chunks);
     if (this.#calls !== undefined) for (const step of this.#calls.end()) this.#emitCall(step, chunks);
     this.#slots.close(chunks);
     for (const n of this.#callSlots) this.#slots.closeBeside(n, undefined, chunks);
     this.#tools?.end(chunks);
+    if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
+    const hasCalls = this.#calls !== undefined && this.#calls.count() > 0;
+    const reason = finishReason(this.native, { has_calls: hasCalls, is_empty: !this.hasProduced() });
+    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.native ?? null };
+    chunks.push(last);
+    return last;
+  }
+
+  #reasoningReader(): ReasoningReader {
+    this.#reasoning ??= new ReasoningReader(this.#known.think_in_reasoning);
+    return this.#reasoning;
+  }
+
+  #emitSignature(signature: string, callId: string | undefined, chunks: ChatChunk[]): void {
+    this.#emitReasoning(this.#reasoningReader().readSignature(signature, callId), chunks);
   }
 
   #emitReasoning(details: readonly ReasoningDetail[], chunks: ChatChunk[]): void {
@@ -85,7 +128,7 @@ export class TurnWriter {
 
   #emitRuns(runs: ThinkRun[], chunks: ChatChunk[]): void {
     for (const { is_reasoning: isReasoning, text } of runs) {
-      if (isReasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
+      if (isReasoning) this.#emitReasoning(this.#reasoningReader().readText(text), chunks);
       else this.#slots.emit('text', { content: text }, chunks);
     }
   }
@@ -96,8 +139,7 @@ export class TurnWriter {
   }
 
   #emitCall({ ordinal, opens, signature, arguments: piece }: CallStep, chunks: ChatChunk[]): void {
-    if (signature !== undefined)
-      this.#emitReasoning(this.#reasoning.readSignature(signature.data, signature.id), chunks);
+    if (signature !== undefined) this.#emitSignature(signature.data, signature.id, chunks);
     if (opens === undefined) {
       if (piece === '') return;
       const delta: Delta = { tool_calls: [{ index: ordinal, function: { arguments: piece } }] };
@@ -122,7 +164,7 @@ export class TurnWriter {
       if (!isObject(part)) continue;
       const thought = thoughtOf(part as WirePart);
       const text = textOf(part['text']);
-      if (thought !== undefined) this.#emitReasoning(this.#reasoning.readText(thought), chunks);
+      if (thought !== undefined) this.#emitReasoning(this.#reasoningReader().readText(thought), chunks);
       else if (text !== undefined) this.#emitText(text, chunks);
       else if (part['type'] === 'image_url') this.#slots.emit('image', { images: imagesOf([part]) }, chunks);
     }

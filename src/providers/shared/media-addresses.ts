@@ -41,21 +41,12 @@ const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:r
 /** Deeper than the fields of any wire. */
 const DEPTH_MAX = 48;
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
 /** Visits every address in a JSON body of any client API or wire. Reads each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
   const path: (string | number)[] = [];
-  const descend = (step: string | number, value: object, skipped?: string) => {
-    path.push(step);
-    walk(value, skipped);
-    path.pop();
-  };
   const report = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
 
-  function member(object: Record<string, unknown>, name: string, value: unknown): void {
+  function member(object: Record<string, unknown>, name: string, value: string | object): void {
     if (typeof value === 'string') {
       if (PLAIN_TEXT.has(name)) return;
       if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) report(value, 'url', name);
@@ -64,39 +55,46 @@ export function eachAddress(body: unknown, visit: Visit): void {
         report(value, 'url', name);
       return;
     }
-    if (!isObject(value) || NOT_FETCHED.has(name)) return;
+    if (NOT_FETCHED.has(name)) return;
     // Arguments of a call in the Messages API.
     if (name === 'input' && typeof object['type'] === 'string' && object['type'].endsWith('tool_use')) return;
-    const { url, data } = value;
+    const { url, data } = value as Record<string, unknown>;
+    let visited: string | undefined;
     if (URL_FIELDS.has(name) && typeof url === 'string') {
       report(url, 'url', name, 'url');
-      descend(name, value, 'url');
+      visited = 'url';
     } else if (name === 'input_audio' && typeof data === 'string') {
       report(data, 'data', name, 'data');
-      descend(name, value, 'data');
+      visited = 'data';
     } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) {
-      path.push(name);
       for (const [at, one] of value.entries()) {
-        if (typeof one === 'string' && LIKE_URL.test(one)) visit(one, [...path, at], 'url');
+        if (typeof one === 'string' && LIKE_URL.test(one)) visit(one, [...path, name, at], 'url');
       }
-      walk(value);
-      path.pop();
-    } else descend(name, value);
+    }
+    path.push(name);
+    walk(value, visited);
+    path.pop();
   }
 
   function walk(value: object, skipped?: string): void {
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
     if (Array.isArray(value)) {
-      for (let at = 0; at < value.length; at += 1) if (isObject(value[at])) descend(at, value[at] as object);
+      for (let at = 0; at < value.length; at += 1) {
+        if (typeof value[at] !== 'object' || value[at] === null) continue;
+        path.push(at);
+        walk(value[at]);
+        path.pop();
+      }
       return;
     }
     for (const name in value) {
       if (name === skipped) continue;
       const one = (value as Record<string, unknown>)[name];
-      if (typeof one === 'string' || typeof one === 'object') member(value as Record<string, unknown>, name, one);
+      const isRead = typeof one === 'string' || (typeof one === 'object' && one !== null);
+      if (isRead) member(value as Record<string, unknown>, name, one);
     }
   }
-  if (isObject(body)) walk(body);
+  if (typeof body === 'object' && body !== null) walk(body);
 }
 
 /** A path in a client's notation: `messages[0].content[1].image_url.url`. */

@@ -5,9 +5,8 @@ import { TemplateReader } from './reader.ts';
 
 export { needsTemplate, templated } from './template.ts';
 
-function readerOf(state: AttemptState): TemplateReader | undefined {
-  const template = state['tool_template'] as ToolTemplate | undefined;
-  return template === undefined ? undefined : new TemplateReader(template, state.generation_id);
+function readerOf(state: AttemptState): TemplateReader {
+  return new TemplateReader(state['tool_template'] as ToolTemplate, state.generation_id);
 }
 
 /** Whether the answer to this attempt must contain a call, which its prompt can only request. */
@@ -21,13 +20,14 @@ export function withToolTemplate(dialect: ChatDialect): ChatDialect {
     ...dialect,
     decodeResponse(body, state) {
       const chunks = dialect.decodeResponse(body, state);
+      if (state['tool_template'] === undefined) return chunks;
       const reader = readerOf(state);
-      return reader === undefined ? chunks : [...reader.take(chunks), ...reader.end()];
+      return [...reader.take(chunks), ...reader.end()];
     },
     createStreamDecoder(state) {
       const decoder = dialect.createStreamDecoder(state);
+      if (state['tool_template'] === undefined) return decoder;
       const reader = readerOf(state);
-      if (reader === undefined) return decoder;
       return {
         push: (frame) => reader.take(decoder.push(frame)),
         isWhole: () => decoder.isWhole(),

@@ -43,20 +43,30 @@ class EventStreamFramer implements Framer {
 
   #takeLine(line: string, frames: Frame[]): void {
     if (line.length === 0) {
-      if (this.#data !== undefined) frames.push({ event: this.#event, data: this.#joined(this.#data) });
+      const data = this.#data;
+      if (data !== undefined) {
+        frames.push({ event: this.#event, data: this.#lines === undefined ? data : this.#joined(data, this.#lines) });
+      }
       this.#data = undefined;
       this.#event = undefined;
       return;
     }
-    const colon = line.startsWith('data:') ? 4 : line.indexOf(':');
-    if (colon === 0) return;
-    if (colon === 4 && line.startsWith('data')) {
-      this.#takeData(valueAfter(line, 4));
+    if (line.startsWith('data:')) {
+      const value = line.slice(line.charCodeAt(5) === SPACE ? 6 : 5);
+      this.#sawData = true;
       this.#stray = '';
-    } else if (colon === -1 && line === 'data') {
-      this.#takeData('');
-    } else if (colon === 5 && line.startsWith('event')) {
-      this.#event = valueAfter(line, 5) || undefined;
+      if (this.#data === undefined) this.#data = value;
+      else this.#addData(value);
+      return;
+    }
+    const colon = line.indexOf(':');
+    if (colon === 0) return;
+    if (colon === -1 && line === 'data') {
+      this.#sawData = true;
+      if (this.#data === undefined) this.#data = '';
+      else this.#addData('');
+    } else if (line.startsWith('event:')) {
+      this.#event = line.slice(line.charCodeAt(6) === SPACE ? 7 : 6) || undefined;
     } else if (
       (!this.#sawData || this.#stray !== '' || line.startsWith('{') || line.startsWith('[')) &&
       this.#stray.length < limits.upstream_error_bytes_max
@@ -65,21 +75,15 @@ class EventStreamFramer implements Framer {
     }
   }
 
-  #takeData(value: string): void {
-    this.#sawData = true;
-    if (this.#data === undefined) {
-      this.#data = value;
-      return;
-    }
+  /** A further `data` line of the event. */
+  #addData(value: string): void {
     this.#lines ??= [];
     this.#lines.push(value);
     this.#linesChars += value.length + 1;
   }
 
   /** The data of the event, of which `first` is the first line. */
-  #joined(first: string): string {
-    const lines = this.#lines;
-    if (lines === undefined) return first;
+  #joined(first: string, lines: string[]): string {
     this.#lines = undefined;
     this.#linesChars = 0;
     return `${first}\n${lines.join('\n')}`;
@@ -119,7 +123,11 @@ class EventStreamFramer implements Framer {
         cr = text.indexOf('\r', next);
       }
       if (end === -1) break;
-      if (!this.#withinBound(this.#partial.length + end - from)) return;
+      const chars = this.#partial.length + end - from;
+      // The empty line that ends an event of one line is within the bound, as its line was.
+      const isShort =
+        this.#data === undefined ? chars <= this.#frameCharsMax : chars === 0 && this.#lines === undefined;
+      if (!isShort && !this.#withinBound(chars)) return;
       const line = text.slice(from, end);
       if (this.#partial.length === 0) this.#takeLine(line, frames);
       else {
@@ -185,10 +193,6 @@ function isJson(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-function valueAfter(line: string, colon: number): string {
-  return line.slice(line.charCodeAt(colon + 1) === SPACE ? colon + 2 : colon + 1);
 }
 
 /**
