@@ -131,7 +131,7 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
 export function createUpstream(
   timeouts: UpstreamTimeouts,
   proxies?: ProxyRules,
-  client: 'own' | 'undici' = 'undici',
+  client: 'own' | 'undici' = 'own',
 ): Upstream {
   const pools = {
     connections: limits.upstream_connections_per_origin_max,
