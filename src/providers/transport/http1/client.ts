@@ -56,7 +56,7 @@ class Origin implements ConnectionOwner {
     this.host = host;
     const name = hostname.replace(/^\[|\]$/g, '');
     const isSecure = protocol === 'https:';
-    this.address = { host: name, port: Number(port) || (isSecure ? 443 : 80) };
+    this.address = { host: name, port: Number(port || (isSecure ? 443 : 80)) };
     if (isSecure) this.tls = { ALPNProtocols: ['http/1.1', HTTP2], ...(isIP(name) === 0 && { servername: name }) };
     else this.isHttp2 = false;
   }
