@@ -217,6 +217,27 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(await failureOf(upstream, url)).toMatchObject({ failure: 'unavailable', never_sent: true });
   });
 
+  test('a blocked loop ends no answer that arrived meanwhile, and silence does', async () => {
+    const port = await listen(
+      createServer((request, response) => {
+        if (request.url !== '/silent') response.end('ok');
+      }),
+    );
+    const short = { ...ms, upstream_headers_ms_max: 300, upstream_idle_ms_max: 300 };
+    const upstream = createUpstream(short, undefined, client);
+    closing.push(() => upstream.close());
+    const answer = answerOf(upstream, `http://127.0.0.1:${port}/`);
+    await sleep(1);
+    const until = performance.now() + 1_500;
+    while (performance.now() < until);
+    expect(await answer).toBe('ok');
+    expect(await failureOf(upstream, `http://127.0.0.1:${port}/silent`)).toMatchObject({
+      failure: 'timeout',
+      transport_code: 'UND_ERR_HEADERS_TIMEOUT',
+      never_sent: false,
+    });
+  });
+
   test('a connection that is not made in time, or by TLS never, was never sent', async () => {
     const port = await listen(createPlainServer(() => {}));
     const upstream = createUpstream({ ...ms, upstream_connect_ms_max: 300 }, undefined, client);
