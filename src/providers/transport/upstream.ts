@@ -126,12 +126,12 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
 
 /**
  * Opens the pools. Idle connections are kept, up to a bound per origin. Ordinary requests go through our own client of HTTP/1.1; undici
- * sends those through proxies, to servers of HTTP/2 alone, and with unusual headers. `client`: which one sends ordinary requests.
+ * sends those through proxies, to servers that choose HTTP/2, and with unusual headers. `http1`: which one sends ordinary requests.
  */
 export function createUpstream(
   timeouts: UpstreamTimeouts,
   proxies?: ProxyRules,
-  client: 'own' | 'undici' = 'undici',
+  http1: 'own' | 'undici' = 'own',
 ): Upstream {
   const pools = {
     connections: limits.upstream_connections_per_origin_max,
@@ -159,7 +159,7 @@ export function createUpstream(
     const { method = 'POST', headers } = request;
     const payload = method === 'GET' ? undefined : request.payload;
     const refused = () => dispatch(request, address, exchange);
-    const isSent = client === 'own' && own.send({ ...address, method, headers, payload, reader: exchange, refused });
+    const isSent = http1 === 'own' && own.send({ ...address, method, headers, payload, reader: exchange, refused });
     if (!isSent) dispatch(request, address, exchange);
     return exchange;
   };

@@ -217,6 +217,27 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(await failureOf(upstream, url)).toMatchObject({ failure: 'unavailable', never_sent: true });
   });
 
+  test('a blocked loop ends no answer that arrived meanwhile, and silence does', async () => {
+    const port = await listen(
+      createServer((request, response) => {
+        if (request.url !== '/silent') response.end('ok');
+      }),
+    );
+    const short = { ...ms, upstream_headers_ms_max: 300, upstream_idle_ms_max: 300 };
+    const upstream = createUpstream(short, undefined, client);
+    closing.push(() => upstream.close());
+    const answer = answerOf(upstream, `http://127.0.0.1:${port}/`);
+    await sleep(1);
+    const until = performance.now() + 1_500;
+    while (performance.now() < until);
+    expect(await answer).toBe('ok');
+    expect(await failureOf(upstream, `http://127.0.0.1:${port}/silent`)).toMatchObject({
+      failure: 'timeout',
+      transport_code: 'UND_ERR_HEADERS_TIMEOUT',
+      never_sent: false,
+    });
+  });
+
   test('a connection that is not made in time, or by TLS never, was never sent', async () => {
     const port = await listen(createPlainServer(() => {}));
     const upstream = createUpstream({ ...ms, upstream_connect_ms_max: 300 }, undefined, client);
@@ -311,13 +332,46 @@ describe('by TLS', () => {
     expect(requests).toBe(0);
   });
 
-  test('a server of HTTP/2 alone is asked by undici', async () => {
-    const protocols: unknown[] = [];
-    const server = createHttp2Server({ cert: ca.cert, key: ca.key }, (_request, response) => response.end('ok'));
-    server.on('secureConnection', (socket: TLSSocket) => protocols.push(socket.alpnProtocol));
-    const port = await listen(server as unknown as Server);
+  test.each([false, true])(
+    'a server that chooses HTTP/2 gets its requests from undici (and can speak HTTP/1.1: %s)',
+    async (allowHTTP1) => {
+      const protocols: unknown[] = [];
+      const server = createHttp2Server({ cert: ca.cert, key: ca.key, allowHTTP1 }, (request, response) => {
+        response.end(request.httpVersion);
+      });
+      server.on('secureConnection', (socket: TLSSocket) => protocols.push(socket.alpnProtocol));
+      const port = await listen(server as unknown as Server);
+      const upstream = open();
+      for (let nth = 0; nth < 2; nth += 1) {
+        const answers = Array.from({ length: 20 }, () => answerOf(upstream, `https://localhost:${port}/`));
+        expect(new Set(await Promise.all(answers))).toEqual(new Set(['2.0']));
+      }
+      // The first handshake says it, for all requests that wait meanwhile.
+      expect(protocols.length).toBeLessThanOrEqual(2);
+    },
+  );
+
+  test('requests to a server whose first handshake is slow wait for it, then each has a connection of its own', async () => {
+    const { port, handshakes } = await secure(
+      {},
+      (_request, response) => void setTimeout(() => response.end('ok'), 50),
+    );
     const upstream = open();
-    for (let nth = 0; nth < 2; nth += 1) expect(await answerOf(upstream, `https://localhost:${port}/`)).toBe('ok');
-    expect(protocols).toEqual(['h2']);
+    const answers = Array.from({ length: 5 }, () => answerOf(upstream, `https://localhost:${port}/`));
+    expect(await Promise.all(answers)).toEqual(Array(5).fill('ok'));
+    expect(handshakes).toHaveLength(5);
+  });
+
+  test('requests that wait for a handshake that fails fail with connections of their own', async () => {
+    let connections = 0;
+    const plain = createPlainServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    });
+    const port = await listen(plain);
+    const upstream = open();
+    const failures = Array.from({ length: 5 }, () => failureOf(upstream, `https://localhost:${port}/`));
+    expect(await Promise.all(failures)).toEqual(Array(5).fill(expect.objectContaining({ never_sent: true })));
+    expect(connections).toBe(5);
   });
 });

@@ -1,19 +1,24 @@
 import { isIP } from 'node:net';
 import { limits } from '../../../limits.ts';
-import { Connection, ConnectionError, type ConnectionOwner, type ConnectionTimeouts, type Job } from './connection.ts';
+import {
+  Connection,
+  ConnectionError,
+  type ConnectionOwner,
+  type ConnectionTimeouts,
+  HTTP2,
+  type Job,
+} from './connection.ts';
 import { lowerName } from './head.ts';
 import { Wheel } from './wheel.ts';
 
-/** Origins, each with a TLS session. Requests to more are not ordinary. */
 const ORIGINS_MAX = 1_000;
 /** Headers of the connection and of the framing, which a client sets itself. */
 const SPECIAL: ReadonlySet<string | undefined> = new Set(
   'host connection content-length transfer-encoding keep-alive proxy-connection upgrade expect te trailer'.split(' '),
 );
+const ORDINARY_ORIGIN = /^https?:\/\/[^/@?#\\]+$/;
 const NOT_IN_VALUES = /[^\t\x20-\x7e]/;
 const NOT_IN_PATHS = /[^\x21-\x7e]/;
-/** RFC 7301, section 3.2 */
-const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
 
 export interface Http1Request extends Pick<Job, 'payload' | 'reader' | 'refused'> {
   method: string;
@@ -35,16 +40,14 @@ function headOf({ method, path, headers }: Http1Request, host: string): string |
   return head;
 }
 
-/** The connections to one origin. */
 class Origin implements ConnectionOwner {
   readonly host: string;
   readonly client: Http1Client;
   readonly address: ConnectionOwner['address'];
   tls: ConnectionOwner['tls'];
-  /** Whether its server does not speak HTTP/1.1. */
-  isRefused = false;
+  /** Whether its server chooses HTTP/2. Unknown by TLS until there was a connection: the first one is made alone. */
+  isHttp2: boolean | undefined;
   readonly #open = new Set<Connection>();
-  /** The last one was used last. */
   readonly #idle: Connection[] = [];
   readonly #waiting: Job[] = [];
 
@@ -53,8 +56,9 @@ class Origin implements ConnectionOwner {
     this.host = host;
     const name = hostname.replace(/^\[|\]$/g, '');
     const isSecure = protocol === 'https:';
-    this.address = { host: name, port: Number(port) || (isSecure ? 443 : 80) };
-    if (isSecure) this.tls = { ALPNProtocols: ['http/1.1'], ...(isIP(name) === 0 && { servername: name }) };
+    this.address = { host: name, port: Number(port || (isSecure ? 443 : 80)) };
+    if (isSecure) this.tls = { ALPNProtocols: ['http/1.1', HTTP2], ...(isIP(name) === 0 && { servername: name }) };
+    else this.isHttp2 = false;
   }
 
   send(job: Job): void {
@@ -67,9 +71,17 @@ class Origin implements ConnectionOwner {
       }
       connection.destroy();
     }
+    const max = this.isHttp2 === undefined ? 1 : limits.upstream_connections_per_origin_max;
     if (this.client.isClosed) job.reader.failed(new ConnectionError('UND_ERR_DESTROYED'), true);
-    else if (this.#open.size < limits.upstream_connections_per_origin_max) this.#open.add(new Connection(this, job));
+    else if (this.isHttp2) job.refused();
+    else if (this.#open.size < max) this.#open.add(new Connection(this, job));
     else this.#waiting.push(job);
+  }
+
+  opened(isHttp2 = false): void {
+    const isNew = this.isHttp2 === undefined;
+    this.isHttp2 = isHttp2;
+    if (isNew || isHttp2) for (const job of this.#waiting.splice(0)) if (!job.reader.ended) this.send(job);
   }
 
   freed(connection: Connection): void {
@@ -89,10 +101,9 @@ class Origin implements ConnectionOwner {
     const at = this.#idle.indexOf(connection);
     if (at !== -1) this.#idle.splice(at, 1);
     if (error !== undefined) delete this.tls?.session;
-    const isRefused = (error as NodeJS.ErrnoException | undefined)?.code === NO_PROTOCOL;
-    this.isRefused ||= isRefused;
-    if (isRefused) job?.refused();
-    else if (error !== undefined) job?.reader.failed(error, true);
+    const isHttp2 = (error as ConnectionError | undefined)?.code === HTTP2;
+    if (isHttp2 || this.isHttp2 === undefined) this.opened(isHttp2);
+    if (error !== undefined && !isHttp2) job?.reader.failed(error, true);
     else if (job !== undefined) this.send(job);
     const next = this.#nextWaiting();
     if (next !== undefined) this.send(next);
@@ -110,10 +121,7 @@ class Origin implements ConnectionOwner {
   }
 }
 
-/**
- * Sends ordinary requests by HTTP/1.1: pools of connections by origin, one request at a time on each. A request is never written
- * twice.
- */
+/** Sends ordinary requests by HTTP/1.1, each on a connection of its own while it is answered, and none twice. */
 export class Http1Client {
   readonly wheel = new Wheel();
   readonly timeouts: ConnectionTimeouts;
@@ -131,7 +139,7 @@ export class Http1Client {
   /** Returns false if the request is not ordinary and was not sent. */
   send(request: Http1Request): boolean {
     const origin = this.#originOf(request.origin);
-    if (origin === null || origin.isRefused) return false;
+    if (origin === null || origin.isHttp2) return false;
     const head = headOf(request, origin.host);
     if (head === undefined) return false;
     const { payload, reader, refused } = request;
@@ -143,17 +151,13 @@ export class Http1Client {
     const known = this.#origins.get(text);
     if (known !== undefined) return known;
     if (this.#origins.size >= ORIGINS_MAX) return null;
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    const isOrdinary = url !== undefined && /^https?:\/\/[^/@?#\\]+$/.test(text) && this.#isDirect(url);
-    const origin = isOrdinary ? new Origin(this, url) : null;
+    const isOrdinary = ORDINARY_ORIGIN.test(text) && URL.canParse(text) && this.#isDirect(new URL(text));
+    const origin = isOrdinary ? new Origin(this, new URL(text)) : null;
     this.#origins.set(text, origin);
     return origin;
   }
 
-  /**
-   * Runs a step after everything that has arrived was read. A used connection is written to only then: its end, or bytes that answer
-   * no request, may have arrived.
-   */
+  /** Runs a step after what has arrived is read: the end of an idle connection, or bytes that answer no request. */
   nextTurn(step: () => void): void {
     if (this.#nextTurn.push(step) > 1) return;
     setImmediate(() => {
@@ -163,7 +167,6 @@ export class Http1Client {
     });
   }
 
-  /** Closes all connections. Requests without an answer fail. */
   destroy(): void {
     this.isClosed = true;
     for (const origin of this.#origins.values()) origin?.destroy();

@@ -1,14 +1,17 @@
 import { connect, type Socket } from 'node:net';
-import { type ConnectionOptions, connect as connectSecurely } from 'node:tls';
+import { type ConnectionOptions, connect as connectSecurely, type TLSSocket } from 'node:tls';
 import { limits } from '../../../limits.ts';
 import type { Headers } from './head.ts';
 import { ResponseParser } from './parser.ts';
 import type { Timed, Wheel } from './wheel.ts';
 
 const TCP_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
-/** A server's statement of how long idle connections stay open: how much earlier they are closed, and how long they stay at most. */
-const STATED_IDLE_MARGIN_MS = 2_000;
-const STATED_IDLE_MS_MAX = 600_000;
+/** How long before the time that a server states an idle connection is closed, and when at the latest. */
+const IDLE_MARGIN_MS = 2_000;
+const IDLE_MS_MAX = 600_000;
+
+/** What a handshake by TLS chooses. A connection that may speak HTTP/2 is closed with this code. */
+export const HTTP2 = 'h2';
 
 /** All sockets read into this buffer: what is kept of a read is copied. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
@@ -36,7 +39,6 @@ export interface AnswerReader {
   readonly ended: boolean;
   /** HTTP chunks that it has not processed. */
   readonly unreadPieces: number;
-  /** Called before the first byte of the request is written. */
   sending(control: AnswerControl): void;
   interim(): void;
   head(status: number, headers: Headers, isFramed: boolean): void;
@@ -52,7 +54,7 @@ export interface Job {
   /** Undefined for a request without a body. */
   payload: string | Buffer | undefined;
   reader: AnswerReader;
-  /** Called in place of `reader` if the server does not speak HTTP/1.1 by TLS. */
+  /** Called in place of `reader` if the server chooses HTTP/2. */
   refused(): void;
 }
 
@@ -63,6 +65,7 @@ export interface ConnectionOwner {
   readonly address: { host: string; port: number };
   /** With the session of the last connection. Undefined without TLS. */
   tls: ConnectionOptions | undefined;
+  opened(): void;
   /** The connection has no request and may be used again. */
   freed(connection: Connection): void;
   /** The connection is closed. `job` was not written; `error` if there was never a connection. */
@@ -83,7 +86,6 @@ export class Connection implements AnswerControl, Timed {
   readonly #socket: Socket;
   #parser = new ResponseParser();
   #job: Job | undefined;
-  /** Set while an answer is expected or received. */
   #reader: AnswerReader | undefined;
   #isOpen = false;
   #isClosed = false;
@@ -103,7 +105,12 @@ export class Connection implements AnswerControl, Timed {
     const options = { ...owner.address, ...TCP_OPTIONS, onread };
     this.#socket = owner.tls ? connectSecurely({ ...options, ...owner.tls }) : connect(options);
     this.#socket.on(owner.tls ? 'secureConnect' : 'connect', () => {
+      if ((this.#socket as TLSSocket).alpnProtocol === HTTP2) {
+        this.fail(HTTP2);
+        return;
+      }
       this.#isOpen = true;
+      owner.opened();
       this.flush();
     });
     this.#socket.on('session', (session: Buffer) => {
@@ -178,14 +185,12 @@ export class Connection implements AnswerControl, Timed {
     if (this.#reader === reader) this.destroy();
   }
 
-  /** Closes the connection without a word to the reader. */
   destroy(): void {
     this.#reader = undefined;
     this.#isClosed = true;
     this.#socket.destroy();
   }
 
-  /** Closes the connection for a failure. */
   fail(code: string): void {
     this.#break(new ConnectionError(code));
     this.#socket.destroy();
@@ -238,7 +243,7 @@ export class Connection implements AnswerControl, Timed {
   #endAnswer(reader: AnswerReader, isAlone: boolean): boolean {
     this.#reader = undefined;
     const statedMs = this.#parser.head?.keptMs;
-    const idleMs = statedMs === undefined ? limits.unused_connection_ms_max : statedMs - STATED_IDLE_MARGIN_MS;
+    const idleMs = statedMs === undefined ? limits.unused_connection_ms_max : statedMs - IDLE_MARGIN_MS;
     if (isAlone && this.#parser.isKept && idleMs > 0 && !this.#isUploading) this.#free(idleMs);
     else this.destroy();
     reader.end();
@@ -246,7 +251,7 @@ export class Connection implements AnswerControl, Timed {
   }
 
   #free(idleMs: number): void {
-    const ms = Math.min(idleMs, STATED_IDLE_MS_MAX);
+    const ms = Math.min(idleMs, IDLE_MS_MAX);
     this.#idleUntilMs = performance.now() + ms;
     this.dueTick = this.#owner.client.wheel.after(ms);
     this.paused = false;
@@ -255,7 +260,6 @@ export class Connection implements AnswerControl, Timed {
     this.#owner.freed(this);
   }
 
-  /** The server sends nothing more. */
   #over(): void {
     const reader = this.#reader;
     const code = reader === undefined ? undefined : this.#parser.finish();

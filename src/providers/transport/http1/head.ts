@@ -1,7 +1,6 @@
 /** Names and values of all headers of one answer together; Node's bound for clients. */
 const FIELD_BYTES_MAX = 16 * 1024;
 const FIELDS_MAX = 1_000;
-const NAMES_MAX = 1_000;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .*)?$/;
 const VERSION = 'HTTP/1.';
 /** What no line may have: control characters but for tabs. */
@@ -10,8 +9,6 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 const KEEP_ALIVE_TIMEOUT = /(?:^|[,\s])timeout=(\d{1,6})\b/i;
-const SPACE_BYTE = 32;
-const TAB_BYTE = 9;
 
 export type Headers = Record<string, string | string[]>;
 
@@ -24,11 +21,11 @@ export function lowerName(name: string): string | undefined {
   if (known !== undefined) return known;
   if (!TOKEN.test(name)) return undefined;
   const lower = name.toLowerCase();
-  if (names.size < NAMES_MAX && name.length <= 64) names.set(name, lower);
+  if (names.size < FIELDS_MAX && name.length <= 64) names.set(name, lower);
   return lower;
 }
 
-const isBlank = (code: number) => code === SPACE_BYTE || code === TAB_BYTE;
+const isBlank = (code: number) => code === 32 || code === 9;
 
 /**
  * The head of one answer, read line by line (RFC 9112, sections 4 to 6). Strict: what two readers could read differently is refused.

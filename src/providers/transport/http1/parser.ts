@@ -163,7 +163,6 @@ export class ResponseParser {
     const hasBody = framing === 'chunked' || (framing ?? 0) > 0;
     this.#partialHead = new ResponseHead();
     if (status < 200) {
-      // Nothing was offered to switch to, and an interim answer has no body.
       if (status === 101 || hasBody) this.failure = 'UND_ERR_SOCKET';
       this.interimAnswers += 1;
       return;
@@ -181,7 +180,7 @@ export class ResponseParser {
     else this.#state = framing === undefined ? 'until_close' : 'length';
   }
 
-  /** Copies the bytes of the body up to `stop`. Up to `end` there may be more of it. */
+  /** Copies bytes up to `stop`. Up to `end` there may be more of the body. */
   #addBody(bytes: Buffer, at: number, stop: number, end: number): number {
     const length = stop - at;
     const used = this.#body === undefined ? 0 : this.#bodyBytes;

@@ -7,10 +7,7 @@ export interface Timed {
   expire(): void;
 }
 
-/**
- * One timer for all limits of time of a client: to move a limit is one assignment. Ticks are counted and not read from a clock, so
- * that a blocked event loop, which has not read what arrived meanwhile, ends nothing.
- */
+/** One timer for all limits of time. It counts ticks: a blocked event loop, which has not read what arrived, ends nothing. */
 export class Wheel {
   readonly members = new Set<Timed>();
   #tick = 0;
