@@ -25,6 +25,7 @@ import { trackRunning } from './running.ts';
 import { schemaCompilers } from './schema-compilers.ts';
 import { accessOf, type Server, type TypeBoxProvider } from './server.ts';
 import { trustedProxies } from './trusted-proxies.ts';
+import { boundIfUnread } from './unread.ts';
 
 export interface ServerOptions extends StepOptions {
   logger: FastifyBaseLogger | false;
@@ -145,6 +146,7 @@ export function createServer(options: ServerOptions): Server {
   });
   server.addHook('onSend', (request, reply, _payload, done) => {
     steps.beforeSend(request, reply);
+    process.nextTick(boundIfUnread, reply.raw);
     done();
   });
   server.addHook('onRoute', known.add);
