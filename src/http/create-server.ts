@@ -61,7 +61,7 @@ function requireAccess(route: RouteOptions): void {
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
   const known = createKnownRoutes();
-  let direct: DirectEdge | undefined;
+  let direct: Server['directEdge'] | undefined;
   const http = new HttpServer({
     maxHeaderSize: limits.header_bytes_max,
     requestTimeout: limits.client_request_ms_max,
