@@ -8,6 +8,26 @@ const counting = [
   'test/hostile/usable-models.test.ts',
 ];
 
+/** Files about hostile clients of operations that both edges of HTTP serve: the second tier runs them on the framework's edge too. */
+const twoEdged = [
+  'test/hostile/after-the-end.test.ts',
+  'test/hostile/any-request-is-logged.test.ts',
+  'test/hostile/body-on-request.test.ts',
+  'test/hostile/broken-off-requests.test.ts',
+  'test/hostile/connections.test.ts',
+  'test/hostile/credentials-and-bodies.test.ts',
+  'test/hostile/documented-answers.test.ts',
+  'test/hostile/localhost.test.ts',
+  'test/hostile/long-bodies.test.ts',
+  'test/hostile/pipelining.test.ts',
+  'test/hostile/request-bodies.test.ts',
+  'test/hostile/request-heads.test.ts',
+  'test/hostile/slow-store.test.ts',
+  'test/hostile/temporary-refusals.test.ts',
+  'test/hostile/turns.test.ts',
+  'test/hostile/wrong-types.test.ts',
+];
+
 const tiers: readonly string[] = ['first', 'second', 'all'];
 
 export default defineConfig(({ mode }) => {
@@ -21,11 +41,14 @@ export default defineConfig(({ mode }) => {
   const shared = { include, exclude: [...exclude, ...counting], isolate: false, execArgv };
   const counted = counting.filter((file) => tier !== 'second' || include.includes(file));
   const alone = { include: counted, exclude: [], isolate: true };
+  const framework = { include: twoEdged, exclude: [], isolate: true, env: { TEST_EDGE: 'framework' } };
+  const frameworkEdge = { extends: true as const, test: { name: 'framework edge', ...framework } };
   return {
     test: {
       projects: [
         { extends: true, test: { name: 'shared', ...shared } },
         { extends: true, test: { name: 'alone', ...alone } },
+        ...(tier === 'first' ? [] : [frameworkEdge]),
       ],
       // Node reads the sources as it does in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },

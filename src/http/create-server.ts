@@ -25,6 +25,7 @@ import { trackRunning } from './running.ts';
 import { schemaCompilers } from './schema-compilers.ts';
 import { accessOf, type Server, type TypeBoxProvider } from './server.ts';
 import { trustedProxies } from './trusted-proxies.ts';
+import { boundIfUnread } from './unread.ts';
 
 export interface ServerOptions extends StepOptions {
   logger: FastifyBaseLogger | false;
@@ -60,7 +61,7 @@ function requireAccess(route: RouteOptions): void {
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
   const known = createKnownRoutes();
-  let direct: DirectEdge | undefined;
+  let direct: Server['directEdge'] | undefined;
   const http = new HttpServer({
     maxHeaderSize: limits.header_bytes_max,
     requestTimeout: limits.client_request_ms_max,
@@ -145,6 +146,7 @@ export function createServer(options: ServerOptions): Server {
   });
   server.addHook('onSend', (request, reply, _payload, done) => {
     steps.beforeSend(request, reply);
+    process.nextTick(boundIfUnread, reply.raw);
     done();
   });
   server.addHook('onRoute', known.add);

@@ -8,6 +8,7 @@ import type { HeaderValue, HttpReply, HttpRequest } from './request.ts';
 import { type RequestSteps, requestIdOf } from './request-steps.ts';
 import { accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
+import { boundIfUnread } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
 
 /** A hook of one route. Both kinds call `done` before they return. */
@@ -184,6 +185,7 @@ class DirectReply implements HttpReply {
     this.#headers.push('content-length', String(Buffer.byteLength(payload)));
     raw.writeHead(raw.statusCode, this.#headers);
     raw.end(payload);
+    boundIfUnread(raw);
     return this;
   }
 

@@ -10,7 +10,6 @@ import type { HttpReply, HttpRequest } from './request.ts';
 import { ambiguityOf } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
-import { boundUnreadSoon } from './unread.ts';
 
 /** What the steps of a request need of the service. */
 export interface StepOptions {
@@ -163,10 +162,9 @@ export class RequestSteps {
     return request.route.config.metered === undefined ? undefined : this.#options.checkBody?.(request);
   }
 
-  /** Prepares an answer that is about to be sent. */
+  /** Prepares an answer that is about to be sent. Its edge calls `boundIfUnread` after that. */
   beforeSend({ raw }: HttpRequest, reply: HttpReply): void {
     if (isBodyWithheld(raw)) reply.header('connection', 'close');
-    boundUnreadSoon(reply.raw);
   }
 
   /** Answers a request that failed. */

@@ -10,7 +10,6 @@ import type {
 import type { Static, TSchema } from 'typebox';
 import type { JsonValue } from '../schemas/json.ts';
 import type { Connections } from './connections.ts';
-import type { DirectEdge } from './direct-edge.ts';
 import type { ErrorFormat } from './error-envelope.ts';
 import type { Metered } from './metered.ts';
 import type { Principal } from './principal.ts';
@@ -51,7 +50,8 @@ declare module 'fastify' {
     regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyInstance {
-    directEdge: DirectEdge;
+    /** Serves usual requests to direct operations. Returns false for any other request, to which nothing happened then. */
+    directEdge: { serve(request: IncomingMessage, response: ServerResponse): boolean };
     connections: Connections;
     /** Like `listen`, but on both loopback addresses for `localhost`. */
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;

@@ -11,10 +11,8 @@ export function boundUnread({ socket }: ServerResponse): void {
   if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
 }
 
-/** Does the same for an answer that is about to be sent, unless the operating system takes all of it at once, as it mostly does. */
-export function boundUnreadSoon(answer: ServerResponse): void {
-  process.nextTick(() => {
-    if (answer.writableEnded && answer.writableLength === 0) return;
-    boundUnread(answer);
-  });
+/** Does the same for an answer that was sent, unless the operating system took all of it at once, as it mostly does. */
+export function boundIfUnread(answer: ServerResponse): void {
+  if (answer.writableEnded && answer.writableLength === 0) return;
+  boundUnread(answer);
 }

@@ -316,6 +316,28 @@ test('the direct edge serves each of its operations under both base paths, and e
   expect(served).toBe(2 * PATHS.length);
 });
 
+test('an operation of the direct edge has no hook that this edge does not run', () => {
+  const { server } = gateway.gateway.app;
+  const lines = server.printRoutes({ includeHooks: true, commonPrefix: false }).split('\n');
+  for (const path of PATHS) {
+    const at = lines.findIndex((line) => line.includes(`api/v1${path} (POST)`));
+    const hooks: Record<string, number> = {};
+    for (const line of lines.slice(at + 1)) {
+      const [, name, list] = /• \((\w+)\) (\[.*\])/.exec(line) ?? [];
+      if (name === undefined || list === undefined) break;
+      hooks[name] = (JSON.parse(list) as string[]).length;
+    }
+    // Beginning and caller; memory and 100 Continue, which this edge leaves to the framework; the body beyond its schema; what each answer has.
+    expect(hooks, path).toEqual({
+      onRequest: 2,
+      preParsing: 2,
+      ...(path === '/messages' || path === '/embeddings' ? {} : { preValidation: 1 }),
+      preHandler: 1,
+      onSend: path === '/messages' ? 2 : 1,
+    });
+  }
+});
+
 // The last: the gateway does not serve afterwards.
 test('a gateway that leaves closes the connections of both edges, and one that stops refuses requests on both', async () => {
   const { running } = gateway.gateway.app.server;
