@@ -177,7 +177,8 @@ class JsonBody {
 
   async #slices(bytes: Buffer, parse: ParseText): Promise<JsonValue | undefined> {
     try {
-      return await inTurns(readSlices(bytes, parse), () => this.#reading.isCancelled());
+      const stringBytesMax = Math.max(limits.body_string_bytes_max, this.#reading.bytes_max);
+      return await inTurns(readSlices(bytes, parse, stringBytesMax), () => this.#reading.isCancelled());
     } catch (error) {
       throw error instanceof UnreadableJson ? refused(error.message) : error;
     }
