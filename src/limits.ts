@@ -16,6 +16,10 @@ export const limits = {
   /** The length above which JSON is serialized in pieces so that other requests are served in between, and the length of a piece. */
   json_long_chars_min: 1024 * 1024,
   json_piece_chars: 128 * 1024,
+  /** The memory of one string in a body, if bodies may not be longer. A character above U+00FF makes each character of its string take two bytes. */
+  body_string_bytes_max: 64 * 1024 * 1024,
+  /** Short HTTP chunks of a body that are read before other requests are served. One read can hold 10,000 chunks of one byte each. */
+  body_turn_chunks_max: 512,
   /** The slice of a large body that is copied or sent before other requests are served. */
   joined_slice_bytes: 1024 * 1024,
   /** Arguments of all tool calls of one request: some wires send them as parsed objects. */
@@ -364,6 +368,10 @@ export const limits = {
   answer_details_max: 10_000,
   answer_images_max: 1_000,
   answer_blocks_max: 5_000,
+  /** Characters of one answer: its texts, reasoning and arguments of calls. The longest answers of models have some 5 million. */
+  answer_chars_max: 16 * 1024 * 1024,
+  /** The memory of one string in an answer, such as an image in base64: making it takes one turn of the event loop. */
+  answer_string_bytes_max: 64 * 1024 * 1024,
   /** Chunks that are passed on before other requests are served. */
   stream_slice_chunks: 512,
   /** Characters of these chunks, and of one chunk. A longer chunk is divided. */

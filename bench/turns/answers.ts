@@ -101,6 +101,48 @@ export const wholeTexts: Readonly<Partial<Record<Wire, (bytes: number) => Buffer
     ),
 };
 
+/** One text of another kind, and a text whose characters take two bytes each because one does. */
+export const wholeReasoning = (bytes: number) => whole(completion({ content: 'a', reasoning: text(bytes) }));
+export const wholeRefusal = (bytes: number) => whole(completion({ content: null, refusal: text(bytes) }));
+export const wholeWideText = (bytes: number) => whole(completion({ content: `${text(bytes - 3)}彼` }));
+export const wholeImage = (bytes: number) =>
+  whole(
+    completion({
+      content: 'a',
+      images: [
+        {
+          type: 'image_url',
+          image_url: { url: `data:image/png;base64,${'iVBORw0KGgoAAAANSUhEUgAA'.repeat(bytes / 24)}` },
+        },
+      ],
+    }),
+  );
+export const wholeCitedText = (bytes: number) =>
+  whole(
+    response([
+      outputMessage([
+        {
+          ...outputText(text(bytes)),
+          annotations: [{ type: 'url_citation', url: 'https://a.example', title: 'A', start_index: 1, end_index: 5 }],
+        },
+      ]),
+    ]),
+  );
+/** As many parts as its bytes have room for, of next to nothing each. */
+export const shortParts = (bytes: number) =>
+  whole(response([outputMessage(times(Math.min(bytes / 40, 24_000), () => ({ type: 'output_text', text: 'a' })))]));
+export const shortCalls = (bytes: number) =>
+  whole(
+    completion({
+      content: null,
+      tool_calls: times(Math.min(bytes / 80, 14_000), (at) => ({
+        id: `c${at}`,
+        type: 'function',
+        function: { name: 'f', arguments: '{}' },
+      })),
+    }),
+  );
+
 const CALLS = 1_990;
 const TEXTS = 19_000;
 

@@ -141,6 +141,13 @@ const answerShapes: readonly Shape[] = [
   ...(['openai-chat', 'openai-responses'] as const).flatMap((wire) =>
     answered('calls', wire, answers.wholeCalls[wire]!, [false, true]),
   ),
+  ...answered('reasoning', 'openai-chat', answers.wholeReasoning, [false, true]),
+  ...answered('a refusal', 'openai-chat', answers.wholeRefusal, [false, true]),
+  ...answered('a wide text', 'openai-chat', answers.wholeWideText, [false, true]),
+  ...answered('a cited text', 'openai-responses', answers.wholeCitedText, [false, true]),
+  ...answered('an image', 'openai-chat', answers.wholeImage, [false, true]),
+  ...answered('short parts', 'openai-responses', answers.shortParts, [false, true]),
+  ...answered('short calls', 'openai-chat', answers.shortCalls, [false, true]),
   ...answered('texts', 'openai-responses', answers.wholeParts, [false, true]),
   ...answered('single bytes', 'openai-chat', answers.singleBytes, [false]),
   ...answered('a stream in single bytes', 'openai-chat', answers.streamedSingleBytes, [true]),
@@ -166,6 +173,12 @@ export const shapes: readonly Shape[] = [
       ),
   },
   { name: 'one prompt', path: '/chat/completions', is_legal: true, body: (n) => chat(string(text(n))) },
+  {
+    name: 'one prompt with a wide character',
+    path: '/chat/completions',
+    is_legal: true,
+    body: (n) => chat(string(`${text(n)}彼`)),
+  },
   { name: 'one prompt in Japanese', path: '/chat/completions', is_legal: true, body: (n) => chat(string(wide(n))) },
   {
     name: 'a prompt for the Messages wire',

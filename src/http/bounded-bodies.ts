@@ -1,8 +1,9 @@
-import { pipeline, type Readable, Transform } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { type GatheredCount, gathered, tooLarge } from './gathered-body.ts';
 import { type FastifyParse, readJsonBody } from './json-body.ts';
 import type { Claim, Memory } from './memory.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
@@ -27,32 +28,6 @@ declare module 'fastify' {
 export function claimOf(request: HttpRequest): Claim | undefined {
   request.claim ??= request.server.memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
   return request.claim;
-}
-
-function tooLarge(): GatewayError {
-  return new GatewayError(413, 'Request payload too large');
-}
-
-/** Counts a body of unknown length as it arrives, beyond the bytes that are claimed already, and pauses it until there is memory. */
-function countingStream(claim: Claim, claimedBytes: number, bytesMax: number): Transform {
-  let received = 0;
-  let claimed = claimedBytes;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      received += chunk.length;
-      if (received > bytesMax) return void done(tooLarge());
-      if (received <= claimed) return void done(null, chunk);
-      const more = Math.max(limits.counted_bytes_step, received - claimed);
-      claimed += more;
-      try {
-        const waiting = claim.take(more * limits.body_copies);
-        if (waiting === undefined) done(null, chunk);
-        else waiting.then(() => done(null, chunk), done);
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  });
 }
 
 /** Releases the claim when a handler is done, if its answer is out. Otherwise the close of the answer releases it. */
@@ -87,22 +62,24 @@ function isCompressed({ raw: { headers }, principal }: HttpRequest): boolean {
   throw new GatewayError(400, `content-encoding ${coding} ${why}; send the body without encoding`);
 }
 
-/** Decompresses a body into a counting stream. After an error the rest of the body is read and dropped, so that a client that still sends sees the answer. */
-function decompressed(payload: Readable, into: Transform): Transform {
+/** Decompresses a body. After an error the rest of the body is read and dropped, so that a client that still sends sees the answer. */
+function decompressed(payload: Readable, count: GatheredCount): Readable {
   const gunzip = createGunzip({ chunkSize: INFLATED_CHUNK_BYTES });
   const stop = (error?: Error) => {
     payload.unpipe(gunzip);
     payload.resume();
     gunzip.destroy();
-    if (!into.destroyed) into.destroy(error);
+    if (!body.destroyed) body.destroy(error);
   };
   gunzip.on('error', () => stop(new GatewayError(400, 'The request body is not valid gzip')));
+  const body = gathered(gunzip, count);
   payload.once('error', stop);
   payload.once('close', () => {
     if (!payload.readableEnded) stop(new GatewayError(400, 'The request body ended too early'));
   });
-  into.once('error', () => stop());
-  return payload.pipe(gunzip).pipe(into);
+  body.once('error', () => stop());
+  payload.pipe(gunzip);
+  return body;
 }
 
 /** Reads the JSON body of a request within the bounds of its route. */
@@ -182,11 +159,11 @@ export function boundBody(
     delete headers['content-encoding'];
     delete headers['content-length'];
   }
+  const count = { claim, claimed_bytes: firstBytes, bytes_max: longest };
   const read = () => {
-    if (isGzip) return decompressed(payload, countingStream(claim, firstBytes, longest));
-    return length === undefined
-      ? pipeline(payload, countingStream(claim, firstBytes, longest), () => undefined)
-      : payload;
+    if (!isGzip) return length === undefined ? gathered(payload, count) : payload;
+    const packed = length === undefined ? gathered(payload, { ...count, claimed_bytes: longest }) : payload;
+    return decompressed(packed, count);
   };
   takeThen(
     () => claim.take(REQUEST_BYTES + firstBytes * limits.body_copies),

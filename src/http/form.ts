@@ -1,6 +1,11 @@
+import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { tooLarge } from './gathered-body.ts';
+import { inTurns } from './in-turns.ts';
+import { joined } from './joined.ts';
+import { type Done, type ReceivedBody, receive, requireLength } from './json-body.ts';
 
 /** A file of a multipart form. */
 export interface FormFile {
@@ -66,11 +71,21 @@ function endOfFirstDelimiter(body: Buffer, delimiter: Buffer): number {
   return at + delimiter.length;
 }
 
+/** The offset of the delimiter at or after `from`, or a negative number. A body that resembles its delimiter is searched slowly: in slices. */
+function* delimiterAt(body: Buffer, delimiter: Buffer, from: number): Generator<void, number, undefined> {
+  for (let at = from; at < body.length; at += limits.joined_slice_bytes) {
+    const found = body.subarray(at, at + limits.joined_slice_bytes + delimiter.length - 1).indexOf(delimiter);
+    if (found >= 0) return at + found;
+    yield;
+  }
+  return -1;
+}
+
 /**
- * Parses a complete multipart form (RFC 7578) in one pass. Files are views of the bytes, not copies. Throws a 400 if the form is invalid,
- * or has more parts than any operation reads.
+ * Parses a complete multipart form (RFC 7578) in one pass, and yields between slices of it. Files are views of the bytes, not copies.
+ * Throws a 400 if the form is invalid, or has more parts than any operation reads.
  */
-export function parseForm(body: Buffer, contentType: string): Form {
+export function* parseForm(body: Buffer, contentType: string): Generator<void, Form, undefined> {
   const boundary = parameter(contentType, 'boundary');
   if (boundary === undefined || boundary.length > 70) throw broken('its content type has no boundary');
   const delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -82,7 +97,7 @@ export function parseForm(body: Buffer, contentType: string): Form {
     const lineEnd = at + head.indexOf(LINE);
     const headEnd = at + head.indexOf(HEAD_END);
     if (lineEnd < at || headEnd < at) throw broken('a part has no head');
-    const end = body.indexOf(delimiter, headEnd + 2);
+    const end = yield* delimiterAt(body, delimiter, headEnd + 2);
     if (end < 0) throw broken('its last boundary is missing');
     addPart(form, body.toString('utf8', lineEnd + 2, headEnd), body.subarray(Math.min(headEnd + 4, end), end));
     at = end + delimiter.length;
@@ -90,15 +105,39 @@ export function parseForm(body: Buffer, contentType: string): Form {
   return form;
 }
 
-/** Fastify's content type parser for forms, for the scope of the operations that accept one. */
-export function formParser(
-  request: FastifyRequest,
-  body: Buffer,
-  done: (error: Error | null, form?: Form) => void,
-): void {
-  try {
-    done(null, parseForm(body, request.headers['content-type'] ?? ''));
-  } catch (error) {
-    done(error as Error);
+function* joinedForm(chunks: Buffer[], contentType: string): Generator<void, Form, undefined> {
+  return yield* parseForm(yield* joined(chunks), contentType);
+}
+
+/** A form as it arrives. */
+class FormBody implements ReceivedBody {
+  readonly #request: FastifyRequest;
+  readonly #bytesMax: number;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+
+  constructor(request: FastifyRequest, bytesMax: number) {
+    this.#request = request;
+    this.#bytesMax = bytesMax;
   }
+
+  write(chunk: Buffer): void {
+    this.#length += chunk.length;
+    if (this.#length > this.#bytesMax) throw tooLarge();
+    this.#chunks.push(chunk);
+  }
+
+  end(done: Done): void {
+    const { headers, raw } = this.#request;
+    requireLength(this.#request, this.#length);
+    // Without a byte there is no boundary.
+    if (this.#chunks.length === 0) throw broken('it is empty');
+    const parsing = joinedForm(this.#chunks, headers['content-type'] ?? '');
+    inTurns(parsing, () => raw.socket?.destroyed === true).then((form) => done(null, form), done);
+  }
+}
+
+/** Fastify's content type parser for forms, for the scope of the operations that accept one. Long forms are read in several turns of the event loop. */
+export function readForm(request: FastifyRequest, payload: Readable, done: Done): void {
+  receive(payload, new FormBody(request, request.route.bodyLimit ?? limits.body_bytes_max), done);
 }

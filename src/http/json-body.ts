@@ -27,7 +27,8 @@ export interface BodyReading {
   isCancelled(): boolean;
 }
 
-type Done = (error: Error | null, body?: unknown) => void;
+/** Called with the value of a body, or with the error that ends its request. */
+export type Done = (error: Error | null, body?: unknown) => void;
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 
@@ -48,6 +49,14 @@ function checkCharset(contentType: string | undefined): void {
   }
 }
 
+/** Throws if a body has another length than its request announced. */
+export function requireLength({ headers }: HttpRequest, length: number): void {
+  const announced = headers['content-length'];
+  if (announced !== undefined && Number(announced) !== length) {
+    throw new GatewayError(400, 'The length of the request body differs from its content-length header');
+  }
+}
+
 /** Removes a byte order mark, as the first parse does. */
 function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
@@ -65,7 +74,7 @@ function refusedJson(text: string): GatewayError {
 }
 
 /** A body as it arrives: a short one is collected; the structure of a long one is also counted piece by piece. */
-class JsonBody {
+class JsonBody implements ReceivedBody {
   readonly #request: HttpRequest;
   readonly #reading: BodyReading;
   readonly #structure = new JsonStructure();
@@ -119,12 +128,9 @@ class JsonBody {
   /** Parses the complete body, and calls `done` with the result. */
   end(done: Done): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { 'content-length': announcedLength, 'content-type': contentType } = this.#request.headers;
-    if (announcedLength !== undefined && Number(announcedLength) !== this.#length) {
-      throw new GatewayError(400, 'The length of the request body differs from its content-length header');
-    }
+    requireLength(this.#request, this.#length);
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
-    checkCharset(contentType);
+    checkCharset(this.#request.headers['content-type']);
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
@@ -177,7 +183,8 @@ class JsonBody {
 
   async #slices(bytes: Buffer, parse: ParseText): Promise<JsonValue | undefined> {
     try {
-      return await inTurns(readSlices(bytes, parse), () => this.#reading.isCancelled());
+      const stringBytesMax = Math.max(limits.body_string_bytes_max, this.#reading.bytes_max);
+      return await inTurns(readSlices(bytes, parse, stringBytesMax), () => this.#reading.isCancelled());
     } catch (error) {
       throw error instanceof UnreadableJson ? refused(error.message) : error;
     }
@@ -196,12 +203,14 @@ class JsonBody {
   }
 }
 
-/**
- * Reads a JSON body. A body that breaks a bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long
- * body is parsed slice by slice, and yields to other requests in between.
- */
-export function readJsonBody(request: HttpRequest, payload: Readable, reading: BodyReading, done: Done): void {
-  const body = new JsonBody(request, reading);
+/** A body that is being received: it takes chunks, and makes a value of them at the end. Both may throw. */
+export interface ReceivedBody {
+  write(chunk: Buffer): void;
+  end(done: Done): void;
+}
+
+/** Reads a body to its end, and calls `done` once, with its value or an error. */
+export function receive(payload: Readable, body: ReceivedBody, done: Done): void {
   const stop = () => {
     payload.removeListener('data', onData);
     payload.removeListener('end', onEnd);
@@ -230,4 +239,12 @@ export function readJsonBody(request: HttpRequest, payload: Readable, reading: B
   payload.on('end', onEnd);
   payload.on('error', onError);
   payload.resume();
+}
+
+/**
+ * Reads a JSON body. A body that breaks a bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long
+ * body is parsed slice by slice, and yields to other requests in between.
+ */
+export function readJsonBody(request: HttpRequest, payload: Readable, reading: BodyReading, done: Done): void {
+  receive(payload, new JsonBody(request, reading), done);
 }

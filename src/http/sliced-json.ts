@@ -12,6 +12,7 @@ import {
   OBJECT,
   STRING,
 } from '../schemas/json-structure.ts';
+import { isWide } from './memory.ts';
 
 /** How much is parsed, or scanned, before other requests are served. */
 export const SLICE_BYTES = 128 * 1024;
@@ -74,14 +75,16 @@ function pieceEnd(bytes: Buffer, from: number, to: number): number {
 class SlicedReader {
   readonly #bytes: Buffer;
   readonly #parse: ParseText;
+  readonly #stringBytesMax: number;
   readonly #frames: Frame[] = [];
   /** Offset of the first byte that was not parsed yet. */
   #unreadAt: number;
   #root: JsonValue | undefined;
 
-  constructor(bytes: Buffer, parse: ParseText) {
+  constructor(bytes: Buffer, parse: ParseText, stringBytesMax: number) {
     this.#bytes = bytes;
     this.#parse = parse;
+    this.#stringBytesMax = stringBytesMax;
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#unreadAt = hasMark ? 3 : 0;
   }
@@ -243,6 +246,7 @@ class SlicedReader {
       throw new UnreadableJson(`must not have a key of more than ${SLICE_BYTES} bytes`);
     }
     const isPlain = yield* this.#isPlain(from + 1, to - 1);
+    if (isPlain) this.#requireShort(to - from - 2);
     const text = isPlain ? this.#bytes.toString('latin1', from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
     this.#unreadAt = to;
     if (frame === undefined) {
@@ -265,13 +269,26 @@ class SlicedReader {
 
   *#decoded(from: number, to: number): Generator<void, string, undefined> {
     const pieces: string[] = [];
+    let length = 0;
+    let charBytes = 1;
     for (let at = from; at < to; ) {
       const end = to - at > SLICE_BYTES ? pieceEnd(this.#bytes, at, at + SLICE_BYTES) : to;
-      pieces.push(this.#parsed(`"${this.#text(at, end)}"`, at) as string);
+      const piece = this.#parsed(`"${this.#text(at, end)}"`, at) as string;
+      pieces.push(piece);
+      length += piece.length;
+      if (charBytes === 1 && isWide(piece)) charBytes = 2;
+      this.#requireShort(length * charBytes);
       at = end;
       yield;
     }
     return pieces.join('');
+  }
+
+  /** Refuses a string whose memory would take long to write: it is made in one turn of the event loop. */
+  #requireShort(bytes: number): void {
+    if (bytes <= this.#stringBytesMax) return;
+    const wide = 'two bytes for each character if one of them is above U+00FF';
+    throw new UnreadableJson(`must not have a string of more than ${this.#stringBytesMax} bytes in memory (${wide})`);
   }
 
   #text(from: number, to: number): string {
@@ -304,8 +321,12 @@ class SlicedReader {
 
 /**
  * Reads a long JSON body slice by slice: each text that `parse` gets is short. Yields between slices. Returns what `parse` of the
- * whole text would return. Throws `UnreadableJson`.
+ * whole text would return. Throws `UnreadableJson`, also for a string that would take more than `stringBytesMax` bytes of memory.
  */
-export function readSlices(bytes: Buffer, parse: ParseText): Generator<void, JsonValue, undefined> {
-  return new SlicedReader(bytes, parse).read();
+export function readSlices(
+  bytes: Buffer,
+  parse: ParseText,
+  stringBytesMax = Number.POSITIVE_INFINITY,
+): Generator<void, JsonValue, undefined> {
+  return new SlicedReader(bytes, parse, stringBytesMax).read();
 }

@@ -18,7 +18,7 @@ import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
 import { createPlanner, type PlannerOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
-import type { AnswerWatch, CallState } from './state.ts';
+import type { AnswerWatch } from './state.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 

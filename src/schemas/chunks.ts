@@ -12,6 +12,7 @@ import type {
   UrlCitation,
 } from './inner.ts';
 import type { JsonValue } from './json.ts';
+import { countCodePoints } from './text.ts';
 
 /**
  * The chunks that a whole answer would have been streamed as, block after block: accumulating them gives the answer again. For upstreams
@@ -159,7 +160,7 @@ function citedTexts(
   const citations = (annotations ?? []).filter((one): one is UrlCitation => one.type === 'url_citation');
   if (citations.length === 0) return () => ({});
   const ends: number[] = [];
-  for (const part of parts) ends.push((ends.at(-1) ?? 0) + [...part].length);
+  for (const part of parts) ends.push((ends.at(-1) ?? 0) + countCodePoints(part));
   const ofTexts = new Map<number, UrlCitation[]>();
   for (const citation of citations) {
     const { end_index } = citation.url_citation;

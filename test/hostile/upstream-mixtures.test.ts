@@ -19,7 +19,7 @@ const idOf = (nth: number) => String(nth).padStart(ID_CHARS, '0');
 type Choose = (below: number) => number;
 
 /** An answer whose body repeats the id of its request. */
-function answerTo(id: string, choose: Choose): { bytes: Buffer; ends: boolean } {
+function answerTo(id: string, choose: Choose): { bytes: Buffer; isLast: boolean } {
   const body = id.repeat(1 + choose(choose(10) === 0 ? 20_000 : 50));
   const interim = choose(5) === 0 ? 'HTTP/1.1 103 Early Hints\r\n\r\n' : '';
   const length = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`;

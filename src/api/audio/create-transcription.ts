@@ -1,4 +1,4 @@
-import { formParser } from '../../http/form.ts';
+import { readForm } from '../../http/form.ts';
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
@@ -61,9 +61,7 @@ function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_f
 /** `POST /audio/transcriptions`: transcribes an audio file, sent as JSON or as the form of OpenAI's clients. */
 export function createTranscription(server: Server, { inference, clock }: TranscriptionOptions): void {
   server.register((scope, _options, done) => {
-    scope.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, (request, body, parsed) =>
-      formParser(request, body as Buffer, parsed),
-    );
+    scope.addContentTypeParser('multipart/form-data', readForm);
     (scope as unknown as Server).route({
       method: 'POST',
       url: '/audio/transcriptions',

@@ -1,6 +1,6 @@
-import { countCodePoints } from '../../providers/shared/slot.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 
 /** A part of a message that may be cited. */
 export interface CitedText {

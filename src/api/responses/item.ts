@@ -24,6 +24,8 @@ export interface ItemWriter {
   close(closing: Closing): void;
   /** The finished item; undefined if it is empty. */
   finish(status: ItemStatus): JsonObject | undefined;
+  /** The finished item as JSON, if parts of it are already encoded; only if events are used. */
+  jsonOf?(finished: JsonObject): string;
 }
 
 /** What the items of one answer share. */

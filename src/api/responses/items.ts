@@ -108,15 +108,15 @@ export function createItems(options: ItemsOptions): Items {
   let hasPicture = false;
   let isResumed = false;
 
-  function finishedItem(made: JsonObject, message: MessageWriter | undefined): OutputItem {
-    return new OutputItem(made, events.are_read ? message?.jsonOf(made) : undefined);
+  function finishedItem(made: JsonObject, writer: ItemWriter): OutputItem {
+    return new OutputItem(made, events.are_read ? writer.jsonOf?.(made) : undefined);
   }
 
   function finish({ writer, message }: Item, status: ItemStatus): void {
     if (message !== undefined) citations.settle();
     const made = writer.finish(status);
     if (made === undefined) return;
-    const finished = finishedItem(made, message);
+    const finished = finishedItem(made, writer);
     if (message !== undefined) messages.push({ message, at: output.length, status });
     if (events.are_read) {
       events.send('response.output_item.done', `,"output_index":${output.length},"item":${finished.json}`);

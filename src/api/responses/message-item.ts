@@ -24,7 +24,6 @@ interface Part {
 export interface MessageWriter extends ItemWriter {
   /** Another upstream continues the text: the next block continues the last part. */
   resume(): void;
-  /** The finished message as JSON; only if events are used. */
   jsonOf(finished: JsonObject): string;
 }
 

@@ -11,6 +11,8 @@ interface Part {
   /** The index of its detail. */
   detail: number | undefined;
   text: string;
+  /** The text as the content of a JSON string, if events are used: encoded once, and sent several times. */
+  json: string;
   place: string;
 }
 
@@ -41,10 +43,10 @@ export function createReasoning(context: ItemContext): ItemWriter {
 
   function endPart(): void {
     if (open === undefined) return;
-    const { kind, place: where, text } = open;
+    const { kind, place: where, json: encoded } = open;
     open = undefined;
     if (!events.are_read) return;
-    const json = JSON.stringify(text);
+    const json = `"${encoded}"`;
     if (kind === 'summary') {
       events.send('response.reasoning_summary_text.done', `${where},"text":${json}`);
       events.send('response.reasoning_summary_part.done', `${where},"part":{"type":"summary_text","text":${json}}`);
@@ -60,7 +62,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     const { json } = begin();
     const of = kind === 'summary' ? summary : content;
     const index = kind === 'summary' ? 'summary_index' : 'content_index';
-    open = { kind, detail, text: '', place: `${json},"${index}":${of.length}` };
+    open = { kind, detail, text: '', json: '', place: `${json},"${index}":${of.length}` };
     of.push(open);
     if (kind === 'summary') {
       events.send('response.reasoning_summary_part.added', `${open.place},"part":{"type":"summary_text","text":""}`);
@@ -73,7 +75,9 @@ export function createReasoning(context: ItemContext): ItemWriter {
     part.text += text;
     if (!events.are_read) return;
     const type = kind === 'summary' ? 'response.reasoning_summary_text.delta' : 'response.reasoning_text.delta';
-    events.send(type, `${part.place},"delta":${JSON.stringify(text)}`);
+    const json = JSON.stringify(text);
+    part.json += json.slice(1, -1);
+    events.send(type, `${part.place},"delta":${json}`);
   }
 
   function add(detail: ReasoningDetail): void {
@@ -139,7 +143,15 @@ export function createReasoning(context: ItemContext): ItemWriter {
         ...(isOwn ? {} : { status }),
       };
     },
+    jsonOf({ summary: _summary, content: _content, ...finished }) {
+      const texts = content.length === 0 ? '' : `,"content":[${partsJson(content, 'reasoning_text')}]`;
+      return `${JSON.stringify(finished).slice(0, -1)},"summary":[${partsJson(summary, 'summary_text')}]${texts}}`;
+    },
   };
+}
+
+function partsJson(parts: readonly Part[], type: string): string {
+  return parts.map(({ json }) => `{"type":"${type}","text":"${json}"}`).join(',');
 }
 
 function withoutStatus(rest: JsonObject | undefined): JsonObject {

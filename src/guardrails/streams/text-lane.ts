@@ -1,4 +1,5 @@
 import type { ChatChunk } from '../../schemas/inner.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import { type Edit, edited, type Scan } from './stream-filter.ts';
 
 /** A chunk whose text is not settled yet. */
@@ -168,14 +169,4 @@ export class TextLane {
       }
     }
   }
-}
-
-/** Low surrogates are not counted, so a pair counts once, also when it is split over two texts. */
-function countCodePoints(text: string): number {
-  let count = 0;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0xdc00 || unit > 0xdfff) count += 1;
-  }
-  return count;
 }

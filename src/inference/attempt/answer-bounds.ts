@@ -1,7 +1,9 @@
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import { charsOf } from './chunk-slices.ts';
 
 /** The failure of an answer with too many parts of one kind. */
 function tooMany(parts: string, most: number): UpstreamError {
@@ -33,10 +35,68 @@ export function requireBounded(text: string, bounds: StructureBounds): void {
   if (breach !== undefined) throw tooComplex(breach);
 }
 
+/** The lists of parts in whole answers, in all wires, with the most entries that an answer may have in one of them. */
+const PARTS_MAX: Readonly<Record<string, number>> = {
+  choices: limits.choices_max,
+  candidates: limits.choices_max,
+  output: limits.answer_blocks_max,
+  content: limits.answer_blocks_max,
+  parts: limits.answer_blocks_max,
+  summary: limits.answer_details_max,
+  reasoning_details: limits.answer_details_max,
+  tool_calls: limits.answer_calls_max,
+  images: limits.answer_images_max,
+  annotations: limits.answer_annotations_max,
+  citations: limits.answer_annotations_max,
+};
+const PART_LISTS = Object.keys(PARTS_MAX);
+/** The parts of one answer together, of whatever kind. */
+const ALL_PARTS_MAX = 3 * limits.answer_annotations_max;
+
+/** Cuts the lists of a whole answer before it is decoded. */
+class PartCut {
+  #parts = 0;
+  failure: UpstreamError | undefined;
+
+  visit(value: JsonValue | undefined): void {
+    if (typeof value !== 'object' || value === null) return;
+    const object = value as { [name: string]: JsonValue | undefined };
+    for (let at = 0; at < PART_LISTS.length; at += 1) {
+      const name = PART_LISTS[at]!;
+      const list = object[name];
+      if (typeof list !== 'object' || list === null) continue;
+      if (Array.isArray(list)) this.#cut(name, list);
+      else this.visit(list);
+    }
+    if (object['message'] !== undefined) this.visit(object['message']);
+  }
+
+  #cut(name: string, list: JsonValue[]): void {
+    const most = Math.min(PARTS_MAX[name]!, ALL_PARTS_MAX - this.#parts);
+    if (list.length > most) {
+      this.failure ??= tooMany(`entries in its list ${name}`, PARTS_MAX[name]!);
+      list.length = Math.max(0, most);
+    }
+    this.#parts += list.length;
+    for (let at = 0; at < list.length; at += 1) this.visit(list[at]);
+  }
+}
+
+/**
+ * Cuts the parts of a whole answer off that are beyond the bounds, so that they are not decoded. Returns the failure of such an answer; it
+ * is counted for what is left, and fails.
+ */
+export function cutParts(body: JsonValue): UpstreamError | undefined {
+  const cut = new PartCut();
+  cut.visit(body);
+  return cut.failure;
+}
+
 /** Counts the parts of one answer. */
 export class AnswerBounds {
   /** The failure of the first chunk that is too much. */
   failure: UpstreamError | undefined = undefined;
+  #chars = 0;
   #calls = 0;
   #annotations = 0;
   #details = 0;
@@ -48,6 +108,11 @@ export class AnswerBounds {
     for (let at = 0; at < chunks.length; at += 1) {
       const chunk = chunks[at]!;
       const { tool_calls, annotations, reasoning_details, images } = chunk.delta;
+      this.#chars += charsOf(chunk.delta);
+      if (this.#chars > limits.answer_chars_max) {
+        this.failure = tooMany('characters', limits.answer_chars_max);
+        return at;
+      }
       // Nearly all chunks have only text.
       if (!(tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open)) continue;
       this.failure = this.#count(chunk);

@@ -1,11 +1,25 @@
 import { limits } from '../../limits.ts';
-import type { ChatChunk, Delta, SlotEvent, ToolCallDelta } from '../../schemas/inner.ts';
+import type { ChatChunk, Delta, ReasoningDetail, SlotEvent, ToolCallDelta } from '../../schemas/inner.ts';
 import { pieceEnd } from '../../schemas/json-pieces.ts';
 
-function charsOf({ content, tool_calls }: Delta): number {
-  let chars = content?.length ?? 0;
+/** The characters that a client receives, and that are counted if the provider does not report usage. */
+export function charsOf({ content, tool_calls, reasoning, reasoning_details, refusal }: Delta): number {
+  let chars = (content?.length ?? 0) + (refusal?.length ?? 0);
+  if (reasoning_details !== undefined) for (const detail of reasoning_details) chars += detailChars(detail);
+  else chars += reasoning?.length ?? 0;
   if (tool_calls !== undefined) for (const call of tool_calls) chars += call.function.arguments?.length ?? 0;
   return chars;
+}
+
+function detailChars(detail: ReasoningDetail): number {
+  switch (detail.type) {
+    case 'reasoning.text':
+      return detail.text?.length ?? 0;
+    case 'reasoning.summary':
+      return detail.summary.length;
+    case 'reasoning.encrypted':
+      return detail.data.length;
+  }
 }
 
 /** Where the chunks end that are handed on in one turn of the loop. */
@@ -25,14 +39,18 @@ export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
   return chunks.flatMap((chunk) => {
     const { delta, ext } = chunk;
     if (ext?.slot?.raw !== undefined || charsOf(delta) <= limits.stream_chunk_chars_max) return [chunk];
-    const { content, tool_calls } = delta;
+    const { content, tool_calls, refusal, reasoning } = delta;
     const [call] = tool_calls ?? [];
-    if (call === undefined) return divided(chunk, content ?? '', (piece) => ({ content: piece }));
-    if (content || tool_calls?.length !== 1) return [chunk];
-    const { index, function: called, ...named } = call;
-    return divided(chunk, called.arguments ?? '', (piece, isFirst) => ({
-      tool_calls: [callOf(index, piece, isFirst ? { ...named, function: called } : undefined)],
-    }));
+    if (call !== undefined) {
+      if (content || tool_calls?.length !== 1) return [chunk];
+      const { index, function: called, ...named } = call;
+      return divided(chunk, called.arguments ?? '', (piece, isFirst) => ({
+        tool_calls: [callOf(index, piece, isFirst ? { ...named, function: called } : undefined)],
+      }));
+    }
+    if (content) return divided(chunk, content, (piece) => ({ content: piece }));
+    if (refusal) return divided(chunk, refusal, (piece) => ({ refusal: piece }));
+    return reasoning ? dividedReasoning(chunk, reasoning) : [chunk];
   });
 }
 
@@ -40,20 +58,49 @@ function callOf(index: number, piece: string, first: Omit<ToolCallDelta, 'index'
   return { ...first, index, function: { ...first?.function, arguments: piece } };
 }
 
+/** The blank line between two details, with which the reasoning of the second begins. */
+const BETWEEN_DETAILS = '\n\n';
+
+/** Reasoning is divided together with its detail. Only the last piece has the signature. */
+function dividedReasoning(chunk: ChatChunk, reasoning: string): ChatChunk[] {
+  const [detail, ...others] = chunk.delta.reasoning_details ?? [];
+  if (detail === undefined) return divided(chunk, reasoning, (piece) => ({ reasoning: piece }));
+  if (others.length > 0 || detail.type === 'reasoning.encrypted') return [chunk];
+  const text = (detail.type === 'reasoning.text' ? detail.text : detail.summary) ?? '';
+  const before = reasoning.length === text.length ? '' : BETWEEN_DETAILS;
+  if (before.length + text.length !== reasoning.length) return [chunk];
+  return divided(chunk, text, (piece, isFirst, isLast) => ({
+    reasoning: isFirst ? before + piece : piece,
+    reasoning_details: [pieceOf(detail, piece, isFirst, isLast)],
+  }));
+}
+
+function pieceOf(detail: ReasoningDetail, piece: string, isFirst: boolean, isLast: boolean): ReasoningDetail {
+  const { type, index } = detail;
+  const named = isFirst ? detail : { type, ...(index === undefined ? {} : { index }) };
+  if (type === 'reasoning.summary') return { ...named, summary: piece } as ReasoningDetail;
+  const { signature: _last, ...begun } = { signature: undefined, ...named };
+  const isSigned = isLast && type === 'reasoning.text' && detail.signature !== undefined;
+  return { ...begun, text: piece, ...(isSigned ? { signature: detail.signature } : {}) } as ReasoningDetail;
+}
+
 /** The first piece has everything of the chunk but its end, which the last piece has. */
-function divided(chunk: ChatChunk, text: string, deltaOf: (piece: string, isFirst: boolean) => Delta): ChatChunk[] {
+function divided(
+  chunk: ChatChunk,
+  text: string,
+  deltaOf: (piece: string, isFirst: boolean, isLast: boolean) => Delta,
+): ChatChunk[] {
   const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
   const { annotations, ...rest } = delta;
   const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
   const pieces: ChatChunk[] = [];
   for (let at = 0; at < text.length; ) {
     const end = pieceEnd(text, at + limits.stream_chunk_chars_max);
-    const piece = text.slice(at, end);
-    const made: ChatChunk =
-      at === 0 ? { ...begin, delta: { ...rest, ...deltaOf(piece, true) } } : { ...of, delta: deltaOf(piece, false) };
+    const made = deltaOf(text.slice(at, end), at === 0, end === text.length);
+    const piece: ChatChunk = at === 0 ? { ...begin, delta: { ...rest, ...made } } : { ...of, delta: made };
     const slot = slotOf(ext?.slot, at === 0, end === text.length);
-    if (slot !== undefined) made.ext = { slot };
-    pieces.push(made);
+    if (slot !== undefined) piece.ext = { slot };
+    pieces.push(piece);
     at = end;
   }
   const last = pieces.at(-1)!;

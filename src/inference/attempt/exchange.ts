@@ -301,9 +301,10 @@ async function readLongJson(
   // Without `isCancelled`, the result is always set.
   const bytes = (await inTurns(joined(parts)))!;
   try {
-    return (await inTurns(readSlices(bytes, parseJson)))!;
+    return (await inTurns(readSlices(bytes, parseJson, limits.answer_string_bytes_max)))!;
   } catch (error) {
     if (!(error instanceof UnreadableJson || error instanceof SyntaxError)) throw error;
+    if (!error.message.includes('not valid')) throw tooComplex(error.message);
     throw notJson(dialect, response, bytes.toString('utf8', 0, limits.upstream_error_bytes_max));
   }
 }

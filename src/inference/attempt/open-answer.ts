@@ -8,7 +8,7 @@ import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
-import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
+import { AnswerBounds, cutParts, jsonBoundsOf, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
@@ -134,7 +134,10 @@ export async function openAnswer(
   }
 }
 
-/** Reads a whole body and decodes it at once. A client that wants a stream gets its chunks in slices. */
+/**
+ * Reads a whole body and decodes it at once. Its chunks are counted, and are handed on to a client that wants a stream, in slices. An
+ * answer with too many parts is counted up to its bound before anything else is made of it.
+ */
 async function readBody(
   prepared: PreparedAttempt,
   response: UpstreamResponse,
@@ -145,27 +148,54 @@ async function readBody(
   const { dialect, encoded } = prepared;
   const { request, accepted_ms } = context.call;
   const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
+  const cut = isShort(response) ? undefined : cutParts(body);
   const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
-  const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
   const isStreamed = request.stream === true;
-  const chunks = isStreamed ? dividedChunks(chunksOf(completion)) : decoded;
-  const bounds = new AnswerBounds();
-  bounds.add(decoded);
-  const { failure } = bounds;
-  let first = chunks;
-  if (isStreamed && failure === undefined && !requiresCall(encoded.state)) {
-    const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
-    first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
+  const failure = breachOf(decoded) ?? cut;
+  if (failure !== undefined) {
+    const counting = meterAll(meter, isStreamed ? dividedChunks(decoded) : decoded);
+    if (counting !== undefined) await counting;
+    throw failure;
   }
-  for (const chunk of first) meter.chunk(chunk);
-  if (failure !== undefined) throw failure;
+  const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
   if (isStreamed) {
+    const chunks = dividedChunks(chunksOf(completion));
+    let first = chunks;
+    if (!requiresCall(encoded.state)) {
+      const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
+      first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
+    }
+    const counting = meterAll(meter, first);
+    if (counting !== undefined) await counting;
     upstreamCall.started();
     const later = new Slices(chunks, first.length);
     return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
   }
+  const counting = meterAll(meter, decoded);
+  if (counting !== undefined) await counting;
   upstreamCall.release();
-  return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+  return { first: decoded, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+}
+
+/** Answers below it, by their announced length, cannot have more parts than are decoded at once. */
+const SHORT_ANSWER_BYTES = 16 * 1024;
+
+function isShort({ headers }: UpstreamResponse): boolean {
+  return Number(headers['content-length']) < SHORT_ANSWER_BYTES;
+}
+
+/** The failure of an answer with too many parts; undefined for any other. */
+function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined {
+  const bounds = new AnswerBounds();
+  bounds.add(chunks);
+  return bounds.failure;
+}
+
+/** Counts chunks: at once, or in several turns of the event loop if they are more than fit one. */
+function meterAll(meter: Meter, chunks: readonly ChatChunk[], from = 0): Promise<void> | undefined {
+  const end = sliceEnd(chunks, from);
+  for (let at = from; at < end; at += 1) meter.chunk(chunks[at]!);
+  return end === chunks.length ? undefined : nextTurn().then(() => meterAll(meter, chunks, end));
 }
 
 /** Reads the events of a stream until the answer has begun. */

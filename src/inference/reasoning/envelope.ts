@@ -29,6 +29,8 @@ export function createEnvelopes(secret: string): Envelopes {
   const texts = createSignedTexts(secret, 'reasoning envelope', ENVELOPE_CHARS_MAX);
   return (organizationId) => ({
     wrap(details) {
+      // Base64 of so many characters is too long, whatever else there is.
+      if (textChars(details) > ENVELOPE_CHARS_MAX) return undefined;
       const packed = Buffer.from(JSON.stringify(details)).toString('base64url');
       return packed.length > ENVELOPE_CHARS_MAX ? undefined : texts.sign(packed, organizationId);
     },
@@ -39,4 +41,13 @@ export function createEnvelopes(secret: string): Envelopes {
       return JSON.parse(Buffer.from(packed, 'base64url').toString()) as ReasoningDetail[];
     },
   });
+}
+
+function textChars(details: readonly ReasoningDetail[]): number {
+  let chars = 0;
+  for (const detail of details) {
+    if (detail.type === 'reasoning.text') chars += detail.text?.length ?? 0;
+    else chars += detail.type === 'reasoning.summary' ? detail.summary.length : detail.data.length;
+  }
+  return chars;
 }

@@ -1,6 +1,6 @@
-import { countCodePoints } from '../../providers/shared/slot.ts';
 import { ByChoice, followed } from '../../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import type { Source } from './server-tools.ts';
 
 /** The most citations of one answer. */

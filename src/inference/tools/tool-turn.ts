@@ -1,4 +1,3 @@
-import { countCodePoints } from '../../providers/shared/slot.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import {
@@ -14,6 +13,7 @@ import {
   type ToolCall,
   type UrlCitation,
 } from '../../schemas/inner.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 

@@ -1,7 +1,8 @@
 import type { ChatChunk, Delta, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import { asText } from '../shared/json-shape.ts';
-import { type BlockSlot, countCodePoints, createSlot } from '../shared/slot.ts';
+import { type BlockSlot, createSlot } from '../shared/slot.ts';
 import { mintCallId } from '../shared/tool-ids.ts';
 import { annotationsOf } from './citations.ts';
 import { WIRE } from './wire.ts';

@@ -1,8 +1,8 @@
+import { countCodePoints } from '../../schemas/text.ts';
 import { append } from '../../schemas/append.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
-import { countCodePoints } from '../shared/slot.ts';
 
 /** The range around its stated position in which a segment is searched: the offsets of some answers are off by a few bytes. */
 const DRIFT_CHARS = 200;

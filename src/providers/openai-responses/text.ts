@@ -1,8 +1,9 @@
 import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Delta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
-import { type BlockSlot, countCodePoints, createSlot } from '../shared/slot.ts';
+import { type BlockSlot, createSlot } from '../shared/slot.ts';
 import type { Counts, ItemReader } from './turn-context.ts';
 import { extOf, type WireItem } from './wire.ts';
 

@@ -24,13 +24,3 @@ export function createSlot(counts: { slots: number }, opening: NonNullable<SlotE
     close: (delta = {}, event = {}) => (n === undefined ? [] : [emit(delta, { close: event })]),
   };
 }
-
-/** The number of code points. Low surrogates are not counted, so that a pair split over two deltas counts once. */
-export function countCodePoints(text: string): number {
-  let count = 0;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0xdc00 || unit > 0xdfff) count += 1;
-  }
-  return count;
-}
