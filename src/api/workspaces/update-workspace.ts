@@ -4,9 +4,12 @@ import { checkVersion, setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { UpdateWorkspaceBody, Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
+import { guardrailStore } from '../../storage/guardrails.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
 import { checkDefaultGuardrail, checkLoggedKeys, requireWorkspace, withFreeSlug } from './require-workspace.ts';
+
+const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 
 /** Serves `PATCH /workspaces/{id}`. */
 export function updateWorkspace(server: Server, { change }: { change: Change }): void {
@@ -41,6 +44,11 @@ export function updateWorkspace(server: Server, { change }: { change: Change }):
             after: describeWorkspace(after),
           });
           announce({ topic: 'policy', id: before.id });
+          // Its guardrails count what it counts, also for keys of other workspaces.
+          if (after.include_byok_in_budgets !== before.include_byok_in_budgets) {
+            const { data } = await guardrailStore(tx).listBy({ organization_id, workspace_id: before.id }, ALL);
+            for (const { id } of data) announce({ topic: 'policy', id });
+          }
           return after;
         }),
       );

@@ -1,10 +1,15 @@
 import { expect, test } from 'vitest';
 import { workspacesServer } from '../../../test/http/workspaces-server.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
+import { createSecret } from '../../accounts/key.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
 import { turnOwner } from '../../inference/reasoning/vault.ts';
-import { guardrailStore } from '../../storage/guardrails.ts';
+import { budgetStore } from '../../storage/budgets.ts';
+import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
+import { keyStore } from '../../storage/keys.ts';
 import { reasoningStateStore } from '../../storage/reasoning-states.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
+import { createAuthenticate } from '../authenticate.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 
@@ -192,6 +197,40 @@ describeStores('workspaces', ({ open }) => {
     });
     await ask('DELETE', '/workspaces/research');
     expect(announced).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`, `workspace_gone ${id}`]);
+  });
+
+  test('what its guardrails count changes at once for the keys of other workspaces', async () => {
+    const { create, ask, addKey, changes, database, home } = await setUp();
+    const { queries, clock } = database;
+    const authenticate = createAuthenticate({
+      ...keyStore(queries),
+      findBudgets: budgetStore(queries).findBySubjects,
+      findGuardrails: guardrailStore(queries).listHolding,
+      findWorkspace: workspaceStore(queries).find,
+      findOwner: async () => undefined,
+      management_key: undefined,
+      home,
+      clock: { now_ms: () => Date.parse(NOW) },
+      memory: { clock, changes, serve_without_store_ms: 0 },
+      isRevokedHere: () => false,
+    });
+    const { organization_id } = home;
+    const { secret, hash } = createSecret();
+    const { id } = await addKey(home.default_workspace_id);
+    await queries.updateTable('api_keys').set({ hash }).where('id', '=', id).execute();
+    const { id: guardrailId } = await guardrailStore(queries).insert({
+      organization_id,
+      workspace_id: String((await create()).data['id']),
+      name: 'g',
+      limit_nano: 1,
+      created_at: NOW,
+    });
+    const assigned = { organization_id, guardrail_id: guardrailId, assignees: [hash] };
+    await assignmentStore(queries).insertKeys({ ...assigned, assigned_by: null, created_at: NOW });
+    const counts = async () => (await authenticate(secret)).budgets.map(({ include_byok }) => Boolean(include_byok));
+    expect(await counts()).toEqual([false]);
+    expect((await ask('PATCH', '/workspaces/research', { include_byok_in_budgets: true })).status).toBe(200);
+    expect(await counts()).toEqual([true]);
   });
 
   const all = [

@@ -4,7 +4,7 @@ import { createSecureServer as createHttp2Server } from 'node:http2';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { privateCa } from '../../../../test/private-ca.ts';
 import { limits } from '../../../limits.ts';
@@ -47,6 +47,22 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     closing.push(() => upstream.close());
     return upstream;
   };
+
+  test('a head that arrives byte by byte does not move the limit of its time', async () => {
+    const port = await listen(
+      createPlainServer((socket) => {
+        const bytes = [...'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'];
+        const timer = setInterval(() => socket.write(bytes.shift() ?? ''), 100);
+        socket.on('close', () => clearInterval(timer));
+      }),
+    );
+    const upstream = createUpstream({ ...ms, upstream_headers_ms_max: 400 }, undefined, client);
+    closing.push(() => upstream.close());
+    expect(await failureOf(upstream, `http://127.0.0.1:${port}/`)).toMatchObject({
+      failure: 'timeout',
+      transport_code: 'UND_ERR_HEADERS_TIMEOUT',
+    });
+  });
 
   test('writes the same request: its line, host, headers, length and body', async () => {
     const received: unknown[] = [];
@@ -350,6 +366,31 @@ describe('by TLS', () => {
       expect(protocols.length).toBeLessThanOrEqual(2);
     },
   );
+
+  /** More HTTP chunks in one write than are read in a turn: TLS hands on all of its records, and its end, whoever pauses it. */
+  test.each(['chunks', 'until the end of its connection'])('many small parts arrive in order: %s', async (framing) => {
+    const texts = Array.from({ length: 20_000 }, (_, index) => String(index).padStart(6, '0'));
+    const port = await listen(
+      createTlsServer({ cert: ca.cert, key: ca.key }, (socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => {
+          if (framing === 'chunks') {
+            const chunks = texts.map((text) => `6\r\n${text}\r\n`).join('');
+            socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+            return;
+          }
+          socket.write('HTTP/1.1 200 OK\r\n\r\n');
+          // A record each.
+          socket.cork();
+          for (const text of texts.slice(0, 1_800)) socket.write(text);
+          socket.end();
+        });
+      }) as unknown as Server,
+    );
+    const { response } = open().send({ url: `https://localhost:${port}/`, headers: {}, payload: 'x' });
+    const text = await readText(await response, { bytes_max: 1_000_000, cut: false });
+    expect(text === texts.slice(0, framing === 'chunks' ? undefined : 1_800).join('')).toBe(true);
+  });
 
   test('requests to a server whose first handshake is slow wait for it, then each has a connection of its own', async () => {
     const { port, handshakes } = await secure(

@@ -210,16 +210,23 @@ export class Connection implements AnswerControl, Timed {
   }
 
   /** Parses what was received. Returns whether the socket goes on reading. */
-  #read(bytes: Buffer, length: number): boolean {
+  #read(bytes: Buffer, length: number, piecesMax: number = limits.upstream_turn_pieces_max): boolean {
     const reader = this.#reader;
     const parser = this.#parser;
+    if (this.#rest !== undefined) {
+      // TLS hands on all records of one read, also after the socket was paused.
+      this.#rest = Buffer.concat([this.#rest, bytes.subarray(0, length)]);
+      return false;
+    }
     if (reader === undefined) {
       // Bytes that answer no request: the next answer would begin with them.
       this.destroy();
       return false;
     }
     const hadHead = parser.head !== undefined;
-    const at = parser.read(bytes, 0, length, limits.upstream_turn_pieces_max - reader.unreadPieces);
+    const at = parser.read(bytes, 0, length, piecesMax - reader.unreadPieces);
+    // Bytes of an unfinished head do not move the limit of its time.
+    const isAlive = parser.interimAnswers > 0 || parser.head !== undefined;
     for (; parser.interimAnswers > 0; parser.interimAnswers -= 1) reader.interim();
     if (!hadHead && parser.head !== undefined && !reader.ended) {
       reader.head(parser.head.status, parser.head.headers, parser.isFramed);
@@ -235,7 +242,7 @@ export class Connection implements AnswerControl, Timed {
       this.#rest = bytes === readBuffer ? Buffer.from(rest) : rest;
       this.paused = true;
     }
-    this.#limitTime();
+    if (isAlive) this.#limitTime();
     return !this.paused;
   }
 
@@ -261,6 +268,10 @@ export class Connection implements AnswerControl, Timed {
   }
 
   #over(): void {
+    const rest = this.#rest;
+    this.#rest = undefined;
+    // By TLS the end may arrive while the socket is paused.
+    if (rest !== undefined) this.#read(rest, rest.length, Number.POSITIVE_INFINITY);
     const reader = this.#reader;
     const code = reader === undefined ? undefined : this.#parser.finish();
     if (code !== undefined) this.fail(code);
