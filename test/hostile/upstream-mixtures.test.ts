@@ -20,7 +20,7 @@ type Choose = (below: number) => number;
 
 /** An answer whose body repeats the id of its request. */
 function answerTo(id: string, choose: Choose): { bytes: Buffer; isLast: boolean } {
-  const body = id.repeat(1 + choose(choose(10) === 0 ? 20_000 : 50));
+  const body = id.repeat(1 + choose(choose(10) === 0 ? 10_000 : 500));
   const interim = choose(5) === 0 ? 'HTTP/1.1 103 Early Hints\r\n\r\n' : '';
   const length = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`;
   const more = choose(10) === 0 ? 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison' : '';
@@ -28,18 +28,21 @@ function answerTo(id: string, choose: Choose): { bytes: Buffer; isLast: boolean 
   const kind = choose(12);
   if (kind === 0) return of(`HTTP/1.1 200 OK\r\n\r\n${body}`, true);
   if (kind === 1) return of(length + body.slice(0, choose(body.length)), true);
-  if (kind < 6) return of(length + body + more, choose(10) === 0);
+  if (kind < 6) return of(length + body + more);
   let chunks = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+  // More tiny chunks in one read than are taken in one turn wait while other connections are read.
+  const chunkChars = choose(3) === 0 ? 3 : 9_000;
   for (let at = 0; at < body.length; ) {
-    const chunk = body.slice(at, at + 1 + choose(choose(4) === 0 ? 20 : 9_000));
+    const chunk = body.slice(at, at + 1 + choose(chunkChars));
     chunks += `${chunk.length.toString(16)}\r\n${chunk}\r\n`;
     at += chunk.length;
   }
-  return of(`${chunks}0\r\n\r\n${more}`, choose(10) === 0);
+  return of(`${chunks}0\r\n\r\n${more}`);
 }
 
-async function writeAnswer(socket: Socket, id: string, choose: Choose): Promise<void> {
+async function writeAnswer(socket: Socket, id: string, choose: Choose, mayFail: Set<string>): Promise<void> {
   const { bytes, isLast } = answerTo(id, choose);
+  if (isLast) mayFail.add(id);
   for (let at = 0; at < bytes.length && !socket.destroyed; ) {
     const piece = bytes.subarray(at, at + 1 + choose(choose(3) === 0 ? 10 : 100_000));
     socket.write(piece);
@@ -67,6 +70,8 @@ test.each(['own', 'undici'] as const)('the client %s mixes up nothing', async (h
   const random = new Random(20_261_123);
   const choose: Choose = (below) => Math.floor(random.next() * below);
   const received = new Map<string, number>();
+  /** Requests whose answers break off, or whose callers leave. */
+  const mayFail = new Set<string>();
   const server = createServer((socket) => {
     let text = '';
     socket.on('error', () => {});
@@ -77,7 +82,7 @@ test.each(['own', 'undici'] as const)('the client %s mixes up nothing', async (h
       const id = text.slice(end + 4);
       text = '';
       received.set(id, (received.get(id) ?? 0) + 1);
-      void writeAnswer(socket, id, choose);
+      void writeAnswer(socket, id, choose, mayFail);
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -90,7 +95,10 @@ test.each(['own', 'undici'] as const)('the client %s mixes up nothing', async (h
       sent += 1;
       const id = idOf(sent);
       const exchange = upstream.send({ url, headers: {}, payload: id });
-      if (choose(10) === 0) setTimeout(() => exchange.abort(new Error('enough')), choose(6));
+      if (choose(10) === 0) {
+        mayFail.add(id);
+        setTimeout(() => exchange.abort(new Error('enough')), choose(6));
+      }
       try {
         const response = await exchange.response;
         const text = await readSlowly(response, choose);
@@ -98,7 +106,7 @@ test.each(['own', 'undici'] as const)('the client %s mixes up nothing', async (h
         expect(text).toBe(response.complete ? whole : whole.slice(0, text.length));
         counts[response.complete ? 'whole' : 'unframed'] += 1;
       } catch (error) {
-        if ((error as Error).name === 'AssertionError') throw error;
+        if (!mayFail.has(id)) throw error;
         counts.failed += 1;
       }
       if (choose(4) === 0) await sleep(choose(5));
