@@ -7,6 +7,7 @@ import { attempt } from '../../../test/ledger/recorder-fixture.ts';
 import { limits } from '../../limits.ts';
 import { realClock } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
+import type { AttemptEntry } from './attempt-line.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
 import { Journal } from './journal.ts';
 import { replay } from './replay.ts';
@@ -49,7 +50,7 @@ test('an attempt is durable only when its own file is synced, however many are f
   };
   const begin = (id: string) => {
     const state = { is_durable: false };
-    void journal.attempt(id, `{"t":"A","id":"${id}"}`).then(() => {
+    void journal.attempt(opened(id)).then(() => {
       state.is_durable = true;
     });
     return state;
@@ -101,7 +102,7 @@ function slot() {
   return { dir, write, tear, read };
 }
 
-function opened(id: string): JournalRecord {
+function opened(id: string): AttemptEntry {
   const { endpoint, record } = attempt(id);
   return { t: 'A', id, attempt: 1, endpoint, hold: [['b', '', 9, 9]], grant_nano: 9, record };
 }

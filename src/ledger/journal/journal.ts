@@ -2,14 +2,18 @@ import { limits } from '../../limits.ts';
 import { type Deferred, deferred } from '../deferred.ts';
 import type { LedgerClock, Timer } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
+import { type AttemptEntry, attemptLine } from './attempt-line.ts';
 import { type Disk, isDiskFull, type OpenFile } from './disk.ts';
 import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
 import { journalProblem } from './journal-problem.ts';
+import { contextFor, type RecordContext } from './record-context.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 
 /** On a full disk the segment being written is left for a new one, so that it can go, where it is as large as this. */
 const JOURNAL_LEAVE_BYTES_MIN = 64 * 1024;
+/** So many contexts of a file are remembered. A forgotten one is defined again. */
+const JOURNAL_CONTEXTS_MAX = 2_000;
 
 /** `group`: an attempt is synced before it is sent, and survives a power loss. `os`: it survives the end of the process. */
 export type JournalSync = 'group' | 'os';
@@ -43,6 +47,8 @@ export class Journal {
   #written: Deferred | undefined;
   /** The outcomes among the gathered records. */
   #outcomes: string[] = [];
+  /** The contexts that lines of the current file define, by their number. */
+  readonly #contexts = new Map<RecordContext, number>();
   /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
   #durable: Deferred | undefined;
@@ -74,15 +80,16 @@ export class Journal {
   }
 
   /** Resolves when the attempt is as durable as `sync` promises: only then may bytes go upstream. Rejects if it cannot be written. */
-  attempt(id: string, json: string): Promise<void> {
-    const durable = this.extend(id, json);
-    this.#segments.setProgress(id, undefined);
+  attempt(entry: AttemptEntry): Promise<void> {
+    const durable = this.extend(entry);
+    this.#segments.setProgress(entry.id, undefined);
     return durable;
   }
 
   /** As `attempt`, for a running attempt: its progress is kept. */
-  extend(id: string, json: string): Promise<void> {
-    const refused = this.#append(json);
+  extend(entry: AttemptEntry): Promise<void> {
+    const { id } = entry;
+    const refused = this.#appendAttempt(entry);
     if (refused) return Promise.reject(refused);
     if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
     this.#durable ??= deferred();
@@ -163,6 +170,8 @@ export class Journal {
   /** Throws if the file was deleted, which would lose what is written to it; a new file is created. */
   checkLinked(): void {
     if (this.#file === undefined || this.#disk.isLinked(this.#file)) return;
+    // What is gathered refers to definitions in the old file.
+    this.#write();
     try {
       this.#rotate();
     } catch (error) {
@@ -189,6 +198,18 @@ export class Journal {
       this.#file = undefined;
       this.#segment.closed_at = this.#options.clock.now();
     }
+  }
+
+  /** As `#append`; what the attempt has in common with others is written once in a file. */
+  #appendAttempt(entry: AttemptEntry): Error | undefined {
+    const context = contextFor(entry.record);
+    const known = this.#contexts.get(context);
+    if (known !== undefined) return this.#append(attemptLine(entry, context, known, false));
+    if (this.#contexts.size >= JOURNAL_CONTEXTS_MAX) this.#contexts.clear();
+    const number = this.#contexts.size;
+    const refused = this.#append(attemptLine(entry, context, number, true));
+    if (refused === undefined) this.#contexts.set(context, number);
+    return refused;
   }
 
   /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
@@ -228,6 +249,8 @@ export class Journal {
       this.#segment.bytes += bytes.length;
       this.#recover();
     } catch (error) {
+      // Definitions may be among the lines that are lost.
+      this.#contexts.clear();
       written?.reject(error as Error);
       durable?.reject(error as Error);
       this.#fail(error as Error, file);
@@ -343,6 +366,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
+    this.#contexts.clear();
     this.#segmentBytesMax = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
