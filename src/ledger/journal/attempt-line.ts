@@ -1,6 +1,9 @@
 import type { JournalRecord } from '../records.ts';
-import { type ContextFields, type ContextValues, contextOf, type RecordContext } from './record-context.ts';
+import { type ContextFields, type ContextValues, contextFor, contextOf, type RecordContext } from './record-context.ts';
 import { attemptOf, attemptValues, list, present } from './record-values.ts';
+
+/** So many contexts of a file are remembered. A forgotten one is defined again. */
+const CONTEXTS_OF_FILE_MAX = 2_000;
 
 /** The journal's record of an attempt. */
 export type AttemptEntry = Extract<JournalRecord, { t: 'A' }>;
@@ -42,15 +45,30 @@ export interface AttemptLine {
   d?: ContextValues;
 }
 
-/** The line of an attempt whose context is `number` in its file. `defines`: no earlier line of the file says so. */
-export function attemptLine(entry: AttemptEntry, context: RecordContext, number: number, defines: boolean): string {
-  const definition = defines ? `,"d":${context.text}` : '';
-  return `{"t":"A","c":${number},"v":${JSON.stringify(entryValues(entry))}${definition}}`;
+/** Encodes the attempts of one file. What calls have in common is defined once; later lines name it by a number. */
+export class AttemptLines {
+  readonly #numbers = new Map<RecordContext, number>();
+
+  lineOf(entry: AttemptEntry): string {
+    const context = contextFor(entry.record);
+    const values = JSON.stringify(entryValues(entry));
+    const known = this.#numbers.get(context);
+    if (known !== undefined) return `{"t":"A","c":${known},"v":${values}}`;
+    if (this.#numbers.size >= CONTEXTS_OF_FILE_MAX) this.#numbers.clear();
+    const number = this.#numbers.size;
+    this.#numbers.set(context, number);
+    return `{"t":"A","c":${number},"v":${values},"d":${context.text}}`;
+  }
+
+  /** A new file begins, or lines were not written: everything is defined again. */
+  clear(): void {
+    this.#numbers.clear();
+  }
 }
 
 /** The line of an attempt that can be read without any other line of its file. */
-export function wholeAttemptLine(entry: AttemptEntry, context: RecordContext): string {
-  return `{"t":"A","v":${JSON.stringify(entryValues(entry))},"d":${context.text}}`;
+export function wholeAttemptLine(entry: AttemptEntry): string {
+  return `{"t":"A","v":${JSON.stringify(entryValues(entry))},"d":${contextFor(entry.record).text}}`;
 }
 
 /** The context of a line; undefined if neither it nor an earlier one defines it. */

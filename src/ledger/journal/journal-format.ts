@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { JournalRecord } from '../records.ts';
 import { type AttemptLine, attemptIn, wholeAttemptLine } from './attempt-line.ts';
-import { type ContextFields, contextFor } from './record-context.ts';
+import type { ContextFields } from './record-context.ts';
 import {
   type ChargedValues,
   chargedOf,
@@ -81,7 +81,7 @@ export function outcomeLine(charges: string, record: string): string {
 export function lineOf(entry: JournalRecord): string {
   switch (entry.t) {
     case 'A':
-      return wholeAttemptLine(entry, contextFor(entry.record));
+      return wholeAttemptLine(entry);
     case 'O':
       return outcomeLine(chargesText(entry.charges ?? []), recordText(entry.record));
     default:

@@ -2,18 +2,16 @@ import { limits } from '../../limits.ts';
 import { type Deferred, deferred } from '../deferred.ts';
 import type { LedgerClock, Timer } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
-import { type AttemptEntry, attemptLine } from './attempt-line.ts';
+import { type AttemptEntry, AttemptLines } from './attempt-line.ts';
 import { type Disk, isDiskFull, type OpenFile } from './disk.ts';
+import { GroupSync } from './group-sync.ts';
 import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
 import { journalProblem } from './journal-problem.ts';
-import { contextFor, type RecordContext } from './record-context.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 
 /** On a full disk the segment being written is left for a new one, so that it can go, where it is as large as this. */
 const JOURNAL_LEAVE_BYTES_MIN = 64 * 1024;
-/** So many contexts of a file are remembered. A forgotten one is defined again. */
-const JOURNAL_CONTEXTS_MAX = 2_000;
 
 /** `group`: an attempt is synced before it is sent, and survives a power loss. `os`: it survives the end of the process. */
 export type JournalSync = 'group' | 'os';
@@ -47,13 +45,13 @@ export class Journal {
   #written: Deferred | undefined;
   /** The outcomes among the gathered records. */
   #outcomes: string[] = [];
-  /** The contexts that lines of the current file define, by their number. */
-  readonly #contexts = new Map<RecordContext, number>();
+  readonly #attemptLines = new AttemptLines();
   /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
   #durable: Deferred | undefined;
-  #awaitingSync: Deferred[] = [];
-  #syncing: Promise<void> | undefined;
+  /** The attempts among the gathered records. */
+  #attempts = 0;
+  readonly #syncs: GroupSync;
   /** Full files that are not synced yet. */
   #retired: OpenFile[] = [];
   #failure: Error | undefined;
@@ -65,6 +63,15 @@ export class Journal {
     this.#segments = options.segments;
     this.#disk = options.segments.disk;
     this.#epoch = options.epoch;
+    this.#syncs = new GroupSync({
+      clock: options.clock,
+      sync: () => this.#syncAll(),
+      // Later attempts must not rely on this file.
+      onFailure: (error) => {
+        this.#failure = error;
+        this.#dead = true;
+      },
+    });
     this.#openSegment();
   }
 
@@ -89,9 +96,13 @@ export class Journal {
   /** As `attempt`, for a running attempt: its progress is kept. */
   extend(entry: AttemptEntry): Promise<void> {
     const { id } = entry;
-    const refused = this.#appendAttempt(entry);
-    if (refused) return Promise.reject(refused);
+    const refused = this.#append(this.#attemptLines.lineOf(entry));
+    if (refused) {
+      this.#attemptLines.clear();
+      return Promise.reject(refused);
+    }
     if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
+    this.#attempts++;
     this.#durable ??= deferred();
     return this.#durable.promise;
   }
@@ -161,10 +172,7 @@ export class Journal {
     this.#write();
     if (this.#dead && this.#failure) throw this.#failure;
     if (this.#file === undefined || this.#options.sync === 'os') return;
-    const synced = deferred();
-    this.#awaitingSync.push(synced);
-    this.#syncing ??= this.#syncWhileAwaited();
-    await synced.promise;
+    await this.#syncs.now();
   }
 
   /** Throws if the file was deleted, which would lose what is written to it; a new file is created. */
@@ -188,7 +196,7 @@ export class Journal {
     this.#write();
     this.#dead = true;
     this.#options.clock.clearTimeout(this.#retry);
-    await this.#syncing;
+    await this.#syncs.close();
     const file = this.#file;
     if (file === undefined) return;
     try {
@@ -198,18 +206,6 @@ export class Journal {
       this.#file = undefined;
       this.#segment.closed_at = this.#options.clock.now();
     }
-  }
-
-  /** As `#append`; what the attempt has in common with others is written once in a file. */
-  #appendAttempt(entry: AttemptEntry): Error | undefined {
-    const context = contextFor(entry.record);
-    const known = this.#contexts.get(context);
-    if (known !== undefined) return this.#append(attemptLine(entry, context, known, false));
-    if (this.#contexts.size >= JOURNAL_CONTEXTS_MAX) this.#contexts.clear();
-    const number = this.#contexts.size;
-    const refused = this.#append(attemptLine(entry, context, number, true));
-    if (refused === undefined) this.#contexts.set(context, number);
-    return refused;
   }
 
   /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
@@ -233,6 +229,8 @@ export class Journal {
     const file = this.#file;
     if (file === undefined || this.#lines.used === 0) return;
     const [written, durable, outcomes, repeated] = [this.#written, this.#durable, this.#outcomes, this.#repeated];
+    const attempts = this.#attempts;
+    this.#attempts = 0;
     this.#written = undefined;
     this.#durable = undefined;
     this.#outcomes = [];
@@ -250,7 +248,7 @@ export class Journal {
       this.#recover();
     } catch (error) {
       // Definitions may be among the lines that are lost.
-      this.#contexts.clear();
+      this.#attemptLines.clear();
       written?.reject(error as Error);
       durable?.reject(error as Error);
       this.#fail(error as Error, file);
@@ -260,10 +258,7 @@ export class Journal {
     this.#segments.repeated(repeated, this.#segment);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
-    else if (durable) {
-      this.#awaitingSync.push(durable);
-      this.#syncing ??= this.#syncWhileAwaited();
-    }
+    else if (durable) this.#syncs.attempts(attempts, durable);
     if (this.#segment.bytes < this.#segmentBytesMax) return;
     try {
       this.#rotate();
@@ -315,24 +310,6 @@ export class Journal {
     return lineOf(start);
   }
 
-  /** One loop serves all who wait: a chain of promises would delay the last by tens of milliseconds. */
-  async #syncWhileAwaited(): Promise<void> {
-    while (this.#awaitingSync.length > 0) {
-      const waiting = this.#awaitingSync;
-      this.#awaitingSync = [];
-      try {
-        await this.#syncAll();
-        for (const { resolve } of waiting) resolve();
-      } catch (error) {
-        // After a failed sync the content of the disk is unknown; later attempts must not rely on this file.
-        this.#failure = error as Error;
-        this.#dead = true;
-        for (const { reject } of waiting) reject(error as Error);
-      }
-    }
-    this.#syncing = undefined;
-  }
-
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
@@ -366,7 +343,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
-    this.#contexts.clear();
+    this.#attemptLines.clear();
     this.#segmentBytesMax = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
