@@ -3,12 +3,12 @@ export const SYNC_COMPANY_MS = 2;
 /** Records that follow each other faster share syncs anyway: they gather while one runs. */
 const CROWDED_GAP_MS = 0.5;
 /** The part of the estimate that each new gap replaces. */
-const GAP_SHARE = 1 / 8;
+const GAP_SHARE = 1 / 16;
 /** A longer gap does not count as longer, so that the estimate follows a rising load soon. */
 const GAP_MS_MAX = 20;
 /** After so many waits in vain, one after the other, the next records do not wait: a single client calls, one call at a time. */
-const VAIN_MAX = 3;
-const UNATTENDED = 64;
+const VAIN_MAX = 4;
+const UNATTENDED = 16;
 
 /**
  * Decides how many records a sync waits for. A sync for one record costs as much as one for many, and wakes a thread; if the
@@ -32,7 +32,7 @@ export class SyncPace {
   get records(): number {
     if (this.#unattended > 0 || this.#gapMs < CROWDED_GAP_MS) return 1;
     // Company that is a little less than certain is waited for as well.
-    return 1 + Math.floor(SYNC_COMPANY_MS / this.#gapMs + 0.25);
+    return 1 + Math.floor(SYNC_COMPANY_MS / this.#gapMs + 0.4);
   }
 
   /** A sync begins for so many records; `waited`: they waited for company as long as they may. */
