@@ -126,10 +126,10 @@ test('who asks for a sync, or closes, does not wait for company', async () => {
     await warm();
     const state = attempt();
     expect(begun()).toBe(0);
-    const asked = syncs[way]();
+    const synced = syncs[way]();
     expect(begun()).toBe(1);
     await end();
-    await asked;
+    await synced;
     expect(state.is_durable).toBe(true);
   }
 });
