@@ -78,7 +78,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
 const PURE = /^src\/(schemas|audio|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
-  /^src\/(providers\/transport\/(?:upstream|fetch-media|services|pieces|http1\/(?:client|connection|wheel))|ledger\/(journal\/(?:disk|journal|segments|slot|replay)|ledger-clock|pipe|node|resend|start-recorder|store-time|lookup)|accounts\/key)\.ts$/;
+  /^src\/(providers\/transport\/(?:upstream|fetch-media|services|pieces|http1\/(?:client|connection|wheel))|ledger\/(journal\/(?:disk|journal|group-sync|segments|slot|replay)|ledger-clock|pipe|node|resend|start-recorder|store-time|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
   const [top, first = '', second] = file.split('/');

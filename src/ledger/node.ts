@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import type { AttemptEntry } from './journal/attempt-line.ts';
 import { Journal, type JournalSync } from './journal/journal.ts';
-import { lineOf } from './journal/journal-format.ts';
 import { isInDoubt, type LastRun, writeLastRun } from './journal/last-run.ts';
 import type { Outcome, Replay } from './journal/replay.ts';
 import type { Segments } from './journal/segments.ts';
@@ -199,7 +199,7 @@ export class Node implements Recorder {
     if (!this.#leases.extend(hold, grantedNano)) return false;
     if (before === hold.granted_nano || !hold.attempt) return true;
     try {
-      await this.#journal.extend(hold.id, this.#attemptLine(hold, hold.attempt));
+      await this.#journal.extend(this.#entryOf(hold, hold.attempt));
       return true;
     } catch (error) {
       this.#leases.book.undoExtend(hold, before);
@@ -216,7 +216,7 @@ export class Node implements Recorder {
     // The fallback of an admitted request is admitted as well.
     if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
     hold.attempt = { attempt, endpoint, record, least };
-    const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
+    const durable = this.#journal.attempt(this.#entryOf(hold, hold.attempt));
     try {
       await durable;
       // If a power loss can take the record, an older record may still count, so its hold is kept.
@@ -309,11 +309,11 @@ export class Node implements Recorder {
     return `${this.#outcomes.unflushed} outcomes wait for the store, which does not accept them${cause}`;
   }
 
-  #attemptLine(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): string {
+  #entryOf(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): AttemptEntry {
     const { id, granted_nano, mode } = held;
     const hold = heldLines(held);
     const { is_byok } = record;
-    return lineOf({ t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record });
+    return { t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record };
   }
 
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {

@@ -253,7 +253,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: 'await this.#journal.extend(hold.id, this.#attemptLine(hold, hold.attempt));',
+        text: 'await this.#journal.extend(this.#entryOf(hold, hold.attempt));',
         replacement: 'await Promise.resolve();',
       },
     ],

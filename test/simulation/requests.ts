@@ -1,3 +1,4 @@
+import type { AttemptLine } from '../../src/ledger/journal/attempt-line.ts';
 import type { Ask, Hold } from '../../src/ledger/leases/hold.ts';
 import { freeOf } from '../../src/ledger/leases/lease-book.ts';
 import type { Lookup } from '../../src/ledger/lookup.ts';
@@ -92,7 +93,12 @@ function stepOfSending(
   const isLast = () => isCutOff && lines.some(({ lease }) => freeOf(lease) < LAST_NANO);
   if (plan.aim === LAST_MONEY_STEP) return isLast() ? LAST_MONEY_STEP : 'sent';
   if (plan.aim !== UNSAFE_STEP) return 'sent';
-  const isIts = (line: string) => line.includes(`{"t":"A","attempt":${attempts},`) && line.includes(`"${id}"`);
+  const isIts = (line: string) => {
+    const at = line.indexOf('{"t":"A"');
+    if (at === -1) return false;
+    const [calls, , , attempt] = (JSON.parse(line.slice(at)) as AttemptLine).v;
+    return calls === id && attempt === attempts;
+  };
   return machine.disk.unsynced().split('\n').some(isIts) ? UNSAFE_STEP : 'sent';
 }
 

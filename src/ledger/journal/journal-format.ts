@@ -1,5 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { JournalRecord } from '../records.ts';
+import { type AttemptLine, attemptIn, wholeAttemptLine } from './attempt-line.ts';
+import type { ContextFields } from './record-context.ts';
 import {
   type ChargedValues,
   chargedOf,
@@ -8,15 +10,15 @@ import {
   generationOf,
   type OpenValues,
   openOf,
-  openValues,
   recordText,
 } from './record-values.ts';
 
 /**
  * Raised when older readers would misread; part of every `S` record. In 1, the record of an attempt included an (empty) end.
- * Until 3, records and charges were objects, and the id of an attempt or outcome was stored beside its record as well.
+ * Until 3, records and charges were objects, and the id of an attempt or outcome was stored beside its record as well. Until
+ * 4, each attempt had the whole beginning of its record; since then, what calls have in common is written once in a file.
  */
-export const JOURNAL_FORMAT = 3;
+export const JOURNAL_FORMAT = 4;
 
 /** Eight hex digits of length, a space, eight of CRC-32, a space; then the JSON and a line feed. */
 const HEADER_BYTES = 18;
@@ -75,23 +77,11 @@ export function outcomeLine(charges: string, record: string): string {
   return `{"t":"O","charges":${charges},"record":${record}}`;
 }
 
-/** The JSON of a record, without length and checksum. */
+/** The JSON of a record, without length and checksum; readable without any other. */
 export function lineOf(entry: JournalRecord): string {
   switch (entry.t) {
-    case 'A': {
-      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, least, record } = entry;
-      return JSON.stringify({
-        t,
-        attempt,
-        endpoint,
-        hold,
-        grant_nano,
-        mode,
-        is_byok,
-        least,
-        record: openValues(record),
-      });
-    }
+    case 'A':
+      return wholeAttemptLine(entry);
     case 'O':
       return outcomeLine(chargesText(entry.charges ?? []), recordText(entry.record));
     default:
@@ -99,9 +89,10 @@ export function lineOf(entry: JournalRecord): string {
   }
 }
 
-/** The record in a line of this format or an older one. */
-function recordIn(line: Buffer): JournalRecord {
-  const entry = JSON.parse(line.toString()) as JournalRecord;
+/** The record in a line of this format or an older one. `contexts`: see `attemptIn`. */
+function recordIn(line: Buffer, contexts: Map<number, ContextFields>): JournalRecord | undefined {
+  const entry = JSON.parse(line.toString()) as JournalRecord | AttemptLine;
+  if ('v' in entry) return attemptIn(entry, contexts);
   if (entry.t === 'A' && Array.isArray(entry.record)) {
     const record = openOf(entry.record as unknown as OpenValues);
     return { ...entry, id: record.id, record };
@@ -144,6 +135,7 @@ export function scanSegment(
   kinds?: readonly JournalRecord['t'][],
 ): { records: JournalRecord[]; damaged_at: number | undefined; whole_bytes: number } {
   const records: JournalRecord[] = [];
+  const contexts = new Map<number, ContextFields>();
   let wholeBytes = 0;
   let suspect: number | undefined;
   let damagedAt: number | undefined;
@@ -158,7 +150,11 @@ export function scanSegment(
       suspect = undefined;
       wholeBytes = line.end + 1;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
-      if (kinds === undefined || kinds.includes(kind)) records.push(recordIn(line.json));
+      if (kinds === undefined || kinds.includes(kind)) {
+        const record = recordIn(line.json, contexts);
+        if (record === undefined) damagedAt ??= at;
+        else records.push(record);
+      }
     }
     const newline = line?.end ?? bytes.indexOf(NEWLINE, at);
     if (newline === -1) break;

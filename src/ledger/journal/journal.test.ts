@@ -7,6 +7,7 @@ import { attempt } from '../../../test/ledger/recorder-fixture.ts';
 import { limits } from '../../limits.ts';
 import { realClock } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
+import type { AttemptEntry } from './attempt-line.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
 import { Journal } from './journal.ts';
 import { replay } from './replay.ts';
@@ -49,7 +50,7 @@ test('an attempt is durable only when its own file is synced, however many are f
   };
   const begin = (id: string) => {
     const state = { is_durable: false };
-    void journal.attempt(id, `{"t":"A","id":"${id}"}`).then(() => {
+    void journal.attempt(opened(id)).then(() => {
       state.is_durable = true;
     });
     return state;
@@ -72,6 +73,33 @@ test('an attempt is durable only when its own file is synced, however many are f
   disk.sync = async () => {};
   for (const { done } of waiting) done();
   await journal.close();
+});
+
+test('what lines have in common is defined again in a new file, and after lines that could not be written', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
+  dirs.push(dir);
+  let isFull = false;
+  const write = (file: OpenFile, bytes: Buffer, from: number) => {
+    if (isFull) throw new Error('no space');
+    return nodeDisk.write(file, bytes, from);
+  };
+  const segments = new Segments(dir, { disk: { ...nodeDisk, write } });
+  const journal = new Journal({ segments, node: 'n', epoch: 1, boot: 'b', sync: 'group', clock: realClock(Date.now) });
+  isFull = true;
+  await expect(journal.attempt(opened('lost'))).rejects.toThrow('no space');
+  isFull = false;
+  const short = async (id: string) => {
+    await journal.attempt(opened(id));
+    const [file = ''] = readdirSync(dir).toReversed();
+    const line = readFileSync(join(dir, file), 'utf8').split('\n').at(-2);
+    return line?.includes('"d":') === false;
+  };
+  expect([await short('g1'), await short('g2')]).toEqual([false, true]);
+  journal.beginEpoch(2);
+  expect([await short('g3'), await short('g4')]).toEqual([false, true]);
+  await journal.close();
+  const read = replay(new Segments(dir)).unknown.map(({ id, record }) => [id, record.title]);
+  expect(read).toEqual(['g1', 'g2', 'g3', 'g4'].map((id) => [id, opened(id).record.title]));
 });
 
 /** A slot in which one run after the other writes its journal, a file an epoch, and loses ends of it. */
@@ -101,7 +129,7 @@ function slot() {
   return { dir, write, tear, read };
 }
 
-function opened(id: string): JournalRecord {
+function opened(id: string): AttemptEntry {
   const { endpoint, record } = attempt(id);
   return { t: 'A', id, attempt: 1, endpoint, hold: [['b', '', 9, 9]], grant_nano: 9, record };
 }

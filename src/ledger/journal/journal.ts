@@ -2,7 +2,9 @@ import { limits } from '../../limits.ts';
 import { type Deferred, deferred } from '../deferred.ts';
 import type { LedgerClock, Timer } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
+import { type AttemptEntry, AttemptLines } from './attempt-line.ts';
 import { type Disk, isDiskFull, type OpenFile } from './disk.ts';
+import { GroupSync } from './group-sync.ts';
 import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
 import { journalProblem } from './journal-problem.ts';
 import { type Segment, segmentName } from './segment.ts';
@@ -43,11 +45,13 @@ export class Journal {
   #written: Deferred | undefined;
   /** The outcomes among the gathered records. */
   #outcomes: string[] = [];
+  readonly #attemptLines = new AttemptLines();
   /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
   #durable: Deferred | undefined;
-  #awaitingSync: Deferred[] = [];
-  #syncing: Promise<void> | undefined;
+  /** The attempts among the gathered records. */
+  #attempts = 0;
+  readonly #syncs: GroupSync;
   /** Full files that are not synced yet. */
   #retired: OpenFile[] = [];
   #failure: Error | undefined;
@@ -59,6 +63,15 @@ export class Journal {
     this.#segments = options.segments;
     this.#disk = options.segments.disk;
     this.#epoch = options.epoch;
+    this.#syncs = new GroupSync({
+      clock: options.clock,
+      sync: () => this.#syncAll(),
+      // Later attempts must not rely on this file.
+      onFailure: (error) => {
+        this.#failure = error;
+        this.#dead = true;
+      },
+    });
     this.#openSegment();
   }
 
@@ -74,17 +87,22 @@ export class Journal {
   }
 
   /** Resolves when the attempt is as durable as `sync` promises: only then may bytes go upstream. Rejects if it cannot be written. */
-  attempt(id: string, json: string): Promise<void> {
-    const durable = this.extend(id, json);
-    this.#segments.setProgress(id, undefined);
+  attempt(entry: AttemptEntry): Promise<void> {
+    const durable = this.extend(entry);
+    this.#segments.setProgress(entry.id, undefined);
     return durable;
   }
 
   /** As `attempt`, for a running attempt: its progress is kept. */
-  extend(id: string, json: string): Promise<void> {
-    const refused = this.#append(json);
-    if (refused) return Promise.reject(refused);
+  extend(entry: AttemptEntry): Promise<void> {
+    const { id } = entry;
+    const refused = this.#append(this.#attemptLines.lineOf(entry));
+    if (refused) {
+      this.#attemptLines.clear();
+      return Promise.reject(refused);
+    }
     if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
+    this.#attempts++;
     this.#durable ??= deferred();
     return this.#durable.promise;
   }
@@ -154,15 +172,14 @@ export class Journal {
     this.#write();
     if (this.#dead && this.#failure) throw this.#failure;
     if (this.#file === undefined || this.#options.sync === 'os') return;
-    const synced = deferred();
-    this.#awaitingSync.push(synced);
-    this.#syncing ??= this.#syncWhileAwaited();
-    await synced.promise;
+    await this.#syncs.now();
   }
 
   /** Throws if the file was deleted, which would lose what is written to it; a new file is created. */
   checkLinked(): void {
     if (this.#file === undefined || this.#disk.isLinked(this.#file)) return;
+    // What is gathered refers to definitions in the old file.
+    this.#write();
     try {
       this.#rotate();
     } catch (error) {
@@ -179,7 +196,7 @@ export class Journal {
     this.#write();
     this.#dead = true;
     this.#options.clock.clearTimeout(this.#retry);
-    await this.#syncing;
+    await this.#syncs.close();
     const file = this.#file;
     if (file === undefined) return;
     try {
@@ -212,6 +229,8 @@ export class Journal {
     const file = this.#file;
     if (file === undefined || this.#lines.used === 0) return;
     const [written, durable, outcomes, repeated] = [this.#written, this.#durable, this.#outcomes, this.#repeated];
+    const attempts = this.#attempts;
+    this.#attempts = 0;
     this.#written = undefined;
     this.#durable = undefined;
     this.#outcomes = [];
@@ -228,6 +247,8 @@ export class Journal {
       this.#segment.bytes += bytes.length;
       this.#recover();
     } catch (error) {
+      // Definitions may be among the lines that are lost.
+      this.#attemptLines.clear();
       written?.reject(error as Error);
       durable?.reject(error as Error);
       this.#fail(error as Error, file);
@@ -237,10 +258,7 @@ export class Journal {
     this.#segments.repeated(repeated, this.#segment);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
-    else if (durable) {
-      this.#awaitingSync.push(durable);
-      this.#syncing ??= this.#syncWhileAwaited();
-    }
+    else if (durable) this.#syncs.attempts(attempts, durable);
     if (this.#segment.bytes < this.#segmentBytesMax) return;
     try {
       this.#rotate();
@@ -292,24 +310,6 @@ export class Journal {
     return lineOf(start);
   }
 
-  /** One loop serves all who wait: a chain of promises would delay the last by tens of milliseconds. */
-  async #syncWhileAwaited(): Promise<void> {
-    while (this.#awaitingSync.length > 0) {
-      const waiting = this.#awaitingSync;
-      this.#awaitingSync = [];
-      try {
-        await this.#syncAll();
-        for (const { resolve } of waiting) resolve();
-      } catch (error) {
-        // After a failed sync the content of the disk is unknown; later attempts must not rely on this file.
-        this.#failure = error as Error;
-        this.#dead = true;
-        for (const { reject } of waiting) reject(error as Error);
-      }
-    }
-    this.#syncing = undefined;
-  }
-
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
@@ -343,6 +343,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
+    this.#attemptLines.clear();
     this.#segmentBytesMax = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());

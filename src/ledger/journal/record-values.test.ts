@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
-import type { AttemptRecord, ChargeLine, GenerationRecord, JournalRecord } from '../records.ts';
+import type { AttemptRecord, ChargeLine, GenerationRecord, JournalRecord, OpenRecord } from '../records.ts';
+import { type AttemptEntry, AttemptLines } from './attempt-line.ts';
 import { LineBuffer, lineOf, readSegment } from './journal-format.ts';
 import { recordOf, recordText } from './record-values.ts';
 
@@ -148,9 +149,61 @@ test('the journal reads the same from lines of this version and of older ones', 
       record,
     });
   }
-  for (const encode of [lineOf, JSON.stringify]) {
+  const attemptLines = new AttemptLines();
+  const inFile = (entry: JournalRecord) => (entry.t === 'A' ? attemptLines.lineOf(entry) : lineOf(entry));
+  for (const encode of [lineOf, inFile, JSON.stringify, lineOfFormat3]) {
     const lines = new LineBuffer();
     for (const record of entries) lines.add(encode(record));
     expect(readSegment(lines.take(), 'f').records).toStrictEqual(entries);
   }
+});
+
+/** The line of an attempt in format 3: the whole beginning of its record, as it is stored. */
+function lineOfFormat3(entry: JournalRecord): string {
+  if (entry.t !== 'A') return lineOf(entry);
+  const { id: _id, record, ...others } = entry;
+  const stored = { ...whole, ...record, attempts: record.attempts };
+  const [open] = JSON.parse(recordText(stored)) as unknown[];
+  return JSON.stringify({ ...others, record: open });
+}
+
+test('a later attempt of a file names what it has in common with an earlier one, and is short', () => {
+  const lines = new AttemptLines();
+  const entry = (id: string, over: Partial<OpenRecord> = {}): AttemptEntry => {
+    const hold: [string, string, number, number][] = [['0192f7c8-a1b2-7c6d-8e9f-0a1b2c3d4e99', '2026-11-01', 9, 9]];
+    const record = { ...generation({ id, attempts: [] }), ...over };
+    return { t: 'A', id, attempt: 1, endpoint: 'acme|acme/fast-1', hold, grant_nano: 9, mode: 'strict', record };
+  };
+  const [first, again] = [lines.lineOf(entry('g1')), lines.lineOf(entry('g2'))];
+  expect(first).toContain('OpenAI/JS');
+  expect(again).not.toContain('OpenAI/JS');
+  expect(again.length).toBeLessThan(200);
+  // Whatever a context has, another value of it is another context.
+  const others: Partial<OpenRecord>[] = [
+    { api_type: 'messages' },
+    { key_hash: 'k' },
+    { workspace_id: 'w' },
+    { organization_id: 'o' },
+    { user_id: 'u' },
+    { model: 'm' },
+    { requested_model: 'r' },
+    { provider_name: 'p' },
+    { endpoint_id: 'e' },
+    { streamed: false },
+    { is_byok: true },
+    { http_referer: 'h' },
+    { title: 't' },
+    { categories: ['c'] },
+    { user_agent: 'a' },
+  ];
+  const defined = others.map((over) => lines.lineOf(entry('g', over)));
+  expect(defined.filter((line) => !line.includes('"d":'))).toEqual([]);
+  const read = new LineBuffer();
+  for (const line of [first, again, ...defined]) read.add(line);
+  const records = readSegment(read.take(), 'f').records as AttemptEntry[];
+  expect(records.slice(2).map(({ record }, index) => ({ ...record, ...others[index] }))).toEqual(
+    records.slice(2).map(({ record }) => record),
+  );
+  lines.clear();
+  expect(lines.lineOf(entry('g3'))).toContain('"d":');
 });

@@ -4,13 +4,13 @@
 import type { AttemptRecord, Charged, ChargeLine, GenerationRecord, OpenRecord } from '../records.ts';
 
 /** The values up to the last that is set. */
-function list<Values extends unknown[]>(...values: Values): Values {
+export function list<Values extends unknown[]>(...values: Values): Values {
   while (values.at(-1) === undefined) values.pop();
   return values;
 }
 
 /** The fields that are set. */
-function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
+export function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
   const set: { [Name in keyof Fields]?: NonNullable<Fields[Name]> } = {};
   for (const name in fields) {
     const value = fields[name];
@@ -33,7 +33,7 @@ function lineOf(values: ReturnType<typeof lineValues>): ChargeLine {
   };
 }
 
-function attemptValues(attempt: AttemptRecord) {
+export function attemptValues(attempt: AttemptRecord) {
   return list(
     attempt.endpoint_id,
     attempt.provider_name,
@@ -56,7 +56,7 @@ function attemptValues(attempt: AttemptRecord) {
   );
 }
 
-function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
+export function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
   const [
     endpointId,
     providerName,
@@ -95,7 +95,7 @@ function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
 }
 
 /** The values of a record at the beginning of an attempt. */
-export function openValues(record: OpenRecord) {
+function openValues(record: OpenRecord) {
   return list(
     record.id,
     record.request_id,
