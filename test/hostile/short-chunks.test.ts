@@ -75,9 +75,9 @@ describe('a body in HTTP chunks of one byte', () => {
   test('waits for memory, and goes on when there is some', async () => {
     const memory = createMemory(MEMORY);
     const other = memory.claim('other');
-    other.take(MEMORY * 0.7);
+    await other.take(MEMORY * 0.7);
     const claim = memory.claim('a');
-    claim.take(MEMORY * 0.16);
+    await claim.take(MEMORY * 0.16);
     const { answer } = await inSingleBytes(BYTES, (payload) => {
       setTimeout(() => other.release(), 50);
       return text(gathered(payload, { claim, claimed_bytes: 0, bytes_max: 1e7 }));
