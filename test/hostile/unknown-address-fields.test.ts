@@ -175,8 +175,8 @@ test('a long body is searched for addresses in many steps, in the order and to t
     files: Array.from({ length: 3_000 }, (_, at) => `https://a.example/f${at}`),
     last: { file_url: 'https://a.example/4' },
   };
-  const at = (found: string[]) => (address: string, path: readonly (string | number)[]) =>
-    void found.push(`${path.join('.')} ${address}`);
+  const at = (addresses: string[]) => (address: string, path: readonly (string | number)[]) =>
+    void addresses.push(`${path.join('.')} ${address}`);
   const once: string[] = [];
   eachAddress(body, at(once));
   const inSteps: string[] = [];
