@@ -74,8 +74,8 @@ function endOfFirstDelimiter(body: Buffer, delimiter: Buffer): number {
 /** The offset of the delimiter at or after `from`, or a negative number. A body that resembles its delimiter is searched slowly: in slices. */
 function* delimiterAt(body: Buffer, delimiter: Buffer, from: number): Generator<void, number, undefined> {
   for (let at = from; at < body.length; at += limits.joined_slice_bytes) {
-    const found = body.subarray(at, at + limits.joined_slice_bytes + delimiter.length - 1).indexOf(delimiter);
-    if (found >= 0) return at + found;
+    const offset = body.subarray(at, at + limits.joined_slice_bytes + delimiter.length - 1).indexOf(delimiter);
+    if (offset >= 0) return at + offset;
     yield;
   }
   return -1;

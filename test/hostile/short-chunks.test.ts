@@ -14,7 +14,7 @@ import { limits } from '../../src/limits.ts';
 const READ_BYTES = 64 * 1024;
 const CHUNK_BYTES = '1\r\na\r\n'.length;
 const MEMORY = 1e9;
-const count = (bytes_max = 1e7) => ({ claim: createMemory(MEMORY).claim('a'), claimed_bytes: 0, bytes_max });
+const count = (bytesMax = 1e7) => ({ claim: createMemory(MEMORY).claim('a'), claimed_bytes: 0, bytes_max: bytesMax });
 
 /** Sends a body in HTTP chunks of one byte, and what the server read of it in its busiest turn. */
 async function inSingleBytes(body: Buffer, read: (payload: Readable) => Promise<string>) {
@@ -75,9 +75,9 @@ describe('a body in HTTP chunks of one byte', () => {
   test('waits for memory, and goes on when there is some', async () => {
     const memory = createMemory(MEMORY);
     const other = memory.claim('other');
-    void other.take(MEMORY * 0.7);
+    await other.take(MEMORY * 0.7);
     const claim = memory.claim('a');
-    void claim.take(MEMORY * 0.16);
+    await claim.take(MEMORY * 0.16);
     const { answer } = await inSingleBytes(BYTES, (payload) => {
       setTimeout(() => other.release(), 50);
       return text(gathered(payload, { claim, claimed_bytes: 0, bytes_max: 1e7 }));

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { addressSteps, eachAddress } from '../../src/providers/shared/media-addresses.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 /** A server of the operator's, which remembers what reached it, and answers that it is ill. */
@@ -156,4 +157,35 @@ test('a request may have a bounded number of addresses', async () => {
   const { status, message } = await ask('chat/completions', 'test/openai-chat-open', user(...many));
   expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining('at most 10000') });
   expect(bodies).toEqual([]);
+});
+
+test('a long body is searched for addresses in many steps, in the order and to the end of a search at once', () => {
+  const keys = (count: number, name: string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}${at}`, at]));
+  const body = {
+    first: { image_url: 'https://a.example/1' },
+    x: Array.from({ length: 60 }, (_, at) => ({
+      ...keys(5_000, `k${at}_`),
+      image_url: { url: `https://a.example/x${at}` },
+    })),
+    nested: {
+      ...keys(5_000, 'n'),
+      of: { ...keys(5_000, 'm'), webhook: ['https://a.example/2', 1, 'https://a.example/3'] },
+    },
+    files: Array.from({ length: 3_000 }, (_, at) => `https://a.example/f${at}`),
+    last: { file_url: 'https://a.example/4' },
+  };
+  const at = (addresses: string[]) => (address: string, path: readonly (string | number)[]) =>
+    void addresses.push(`${path.join('.')} ${address}`);
+  const once: string[] = [];
+  eachAddress(body, at(once));
+  const inSteps: string[] = [];
+  let steps = 0;
+  for (const _ of addressSteps(body, at(inSteps))) {
+    steps += 1;
+  }
+  expect(inSteps).toEqual(once);
+  expect(once).toHaveLength(1 + 60 + 2 + 3_000 + 1);
+  // 16,384 members a step, of which an address is 64.
+  expect(steps).toBeGreaterThanOrEqual((60 * 5_000 + once.length * 64) / 16_384 - 1);
 });

@@ -1,7 +1,13 @@
 import { isIP } from 'node:net';
 import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { type AddressKind, eachAddress, type FieldPath, fieldName } from '../../providers/shared/media-addresses.ts';
+import {
+  type AddressKind,
+  addressSteps,
+  eachAddress,
+  type FieldPath,
+  fieldName,
+} from '../../providers/shared/media-addresses.ts';
 import { isPublicAddress } from '../../providers/transport/addresses.ts';
 import { listedAs } from '../../providers/transport/fetch-media.ts';
 
@@ -101,15 +107,10 @@ function checkOptions(body: unknown, prefix: string): void {
   for (const [slug, fields] of Object.entries(options)) checkOptions(fields, `provider.options.${slug}.`);
 }
 
-/**
- * Checks the addresses in a body, in every field of every client API: schemes other than https, http and data, hosts inside a network, and
- * fields between servers are refused. Throws a 400 that names the field. Whoever fetches an address checks what its name resolves to
- * (`createMediaFetcher`).
- */
-export function checkAddresses(body: unknown, rules: AddressRules): void {
-  checkOptions(body, '');
+/** Counts and checks the addresses of one body. */
+function checkOf(rules: AddressRules): Parameters<typeof eachAddress>[1] {
   let count = 0;
-  eachAddress(body, (address, path: FieldPath, kind) => {
+  return (address: string, path: FieldPath, kind: AddressKind) => {
     // Clients send an empty text for an address that is not set.
     if (address === '') return;
     count += 1;
@@ -121,5 +122,21 @@ export function checkAddresses(body: unknown, rules: AddressRules): void {
     }
     const fault = faultOf(address, kind, rules);
     if (fault !== undefined) throw invalidField(fieldName(path), fault);
-  });
+  };
+}
+
+/**
+ * Checks the addresses in a body, in every field of every client API: schemes other than https, http and data, hosts inside a network, and
+ * fields between servers are refused. Throws a 400 that names the field. Whoever fetches an address checks what its name resolves to
+ * (`createMediaFetcher`).
+ */
+export function checkAddresses(body: unknown, rules: AddressRules): void {
+  checkOptions(body, '');
+  eachAddress(body, checkOf(rules));
+}
+
+/** The same for a long body. Yields to other requests between parts of it. */
+export function* addressChecks(body: unknown, rules: AddressRules): Generator<void, void, undefined> {
+  checkOptions(body, '');
+  yield* addressSteps(body, checkOf(rules));
 }

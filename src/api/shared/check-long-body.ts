@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { invalidField } from '../../errors.ts';
+import { inTurns } from '../../http/in-turns.ts';
 import { limits } from '../../limits.ts';
-import { type AddressRules, checkAddresses } from './check-addresses.ts';
+import { type AddressRules, addressChecks } from './check-addresses.ts';
 
 function countParts(list: unknown): number {
   if (!Array.isArray(list)) return 0;
@@ -25,6 +26,6 @@ export function checkParts(body: unknown): void {
 export async function checkLongBody(body: unknown, rules: AddressRules): Promise<void> {
   checkParts(body);
   await nextTurn();
-  checkAddresses(body, rules);
+  await inTurns(addressChecks(body, rules));
   await nextTurn();
 }

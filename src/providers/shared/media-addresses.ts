@@ -41,60 +41,124 @@ const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:r
 /** Deeper than the fields of any wire. */
 const DEPTH_MAX = 48;
 
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
 /** Visits every address in a JSON body of any client API or wire. Reads each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
-  const path: (string | number)[] = [];
-  const report = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
+  if (isObject(body)) new AddressWalk(visit, Number.POSITIVE_INFINITY).step([{ of: body, path: [], from: 0 }]);
+}
 
-  function member(object: Record<string, unknown>, name: string, value: string | object): void {
+/** The same for a long body. Yields to other requests between parts of it. */
+export function* addressSteps(body: unknown, visit: Visit): Generator<void, void, undefined> {
+  if (!isObject(body)) return;
+  const walk = new AddressWalk(visit, STEP_MEMBERS);
+  let waiting: Rest[] = [{ of: body, path: [], from: 0 }];
+  while (waiting.length > 0) {
+    waiting = walk.step(waiting);
+    if (waiting.length > 0) yield;
+  }
+}
+
+/** Members that are looked at before other requests are served. An address counts as many, and as more if it is long. */
+const STEP_MEMBERS = 16 * 1024;
+const ADDRESS_MEMBERS = 64;
+const MEMBER_CHARS = 64;
+
+/** A list or an object that was not looked at to its end. */
+interface Rest {
+  of: object;
+  path: (string | number)[];
+  from: number;
+  skipped?: string | undefined;
+  /** A list whose texts may be addresses. */
+  hasAddresses?: boolean | undefined;
+}
+
+class AddressWalk {
+  readonly #visit: Visit;
+  readonly #stepMembers: number;
+  #path: (string | number)[] = [];
+  #left = 0;
+  #unfinished: Rest[] = [];
+
+  constructor(visit: Visit, stepMembers: number) {
+    this.#visit = visit;
+    this.#stepMembers = stepMembers;
+  }
+
+  /** Goes on with what waits, in the order of the text. Returns what still waits. */
+  step(waiting: readonly Rest[]): Rest[] {
+    this.#left = this.#stepMembers;
+    this.#unfinished = [];
+    let at = 0;
+    for (; at < waiting.length && this.#left > 0; at += 1) {
+      const { of, path, from, skipped, hasAddresses } = waiting[at]!;
+      this.#path = path;
+      this.#walk(of, skipped, hasAddresses, from);
+    }
+    return this.#unfinished.concat(waiting.slice(at));
+  }
+
+  #report(address: string, kind: AddressKind, ...steps: (string | number)[]): void {
+    this.#left -= ADDRESS_MEMBERS + Math.floor(address.length / MEMBER_CHARS);
+    this.#visit(address, [...this.#path, ...steps], kind);
+  }
+
+  #descend(step: string | number, value: object, skipped?: string, hasAddresses?: boolean): void {
+    this.#path.push(step);
+    this.#walk(value, skipped, hasAddresses);
+    this.#path.pop();
+  }
+
+  #member(object: Record<string, unknown>, name: string, value: unknown): void {
     if (typeof value === 'string') {
       if (PLAIN_TEXT.has(name)) return;
-      if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) report(value, 'url', name);
-      else if (name === 'file_data') report(value, 'data', name);
+      if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) this.#report(value, 'url', name);
+      else if (name === 'file_data') this.#report(value, 'data', name);
       else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(object['type']))
-        report(value, 'url', name);
+        this.#report(value, 'url', name);
       return;
     }
-    if (NOT_FETCHED.has(name)) return;
+    if (!isObject(value) || NOT_FETCHED.has(name)) return;
     // Arguments of a call in the Messages API.
     if (name === 'input' && typeof object['type'] === 'string' && object['type'].endsWith('tool_use')) return;
-    const { url, data } = value as Record<string, unknown>;
-    let visited: string | undefined;
+    const { url, data } = value;
     if (URL_FIELDS.has(name) && typeof url === 'string') {
-      report(url, 'url', name, 'url');
-      visited = 'url';
+      this.#report(url, 'url', name, 'url');
+      this.#descend(name, value, 'url');
     } else if (name === 'input_audio' && typeof data === 'string') {
-      report(data, 'data', name, 'data');
-      visited = 'data';
-    } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) {
-      for (const [at, one] of value.entries()) {
-        if (typeof one === 'string' && LIKE_URL.test(one)) visit(one, [...path, name, at], 'url');
-      }
-    }
-    path.push(name);
-    walk(value, visited);
-    path.pop();
+      this.#report(data, 'data', name, 'data');
+      this.#descend(name, value, 'data');
+    } else this.#descend(name, value, undefined, Array.isArray(value) && LIKE_ADDRESS.test(name));
   }
 
-  function walk(value: object, skipped?: string): void {
+  #walk(value: object, skipped?: string, hasAddresses?: boolean, from = 0): void {
+    const path = this.#path;
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
-    if (Array.isArray(value)) {
-      for (let at = 0; at < value.length; at += 1) {
-        if (typeof value[at] !== 'object' || value[at] === null) continue;
-        path.push(at);
-        walk(value[at]);
-        path.pop();
+    const names = Array.isArray(value) ? undefined : Object.keys(value);
+    const list = value as unknown[];
+    const object = value as Record<string, unknown>;
+    const { length } = names ?? list;
+    for (let at = from; at < length; at += 1) {
+      if (this.#left <= 0) {
+        this.#unfinished.push({ of: value, path: [...path], from: at, skipped, hasAddresses });
+        return;
       }
-      return;
-    }
-    for (const name in value) {
+      this.#left -= 1;
+      if (names === undefined) {
+        const one = list[at];
+        if (isObject(one)) this.#descend(at, one);
+        else if (hasAddresses === true && typeof one === 'string' && LIKE_URL.test(one)) this.#report(one, 'url', at);
+        continue;
+      }
+      const name = names[at]!;
       if (name === skipped) continue;
-      const one = (value as Record<string, unknown>)[name];
-      const isRead = typeof one === 'string' || (typeof one === 'object' && one !== null);
-      if (isRead) member(value as Record<string, unknown>, name, one);
+      const one = object[name];
+      if (typeof one === 'string' || typeof one === 'object') this.#member(object, name, one);
     }
   }
-  if (typeof body === 'object' && body !== null) walk(body);
 }
 
 /** A path in a client's notation: `messages[0].content[1].image_url.url`. */
