@@ -44,7 +44,8 @@ import { accessLog, connectionLog } from './http/access-log.ts';
 import { createServer } from './http/create-server.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
-import type { Principal } from './http/principal.ts';
+import { serveConsole } from './http/pages/console.ts';
+import type { AuthenticateSession, Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import type { Server } from './http/server.ts';
 import { StoreWait } from './http/store-wait.ts';
@@ -192,8 +193,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     memory: memoryOptions,
     isRevokedHere: options.isRevokedHere,
   });
+  // The pages need what is built after the server.
+  let authenticateSession: AuthenticateSession | undefined;
   const server = createServer({
     authenticate,
+    authenticateSession: async (request, reply) => authenticateSession?.(request, reply),
     storeWait,
     logger: log,
     body_bytes_max: config.body_bytes_max,
@@ -440,7 +444,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     { prefix: '/api/v1' },
   );
-  await authPages(server, {
+  const sessions = await authPages(server, {
     queries: database.queries,
     change,
     authenticate,
@@ -448,12 +452,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     management_key: config.management_key,
     public_origin: config.auth.public_origin,
     proxies,
+    has_console: config.console,
     issuer: config.auth.issuer,
     sendToIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
     clock,
   });
+  authenticateSession = sessions.principal;
   // However many ask, the store is asked once at a time.
   let asking: Promise<boolean> | undefined;
   const storeAnswers = () => {
@@ -484,6 +490,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     });
   metricsOperation(metricsServer ?? server, options.metrics_source, config.metrics.token);
   serveDocumentation(server, routes);
+  serveConsole(server, { is_on: config.console });
   await server.ready();
   await metricsServer?.ready();
   exchange.start();

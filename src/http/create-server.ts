@@ -21,7 +21,7 @@ import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
 import { unmeteredReason } from './metered.ts';
 import { inTurn } from './pipelining.ts';
-import type { Authenticate, Principal } from './principal.ts';
+import type { Authenticate, AuthenticateSession, Principal } from './principal.ts';
 import { ambiguityOf, pathOf } from './request-head.ts';
 import { trackRunning } from './running.ts';
 import { schemaCompilers } from './schema-compilers.ts';
@@ -32,6 +32,8 @@ import { boundUnreadSoon } from './unread.ts';
 
 export interface ServerOptions {
   authenticate: Authenticate;
+  /** Not set: credentials alone identify callers. */
+  authenticateSession?: AuthenticateSession | undefined;
   /** Makes the time that a request may wait for the store. Not set: each read has a bound of its own. */
   storeWait?: (() => StoreWait) | undefined;
   logger: FastifyBaseLogger | false;
@@ -88,7 +90,7 @@ function requireAccess(route: RouteOptions): void {
 
 /** Sets the principal, or ends the request with 401 or 403. Synchronous if the key is in memory, which is the common case. */
 function identify(
-  { authenticate, storeWait, limitManagement }: ServerOptions,
+  { authenticate, authenticateSession, storeWait, limitManagement }: ServerOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   done: (error?: Error) => void,
@@ -106,13 +108,25 @@ function identify(
     request.principal = principal;
     if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
     if (access === 'key' || access === 'management') allow(access, principal);
-    if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
+    if (principal.session?.role === 'member' && request.route.config.forMembers !== true && access !== 'public') {
+      throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+    }
+    if (access === 'management') limitManagement?.(principal.session?.id ?? principal.key_hash ?? 'environment');
     assumeJson(request.raw);
     done();
   };
   try {
     const secret = credentialOf(request.raw);
-    if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
+    if (secret === undefined) {
+      const missing = new GatewayError(401, 'Missing Authentication header');
+      const isForSessions = access === 'management' || access === 'any';
+      if (!isForSessions || authenticateSession === undefined || request.raw.headers.cookie === undefined)
+        throw missing;
+      authenticateSession(request, reply)
+        .then((principal) => (principal === undefined ? refuse(missing) : accept(principal)))
+        .catch(refuse);
+      return;
+    }
     request.store_wait = storeWait?.();
     const principal = authenticate(secret, request.store_wait);
     if (principal instanceof Promise) principal.then(accept).catch(refuse);

@@ -40,6 +40,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
+    /** Whether members may call the operation with their session; it then shows and changes only what is theirs. */
+    forMembers?: boolean;
     /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */
