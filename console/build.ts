@@ -2,7 +2,7 @@
  * Bundles the console into `console/dist`: `npm ci` in a clone and `npm pack` call this. Files have the hash of their content in their names and
  * are compressed here, so that a gateway serves them as they are. Without esbuild (`npm ci --omit=dev`) it does nothing and says so.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
@@ -77,7 +77,14 @@ async function build(): Promise<void> {
     outputOf(source),
   );
   writeCompressed(join(made, 'index.html'), Buffer.from(html));
-  writeFileSync(join(made, 'manifest.json'), `${JSON.stringify({ pages: PAGES, files }, null, 1)}\n`);
+  const manifest = `${JSON.stringify({ pages: PAGES, files }, null, 1)}\n`;
+  writeFileSync(join(made, 'manifest.json'), manifest);
+  // Names have the hash of the content: a gateway that serves the same bundle is not disturbed.
+  const former = join(dist, 'manifest.json');
+  if (existsSync(former) && readFileSync(former, 'utf8') === manifest) {
+    rmSync(made, { recursive: true });
+    return;
+  }
   rmSync(dist, { recursive: true, force: true });
   renameSync(made, dist);
 }
