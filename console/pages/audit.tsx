@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { AuditEvent } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { time } from '../format.ts';
-import { route, setQuery } from '../state.ts';
+import { route, session, setQuery } from '../state.ts';
 import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
@@ -41,12 +41,15 @@ function changesOf({ before, after }: AuditEvent): [name: string, before: unknow
   });
 }
 
+/** Ids are shown by their beginning; the whole one is inside. */
+const short = (id: string) => (/^[0-9a-f-]{36,}$/.test(id) ? `${id.slice(0, 8)}…` : id);
+
 const shown = (value: unknown) =>
   value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
 
 function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
   const named = (of.after ?? of.before)?.['name'];
-  const who = of.actor_user_id === null ? undefined : (names.get(of.actor_user_id) ?? of.actor_user_id);
+  const who = of.actor_user_id === null ? undefined : (names.get(of.actor_user_id) ?? short(of.actor_user_id));
   return (
     <li>
       <details>
@@ -56,7 +59,8 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
           </time>
           <span class="tag">{of.action}</span>
           <span>
-            {of.resource_type.replaceAll('_', ' ')} <bdi>{typeof named === 'string' ? named : of.resource_id}</bdi>
+            {of.resource_type.replaceAll('_', ' ')}{' '}
+            <bdi>{typeof named === 'string' ? named : short(of.resource_id)}</bdi>
           </span>
           <span class="dim">by {who === undefined ? ACTORS[of.actor] : <bdi>{who}</bdi>}</span>
         </summary>
@@ -127,6 +131,8 @@ export default function Audit() {
       return name === '' ? [] : [[id, name] as const];
     }),
   );
+  const { user_id, user_name } = session.value ?? {};
+  if (user_id !== undefined && user_name !== undefined && !names.has(user_id)) names.set(user_id, user_name);
   const events = useLoaded((signal) => call('listAudit', { query: { ...filter, limit: PAGE } }, signal), type);
   const loadMore = async (before: string) => {
     const { data } = await call('listAudit', { query: { ...filter, limit: PAGE, before } });

@@ -160,7 +160,7 @@ export function Uptime({ of }: { of: Pick<PublicEndpoint, 'uptime_last_5m' | 'up
     ['30 min', of.uptime_last_30m],
     ['5 min', of.uptime_last_5m],
   ] as const;
-  if (windows.every(([, value]) => value === null)) return <span class="dim">no calls yet</span>;
+  if (windows.every(([, value]) => value === null)) return <span class="dim">too few calls to measure</span>;
   return (
     <span class="uptime">
       {windows.map(([label, value]) => (

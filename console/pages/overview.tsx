@@ -147,7 +147,8 @@ function Endpoints({ models }: { models: string[] }) {
     <Show of={endpoints}>
       {(rows) => {
         const measured = rows.filter(({ endpoint }) => endpoint.uptime_last_1d !== null);
-        if (measured.length === 0) return <p class="dim">No call in the last day.</p>;
+        if (measured.length === 0)
+          return <p class="dim">No endpoint has enough calls in the last day to be measured.</p>;
         return (
           <ul class="rows">
             {measured.map(({ model, endpoint }) => (
@@ -290,7 +291,7 @@ export default function Overview() {
                     <dt>Credits left</dt>
                     <dd>
                       {credits.total_credits === 0 ? (
-                        <span class="small-text">no limit set</span>
+                        <span class="small-text">none granted: no limit</span>
                       ) : (
                         <Money usd={credits.total_credits - credits.total_usage} />
                       )}

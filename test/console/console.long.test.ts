@@ -84,7 +84,7 @@ models:
       expect(await page.locator('main img, main script').count()).toBe(0);
     }
     await page.goto(`${open.gateway.url}/keys`);
-    await page.getByText('<img src=x').first().waitFor();
+    await page.locator('th bdi', { hasText: '<img src=x' }).waitFor();
     const allowed = /status of (400|404)/;
     expect(faults.filter((fault) => !allowed.test(fault))).toEqual([]);
     await page.context().close();
@@ -167,7 +167,7 @@ models:
     await page.getByText('$250.00').waitFor();
     await page.getByRole('link', { name: 'Audit' }).first().click();
     await page.getByText('Research Lab').first().click();
-    await page.getByText('the console or a page').first().waitFor();
+    await page.locator('details[open]').getByText('the console or a page').waitFor();
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -21,8 +21,8 @@ async function fill(): Promise<void> {
     ['support assistant, production', 200, 'weekly'],
     ['experiments', null, null],
   ] as const;
-  for (const [name, limit, limit_reset] of budgets) {
-    const { key } = await manage('POST', '/keys', { name, limit, limit_reset });
+  for (const [name, limit, reset] of budgets) {
+    const { key } = await manage('POST', '/keys', { name, limit, limit_reset: reset });
     for (const model of ['sandbox/story', 'sandbox/echo', 'sandbox/think', 'sandbox/fallback']) {
       const body = {
         model,

@@ -13,15 +13,15 @@ export async function signInLink(gateway: TestGateway, member?: { email: string;
   return withStore(config, ({ change, actor, home }) =>
     change(actor, async (work) => {
       const { organization_id } = home;
-      let user_id = home.owner_user_id;
+      let userId = home.owner_user_id;
       if (member !== undefined) {
         const { email, role } = member;
         const known = await identityStore(work.tx).findByEmail(email);
         const named = { name: email, email, first_name: null, last_name: null, issuer: null, subject: null };
-        user_id =
+        userId =
           known?.id ?? (await identityStore(work.tx).insertMember(named, { organization_id, role, at: work.at }));
       }
-      return { path: await createSignInPath(work, { organization_id, user_id }), user_id };
+      return { path: await createSignInPath(work, { organization_id, user_id: userId }), user_id: userId };
     }),
   );
 }

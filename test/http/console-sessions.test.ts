@@ -171,7 +171,9 @@ test('a session ends with its sign-out, with a sign-out everywhere, and with the
   expect((await there.call('DELETE', '/session?everywhere=true')).status).toBe(200);
   expect([await status(there), await status(third)]).toEqual([401, 401]);
   const admin = await consoleClient(gateway);
-  const events = (await admin.call('GET', `/audit?resource_type=session&actor_user_id=${here.user_id}`)).body['data'] as unknown as { action: string }[];
+  const events = (await admin.call('GET', `/audit?resource_type=session&actor_user_id=${here.user_id}`)).body[
+    'data'
+  ] as unknown as { action: string }[];
   expect(events.map(({ action }) => action)).toEqual([
     'sign-out',
     'sign-out',

@@ -98,16 +98,16 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
       const { organization_id } = caller;
       const { date, api_key_hash: keyHash, workspace_id, group_by } = request.query;
       const ownUser = ownUserOf(caller);
-      const user_id = request.query.user_id ?? ownUser;
-      if (ownUser !== undefined && user_id !== ownUser) {
+      const userId = request.query.user_id ?? ownUser;
+      if (ownUser !== undefined && userId !== ownUser) {
         throw new GatewayError(403, 'Members see the usage of their own keys alone; leave user_id out');
       }
       const moment = now();
       const days = daysOf(date, moment);
-      if (![keyHash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      if (![keyHash, userId, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
       // Outcomes that are not stored yet may belong to the end of yesterday.
       if (date === undefined || date === dayOf(moment)) await recentOutcomes(recorder);
-      const filter = { organization_id, ...days, key_hash: keyHash, user_id, workspace_id };
+      const filter = { organization_id, ...days, key_hash: keyHash, user_id: userId, workspace_id };
       const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
       return { data: rows.map(describeRow) };
     },

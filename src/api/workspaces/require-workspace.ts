@@ -26,8 +26,8 @@ async function mayUse(
   caller: Principal,
   { id, is_default }: { id: string; is_default: boolean },
 ): Promise<boolean> {
-  const user_id = ownUserOf(caller);
-  return user_id === undefined || is_default || organizations.isWorkspaceMember({ workspace_id: id, user_id });
+  const userId = ownUserOf(caller);
+  return userId === undefined || is_default || organizations.isWorkspaceMember({ workspace_id: id, user_id: userId });
 }
 
 /** The workspace that a path names and its caller may see. Throws a 404 if there is none. */
@@ -35,9 +35,10 @@ export async function visibleWorkspace(
   organizations: OrganizationStore,
   workspaces: Pick<WorkspaceStore, 'find'>,
   caller: Principal,
-  id_or_slug: string,
+  idOrSlug: string,
 ): Promise<StoredWorkspace> {
-  const stored = await requireWorkspace({ organization_id: caller.organization_id, id_or_slug }, workspaces.find);
+  const which = { organization_id: caller.organization_id, id_or_slug: idOrSlug };
+  const stored = await requireWorkspace(which, workspaces.find);
   if (!(await mayUse(organizations, caller, stored))) throw new GatewayError(404, 'Workspace not found');
   return stored;
 }
