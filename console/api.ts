@@ -9,7 +9,7 @@ export function holdToken(token: string): void {
 }
 
 /** A refusal by the API; the message is a sentence for the person. */
-export class ApiError extends Error {
+class ApiError extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {

@@ -1,11 +1,5 @@
 import { base } from './address.ts';
 
-/** A message of a conversation. */
-export interface Turn {
-  role: 'system' | 'user';
-  content: string;
-}
-
 /** The usage that the last chunk of an answer states. */
 export interface Usage {
   prompt_tokens: number;
