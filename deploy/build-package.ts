@@ -3,7 +3,7 @@
  * packs (`prepack`).
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -87,4 +87,7 @@ function vendor(name: string, lines: string): void {
 
 rmSync(dist, { recursive: true, force: true });
 compile();
+// The console: its bundle lies beside its sources, which the package leaves out.
+await import('../console/build.ts');
+if (!existsSync(join(root, 'console/dist/manifest.json'))) throw new Error('the console is not built');
 for (const [name, lines] of Object.entries(VENDORED)) vendor(name, lines);

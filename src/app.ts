@@ -44,7 +44,8 @@ import { accessLog, connectionLog } from './http/access-log.ts';
 import { createServer } from './http/create-server.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
-import type { Principal } from './http/principal.ts';
+import { serveConsole } from './http/pages/console.ts';
+import type { AuthenticateSession, Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import type { Server } from './http/server.ts';
 import { StoreWait } from './http/store-wait.ts';
@@ -193,8 +194,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     isRevokedHere: options.isRevokedHere,
   });
   const { serve_without_store_ms } = config.ledger;
+  // The pages need what is built after the server.
+  let authenticateSession: AuthenticateSession | undefined;
   const server = createServer({
     authenticate,
+    authenticateSession: async (request, reply) => authenticateSession?.(request, reply),
     storeWait,
     logger: log,
     body_bytes_max: config.body_bytes_max,
@@ -432,7 +436,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     { prefix: '/api/v1' },
   );
-  await authPages(server, {
+  const sessions = await authPages(server, {
     queries: database.queries,
     change,
     authenticate,
@@ -440,12 +444,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     management_key: config.management_key,
     public_origin: config.auth.public_origin,
     proxies,
+    has_console: config.console,
     issuer: config.auth.issuer,
     sendToIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
     clock,
   });
+  authenticateSession = sessions.principal;
   // However many ask, the store is asked once at a time.
   let asking: Promise<boolean> | undefined;
   const storeAnswers = () => {
@@ -476,6 +482,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     });
   metricsOperation(metricsServer ?? server, options.metrics_source, config.metrics.token);
   serveDocumentation(server, routes);
+  serveConsole(server, { is_on: config.console });
   await server.ready();
   await metricsServer?.ready();
   exchange.start();

@@ -72,6 +72,8 @@ export interface Config {
   log_level: LogLevel;
   /** The model of requests that name none. */
   default_model: string | undefined;
+  /** Whether the console is served at `/`. */
+  console: boolean;
   /** Whether the sandbox is served: on request, or if no provider is on. */
   sandbox: boolean;
   bundled_catalog: boolean;
@@ -209,6 +211,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
       processLimits.memory_bytes ?? Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),
     log_level: readVariable(environment, 'GATEWAY_LOG_LEVEL') ?? filled(fileSettings.logging, file?.logging).level,
     default_model: readVariable(environment, 'GATEWAY_DEFAULT_MODEL'),
+    console: readVariable(environment, 'GATEWAY_CONSOLE') === 'on',
     sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
     bundled_catalog: bundledCatalog,
     providers: providers.on,

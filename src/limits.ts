@@ -167,6 +167,8 @@ export const limits = {
   /** Expired codes or sessions that are deleted when one is created. */
   sweep_rows_max: 100,
   session_ms_max: 12 * 3_600_000,
+  /** How long a one-time sign-in link is valid. */
+  sign_in_code_ms_max: 600_000,
   /** How often a session gets a new secret, and how long the old secret is still accepted. */
   session_rotation_ms: 900_000,
   session_overlap_ms: 30_000,

@@ -10,6 +10,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   keys       API keys and management keys: create, list, disable, revoke
   credits    how much the organization may spend in all: grant, revoke, show
   ledger     limits and spending: verify, status, release, resolve
+  console    print a link that signs you in to the console
   health     check whether a running gateway is ready
   backup     copy the embedded store of a running gateway
   catalog    rebuild the bundled model facts: refresh
@@ -31,6 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   keys: async () => (await import('./cli/keys.ts')).keysCommand,
   credits: async () => (await import('./cli/credits.ts')).creditsCommand,
   ledger: async () => (await import('./cli/ledger.ts')).ledgerCommand,
+  console: async () => (await import('./cli/console.ts')).consoleCommand,
   health: async () => (await import('./cli/health.ts')).healthCommand,
   backup: async () => (await import('./cli/backup.ts')).backupCommand,
   catalog: async () => (await import('./cli/catalog-refresh.ts')).catalogCommand,

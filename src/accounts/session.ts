@@ -22,6 +22,12 @@ export const keyCredential = (keyHash: string): string => `key:${keyHash}`;
 /** The credential of a session that was opened by an OpenID Connect issuer. */
 export const ISSUER_CREDENTIAL = 'issuer';
 
+/** The credential of a session that was opened with a one-time link. */
+export const LINK_CREDENTIAL = 'link';
+
+/** The credential of a stored one-time code: a row that opens nothing until a form replaces it by a session. */
+export const SIGN_IN_CODE_CREDENTIAL = 'sign-in code';
+
 /** The credential of a session that was opened with the environment's management key: identifies it only with the gateway's secret. */
 export function environmentCredential(managementKey: string, secret: string): string {
   return `environment:${createHmac('sha256', secret).update(`session of ${managementKey}`).digest('hex')}`;

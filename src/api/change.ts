@@ -26,7 +26,7 @@ export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Acto
   const principal = principalOf(request);
   return {
     organization_id: principal.organization_id,
-    actor: principal.key_hash === null ? 'environment' : 'key',
+    actor: principal.session !== undefined ? 'page' : principal.key_hash === null ? 'environment' : 'key',
     key_hash: principal.key_hash,
     user_id: principal.user_id,
     request_id: request.id,
@@ -37,6 +37,11 @@ export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Acto
 export function principalOf({ principal }: Pick<FastifyRequest, 'principal'>): Principal {
   if (!principal) throw new Error('an operation for credentials was reached without one');
   return principal;
+}
+
+/** The member whose own keys and workspaces alone a caller may see and change; undefined if the caller may do so for the organization. */
+export function ownUserOf({ session, user_id }: Principal): string | undefined {
+  return session?.role === 'member' ? (user_id ?? '') : undefined;
 }
 
 /** How often a change is tried that the store aborted in favor of another one. */

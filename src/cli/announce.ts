@@ -11,7 +11,7 @@ const SIGNAL_ECHO_MS = 1_000;
 type Shown = Pick<Config, 'providers' | 'sandbox'>;
 
 /** The address by which clients on this machine reach a gateway that listens on all addresses. */
-function localUrl(url: string): string {
+export function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//127.0.0.1:');
 }
 
@@ -69,12 +69,26 @@ function providerLines({ providers, sandbox }: Shown): string[] {
   ];
 }
 
+/** Where the console is: the one-time link of a first start, else what prints one. */
+function consoleLines(url: string, path: string | undefined): string[] {
+  if (path === undefined) return [`Console: ${localUrl(url)}/ (a link that signs you in: ${commandName()} console)`];
+  return [
+    'Console: open this link in your browser; it signs you in once, within ten minutes',
+    `  ${localUrl(url)}${path}`,
+  ];
+}
+
 /** Prints the keys of a first start, the only time, and what to do next. */
-export function announceFirst(config: Shown, keys: FirstKeys, start: { url: string; model: string | undefined }): void {
+export function announceFirst(
+  config: Shown & Pick<Config, 'console'>,
+  keys: FirstKeys,
+  start: { url: string; model: string | undefined; sign_in_path?: string | undefined },
+): void {
   const paragraphs = [
     [listens(start.url)],
     keyLines(keys),
     firstRequest(keys, start.url, start.model),
+    ...(config.console ? [consoleLines(start.url, start.sign_in_path)] : []),
     providerLines(config),
     [`Documentation: ${resolve(import.meta.dirname, '../../docs/guides')}`, reference(start.url)],
   ];

@@ -54,6 +54,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
     memory_bytes_max: config.memory_bytes_max,
     log_level: config.log_level,
     default_model: config.default_model,
+    console: config.console ? 'on' : 'off',
     sandbox: config.sandbox,
     bundled_catalog: config.bundled_catalog,
     models_declared: config.models.length,

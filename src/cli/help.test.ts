@@ -6,6 +6,7 @@ import { runProgram } from '../../test/command-line.ts';
 import { backupCommand } from './backup.ts';
 import { catalogCommand } from './catalog-refresh.ts';
 import { type Command, UsageError } from './command.ts';
+import { consoleCommand } from './console.ts';
 import { creditsCommand } from './credits.ts';
 import { doctorCommand } from './doctor.ts';
 import { explainCommand } from './explain.ts';
@@ -24,6 +25,7 @@ const commands: Readonly<Record<string, Command>> = {
   keys: keysCommand,
   credits: creditsCommand,
   ledger: ledgerCommand,
+  console: consoleCommand,
   health: healthCommand,
   backup: backupCommand,
   catalog: catalogCommand,

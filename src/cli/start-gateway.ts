@@ -1,4 +1,6 @@
 import type { Registry } from 'prom-client';
+import { createSignInPath } from '../api/auth/sign-in-code.ts';
+import { createChange } from '../api/change.ts';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp, type Served } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
@@ -12,6 +14,7 @@ import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/start-recorder.ts';
 import { modelQuirks } from '../providers/shared/model-quirks.ts';
 import { createServices } from '../providers/transport/services.ts';
+import type { Actor } from '../storage/audit.ts';
 import { openDatabase } from '../storage/database.ts';
 import { ledgerStore, withTime } from '../storage/ledger.ts';
 import { followRevocations } from '../storage/local-revocations.ts';
@@ -35,6 +38,8 @@ export interface FirstStart {
   url: string;
   /** A model that can be called; undefined if there is none. */
   model: string | undefined;
+  /** The path of a one-time link to the console; undefined if people sign in at an issuer, or the output is no place for secrets. */
+  sign_in_path: string | undefined;
 }
 
 /** A running gateway. */
@@ -145,7 +150,7 @@ function brokenRules(log: Logger, metrics: Pick<Metrics, 'brokenRule'>): Paramet
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
   try {
-    const { app, config, catalog, replace, makeFirstKeys } = await build(options, opened);
+    const { app, config, catalog, replace, makeFirstKeys, makeSignInPath } = await build(options, opened);
     const listeningUrl = () => urlOf(app.server.addresses()[0], config);
     options.onBuilt?.();
     // On Linux the kernel distributes connections to workers that each listen. Elsewhere the parent passes them on, and a
@@ -153,8 +158,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const reusePort = options.share_port === true && process.platform === 'linux';
     await app.listen({ host: config.host, port: config.port, reusePort }, async () => {
       const keys = await makeFirstKeys();
-      if (keys !== undefined)
-        options.onFirstKeys?.(keys, { url: listeningUrl(), model: exampleModel(config, catalog) });
+      if (keys === undefined) return;
+      const path = await makeSignInPath();
+      options.onFirstKeys?.(keys, {
+        url: listeningUrl(),
+        model: exampleModel(config, catalog),
+        sign_in_path: path,
+      });
     });
     return {
       url: listeningUrl(),
@@ -181,6 +191,8 @@ async function build(
     /** The catalog at the start. */
     catalog: Catalog;
     makeFirstKeys(): Promise<FirstKeys | undefined>;
+    /** Undefined if a first start prints no link. */
+    makeSignInPath(): Promise<string | undefined>;
   }
 > {
   const { log, clock: machine = systemClock } = options;
@@ -274,6 +286,13 @@ async function build(
     config,
     catalog: served.catalog,
     makeFirstKeys: () => firstKeys(config, database, { home, clock }),
+    async makeSignInPath() {
+      if (!config.console || config.auth.issuer !== undefined || !config.first_keys.are_printed) return undefined;
+      const { organization_id, owner_user_id: userId } = home;
+      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: userId, request_id: null };
+      const change = createChange({ database, changes, now: clock.now_ms });
+      return change(actor, (work) => createSignInPath(work, { organization_id, user_id: userId }));
+    },
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);

@@ -17,8 +17,7 @@ export function collectRoutes(server: Server): readonly RouteOptions[] {
 }
 
 /**
- * Serves the OpenAPI document of these routes, a page that renders it without network access, and a front page that links to it. The
- * document and its renderer are loaded at the first request: this takes 0.2 s and 4 MB.
+ * Serves the OpenAPI document of these routes, and a page that renders it without network access. The document and its renderer are loaded at the first request: this takes 0.2 s and 4 MB.
  */
 export function serveDocumentation(server: Server, routes: readonly RouteOptions[]): void {
   const operations = [...routes];
@@ -46,36 +45,4 @@ export function serveDocumentation(server: Server, routes: readonly RouteOptions
     return isKnown ? reply.code(304).send() : reply.send(page.body);
   };
   for (const url of PAGES) server.get(url, render);
-  server.get('/', { config: { access: 'open' } }, (_request, reply) =>
-    reply
-      .header('content-type', 'text/html; charset=utf-8')
-      .header(
-        'content-security-policy',
-        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-      )
-      .send(FRONT_PAGE),
-  );
 }
-
-const FRONT_PAGE = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Model Gateway</title>
-<style>
-  :root { color-scheme: light dark }
-  body { font: 16px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto 0; padding: 0 1.5rem }
-  h1 { font-size: 1.6rem; margin-bottom: .3rem }
-  li { margin: .3rem 0 }
-  code { font-size: .95em }
-</style>
-<h1>Model Gateway</h1>
-<p>The gateway is running. Point an OpenAI SDK at <code>/api/v1</code> with an API key.</p>
-<ul>
-  <li><a href="/docs">API reference</a></li>
-  <li><a href="/api/v1/openapi.json">OpenAPI document</a></li>
-  <li><a href="/api/v1/models">Models</a></li>
-  <li><a href="/health/ready">Readiness</a> and <a href="/metrics">metrics</a></li>
-</ul>
-</html>
-`;

@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { StoreWait } from './store-wait.ts';
@@ -32,8 +33,22 @@ export interface Principal {
   budget_mode: BudgetMode | null;
   /** The keys that this key was made with, the nearest first; not set if none. Their limits apply to its requests as well. */
   parents?: readonly ParentKey[];
+  /** The session of a signed-in person who calls with the cookie of the pages; not set for keys. */
+  session?: CallerSession;
   /** Set if the store did not answer and the key was accepted as this node last knew it. */
   is_served_without_store?: boolean;
+}
+
+/** The session of a signed-in person. */
+export interface CallerSession {
+  id: string;
+  /** `admin`: the whole organization. `member`: the operations declared with `forMembers`, for what belongs to the member. */
+  role: 'admin' | 'member';
+  user_name: string;
+  user_email: string | null;
+  /** What requests that change something send in `x-form-token`. */
+  form_token: string;
+  expires_at: string;
 }
 
 /** A key with which another key was made. */
@@ -52,6 +67,12 @@ export interface Logging {
   /** Identifies the workspace to destinations. */
   workspace_slug: string;
 }
+
+/**
+ * Finds the signed-in person who sent a request without a credential; undefined if it has no session. Throws a `GatewayError` 403 for a
+ * request that another site may have sent.
+ */
+export type AuthenticateSession = (request: FastifyRequest, reply: FastifyReply) => Promise<Principal | undefined>;
 
 /** Finds the caller that a secret belongs to. Synchronous for keys in memory. Throws a `GatewayError` 401 for an unknown secret. */
 export type Authenticate = (secret: string, storeWait?: StoreWait) => Principal | Promise<Principal>;

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { isBodyWithheld } from './connection.ts';
 import { allowBrowsers } from './cors.ts';
 import { assumeJson, credentialOf } from './credential.ts';
 import { brokenOff, sendError } from './error-envelope.ts';
-import type { Authenticate, Principal } from './principal.ts';
+import type { Authenticate, AuthenticateSession, Principal } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import { ambiguityOf } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
@@ -14,6 +15,8 @@ import type { StoreWait } from './store-wait.ts';
 /** What the steps of a request need of the service. */
 export interface StepOptions {
   authenticate: Authenticate;
+  /** Not set: credentials alone identify callers. */
+  authenticateSession?: AuthenticateSession | undefined;
   /** Makes the time that a request may wait for the store. Not set: each read has a bound of its own. */
   storeWait?: (() => StoreWait) | undefined;
   /** Translates an error of another room for the client; undefined for an unknown one. */
@@ -124,7 +127,11 @@ export class RequestSteps {
     if (access === 'open') return this.#admit(request, reply);
     try {
       const secret = credentialOf(request.raw);
-      if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
+      if (secret === undefined) {
+        const session = this.#sessionOf(access, request, reply);
+        if (session !== undefined) return this.#identifyLater(access, session, request, reply);
+        throw new GatewayError(401, 'Missing Authentication header');
+      }
       request.store_wait = storeWait?.();
       const principal = authenticate(secret, request.store_wait);
       if (principal instanceof Promise) return this.#identifyLater(access, principal, request, reply);
@@ -133,6 +140,19 @@ export class RequestSteps {
       ignoreIfPublic(access, error);
     }
     return this.#admit(request, reply);
+  }
+
+  /** Finds the signed-in person of a request without a credential. Undefined if the operation is not for sessions, or there is no cookie. */
+  #sessionOf(access: AccessLevel, request: HttpRequest, reply: HttpReply): Promise<Principal> | undefined {
+    const { authenticateSession } = this.#options;
+    const isForSessions = access === 'management' || access === 'any';
+    if (!isForSessions || authenticateSession === undefined || request.raw.headers.cookie === undefined)
+      return undefined;
+    // The direct edge serves no operation for sessions.
+    return authenticateSession(request as FastifyRequest, reply as FastifyReply).then((principal) => {
+      if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
+      return principal;
+    });
   }
 
   async #identifyLater(access: AccessLevel, principal: Promise<Principal>, request: HttpRequest, reply: HttpReply) {
@@ -148,7 +168,12 @@ export class RequestSteps {
     request.principal = principal;
     if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
     if (access === 'key' || access === 'management') allow(access, principal);
-    if (access === 'management') this.#options.limitManagement?.(principal.key_hash ?? 'environment');
+    if (principal.session?.role === 'member' && request.route.config.forMembers !== true && access !== 'public') {
+      throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+    }
+    if (access === 'management') {
+      this.#options.limitManagement?.(principal.session?.id ?? principal.key_hash ?? 'environment');
+    }
     assumeJson(request.raw);
   }
 

@@ -42,6 +42,8 @@ declare module 'fastify' {
     metered?: Metered;
     /** Whether usual requests are served without the framework (`DirectEdge`): for the few operations that are called most. */
     direct?: boolean;
+    /** Whether members may call the operation with their session; it then shows and changes only what is theirs. */
+    forMembers?: boolean;
     /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */

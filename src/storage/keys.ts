@@ -31,6 +31,7 @@ export interface KeyFilter {
   workspace_id?: string | undefined;
   is_management?: boolean | undefined;
   disabled?: boolean | undefined;
+  creator_user_id?: string | undefined;
 }
 
 /** A key to insert. Without `budget_mode`, the mode is that of the gateway's settings. */
@@ -202,7 +203,7 @@ export function keyStore(queries: Queries) {
     /** In the order of creation. */
     listBy: async (filter: KeyFilter, page?: Page): Promise<StoredKey[]> => {
       let query = queries.selectFrom('api_keys').selectAll().where('organization_id', '=', filter.organization_id);
-      for (const column of ['workspace_id', 'is_management', 'disabled'] as const) {
+      for (const column of ['workspace_id', 'is_management', 'disabled', 'creator_user_id'] as const) {
         const value = filter[column];
         if (value !== undefined) query = query.where(column, '=', value);
       }

@@ -120,6 +120,22 @@ export function organizationStore(queries: Queries) {
       return owner?.user_id;
     },
 
+    isWorkspaceMember: async ({
+      workspace_id,
+      user_id,
+    }: {
+      workspace_id: string;
+      user_id: string;
+    }): Promise<boolean> => {
+      const row = await queries
+        .selectFrom('workspace_members')
+        .select('id')
+        .where('workspace_id', '=', workspace_id)
+        .where('user_id', '=', user_id)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
     findMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
       queries
         .selectFrom('organization_members')

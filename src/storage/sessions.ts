@@ -1,4 +1,4 @@
-import type { StoredSession } from '../accounts/session.ts';
+import { SIGN_IN_CODE_CREDENTIAL, type StoredSession } from '../accounts/session.ts';
 import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
 
@@ -46,7 +46,7 @@ export function sessionStore(queries: Queries) {
             .onRef('organization_members.organization_id', '=', 'sessions.organization_id'),
         )
         .selectAll('sessions')
-        .select(['users.name as user_name', 'users.email as user_email'])
+        .select(['users.name as user_name', 'users.email as user_email', 'organization_members.role as user_role'])
         .where(({ eb, or }) =>
           or([eb('sessions.token_hash', '=', tokenHash), eb('sessions.previous_hash', '=', tokenHash)]),
         )
@@ -73,6 +73,16 @@ export function sessionStore(queries: Queries) {
         .executeTakeFirst();
       return numUpdatedRows === 1n;
     },
+
+    /** The pending sign-in of a one-time code; undefined if the code is unknown, used or expired. */
+    findCode: ({ token_hash, at }: { token_hash: string; at: string }) =>
+      queries
+        .selectFrom('sessions')
+        .select(['id', 'organization_id', 'user_id'])
+        .where('token_hash', '=', token_hash)
+        .where('credential', '=', SIGN_IN_CODE_CREDENTIAL)
+        .where('expires_at', '>', at)
+        .executeTakeFirst(),
 
     /** Deletes all sessions of a user, and returns their ids. */
     deleteOf: async ({ organization_id, user_id }: { organization_id: string; user_id: string }): Promise<string[]> => {

@@ -189,8 +189,19 @@ export function workspaceStore(queries: Queries) {
       await budgetStore(queries).close({ payers: [{ by: 'workspace_id', id, organization_id }] });
     },
 
-    listBy: async (organizationId: string, page: Page): Promise<Paged<StoredWorkspace>> => {
-      const query = queries.selectFrom('workspaces').where('organization_id', '=', organizationId);
+    /** The workspaces of an organization, or those of one of its members. */
+    listBy: async (
+      whose: { organization_id: string; member_user_id?: string | undefined },
+      page: Page,
+    ): Promise<Paged<StoredWorkspace>> => {
+      const { organization_id, member_user_id: userId } = whose;
+      let query = queries.selectFrom('workspaces').where('organization_id', '=', organization_id);
+      if (userId !== undefined) {
+        query = query.where(({ eb, or, selectFrom }) => {
+          const joined = selectFrom('workspace_members').select('workspace_id').where('user_id', '=', userId);
+          return or([eb('is_default', '=', true), eb('id', 'in', joined)]);
+        });
+      }
       const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
       const rows = await query.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
       return { total_count: count, data: rows.map(toWorkspace) };

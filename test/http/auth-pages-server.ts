@@ -18,7 +18,9 @@ export const ENVIRONMENT_KEY = 'environment-management-key-0123456789';
 export async function authPagesServer(
   database: Database,
   at: string,
-  options: Partial<Pick<AuthPagesDependencies, 'public_origin' | 'issuer' | 'secret' | 'management_key'>> = {},
+  options: Partial<
+    Pick<AuthPagesDependencies, 'public_origin' | 'issuer' | 'secret' | 'management_key' | 'has_console'>
+  > = {},
 ) {
   const made = await managementServer(database, at);
   let moment = Date.parse(at);
@@ -27,7 +29,7 @@ export async function authPagesServer(
   const managementKey = options.management_key ?? ENVIRONMENT_KEY;
   const { home, changes } = made;
   const change = createChange({ database, changes, now: clock.now_ms });
-  await authPages(made.server, {
+  const sessions = await authPages(made.server, {
     queries: database.queries,
     change,
     authenticate: createAuthenticate({
@@ -47,11 +49,13 @@ export async function authPagesServer(
     management_key: managementKey,
     proxies: trustedProxies([]),
     public_origin: options.public_origin,
+    has_console: options.has_console ?? false,
     issuer: options.issuer,
     sendToIssuer: issuerServices.ask,
     organization_id: home.organization_id,
     clock,
   });
+  made.sessions.principal = sessions.principal;
   /** Stores a key of the home's owner, and tells its secret. */
   const storeKey = async (kind: { is_management?: boolean; creator_user_id?: string | null } = {}) => {
     const { secret, hash, label } = createSecret();

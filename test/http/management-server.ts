@@ -3,7 +3,7 @@ import { createSecret } from '../../src/accounts/key.ts';
 import { createChange } from '../../src/api/change.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createServer } from '../../src/http/create-server.ts';
-import type { Principal } from '../../src/http/principal.ts';
+import type { AuthenticateSession, Principal } from '../../src/http/principal.ts';
 import type { Server } from '../../src/http/server.ts';
 import { localChangeFeed } from '../../src/storage/change-feed.ts';
 import type { Database, Queries } from '../../src/storage/database.ts';
@@ -25,10 +25,13 @@ export async function managementServer(database: Database, at: string, limitMana
     ordinary: principalOf('key', home),
     foreign: principalOf('management', foreign),
   };
+  /** Set by a test that has pages. */
+  const sessions: { principal?: AuthenticateSession } = {};
   const server: Server = createServer({
     logger: false,
     body_bytes_max: 1024 * 1024,
     limitManagement,
+    authenticateSession: async (request, reply) => sessions.principal?.(request, reply),
     authenticate: (secret) => {
       const principal = principals[secret];
       if (principal === undefined) throw new GatewayError(401, 'Invalid API key');
@@ -77,7 +80,7 @@ export async function managementServer(database: Database, at: string, limitMana
   };
   const now = () => Date.parse(at);
   const change = createChange({ database, changes, now });
-  return { server, home, foreign, principals, call, changes, now, change, addKey };
+  return { server, sessions, home, foreign, principals, call, changes, now, change, addKey };
 }
 
 interface Organization {

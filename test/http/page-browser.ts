@@ -42,16 +42,46 @@ export function pageBrowser(server: Server, origin = 'http://gateway.example') {
       status: answer.statusCode,
       body: answer.body,
       headers: answer.headers,
-      location: answer.headers.location,
+      location: resolved(answer.headers.location, url),
       hidden: Object.fromEntries(hidden.map(([, name = '', value = '']) => [unescaped(name), unescaped(value)])),
     };
   };
+  /** Calls an operation as a script of a page does: with the cookie, and with the token if one is passed. */
+  const api = async (
+    method: string,
+    path: string,
+    options: { body?: object; token?: string; headers?: object } = {},
+  ) => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const { body, token, headers = {} } = options;
+    const answer = await server.inject({
+      method: method as 'GET',
+      url: path,
+      headers: {
+        host: new URL(origin).host,
+        ...(cookie === '' ? {} : { cookie }),
+        ...(method === 'GET' ? {} : { origin }),
+        ...(token === undefined ? {} : { 'x-form-token': token }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { payload: body }),
+    });
+    return { status: answer.statusCode, body: answer.json() as Record<string, never>, headers: answer.headers };
+  };
   return {
+    api,
     cookies,
     get: (url: string, headers?: Record<string, string>) => ask('GET', url, undefined, headers),
     post: (url: string, form: Record<string, string> | string, headers?: Record<string, string>) =>
       ask('POST', url, form, headers),
   };
+}
+
+/** A redirect to this gateway as a path, as a browser would follow it. */
+function resolved(location: string | undefined, url: string): string | undefined {
+  if (location === undefined || !location.startsWith('.')) return location;
+  const target = new URL(location, new URL(url, 'http://gateway.invalid'));
+  return `${target.pathname}${target.search}`;
 }
 
 function unescaped(text: string): string {

@@ -14,6 +14,7 @@ import { removeWorkspaceMembers } from '../../src/api/workspaces/remove-workspac
 import { updateWorkspace } from '../../src/api/workspaces/update-workspace.ts';
 import type { Database, Queries } from '../../src/storage/database.ts';
 import { memberStore } from '../../src/storage/members.ts';
+import { organizationStore } from '../../src/storage/organizations.ts';
 import { nextNumber } from '../../src/storage/sequence.ts';
 import { workspaceStore } from '../../src/storage/workspaces.ts';
 import { managementServer } from './management-server.ts';
@@ -27,6 +28,7 @@ export async function workspacesServer(database: Database, at: string, limitMana
     change: made.change,
     secret: 'secret',
     workspaces: workspaceStore(database.queries),
+    organizations: organizationStore(database.queries),
     members: memberStore(database.queries),
   };
   const operations = [

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { invalidField } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
@@ -7,7 +7,7 @@ import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { ActivityRow, ActivityStore } from '../../storage/activity.ts';
-import { principalOf } from '../change.ts';
+import { ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 
 /** The days that `GET /activity` covers. */
@@ -75,7 +75,7 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
   server.route({
     method: 'GET',
     url: '/activity',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'listActivity',
       tags: ['Accounting'],
@@ -94,14 +94,20 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
       response: { 200: Type.Object({ data: Type.Array(ActivityItem) }), ...errors(400, 401, 403, 429, 500) },
     },
     handler: async (request) => {
-      const { organization_id } = principalOf(request);
-      const { date, api_key_hash: keyHash, user_id, workspace_id, group_by } = request.query;
+      const caller = principalOf(request);
+      const { organization_id } = caller;
+      const { date, api_key_hash: keyHash, workspace_id, group_by } = request.query;
+      const ownUser = ownUserOf(caller);
+      const userId = request.query.user_id ?? ownUser;
+      if (ownUser !== undefined && userId !== ownUser) {
+        throw new GatewayError(403, 'Members see the usage of their own keys alone; leave user_id out');
+      }
       const moment = now();
       const days = daysOf(date, moment);
-      if (![keyHash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      if (![keyHash, userId, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
       // Outcomes that are not stored yet may belong to the end of yesterday.
       if (date === undefined || date === dayOf(moment)) await recentOutcomes(recorder);
-      const filter = { organization_id, ...days, key_hash: keyHash, user_id, workspace_id };
+      const filter = { organization_id, ...days, key_hash: keyHash, user_id: userId, workspace_id };
       const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
       return { data: rows.map(describeRow) };
     },

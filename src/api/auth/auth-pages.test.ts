@@ -21,7 +21,7 @@ afterEach(async () => {
 function browserOf(gateway: TestGateway) {
   const cookies = new Map<string, string>();
   return async (path: string, form?: Record<string, string>) => {
-    const answer = await fetch(`${gateway.url}${path}`, {
+    const answer = await fetch(new URL(path, `${gateway.url}/`), {
       redirect: 'manual',
       headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '), origin: SITE },
       ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }),

@@ -11,8 +11,10 @@ import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import type { Change } from '../change.ts';
 import { consentPages } from './consent-pages.ts';
+import { endSession } from './end-session.ts';
+import { getSession } from './get-session.ts';
 import { ISSUER_CALLBACK, issuerPages } from './issuer-pages.ts';
-import { createPageSessions } from './page-sessions.ts';
+import { createPageSessions, type PageSessions } from './page-sessions.ts';
 import type { ProvisionRules } from './provision.ts';
 import { signInPages } from './sign-in-pages.ts';
 
@@ -25,6 +27,7 @@ export interface AuthPagesDependencies {
   management_key: string | undefined;
   public_origin: string | undefined;
   proxies: TrustedProxies;
+  has_console: boolean;
   issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
   /** Where new users from the issuer are added. */
   sendToIssuer: SendToIssuer;
@@ -33,8 +36,8 @@ export interface AuthPagesDependencies {
   clock: { now_ms(): number; monotonic_ms(): number };
 }
 
-/** Serves all pages: consent, signing in and out, and the redirects to and from the issuer. */
-export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<void> {
+/** Serves all pages: consent, signing in and out, and the redirects to and from the issuer; and the operations on the caller's session. */
+export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<PageSessions> {
   const { queries, change, authenticate, secret, management_key, public_origin, clock } = dependencies;
   const site: Site = { public_origin };
   const countSignIn = createRateLimit(limits.sign_ins_per_minute, clock, 'attempts to sign in');
@@ -58,11 +61,32 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
   });
   await servePages(server, { site, translate: dependencies.translate }, (scope) => {
     consentPages(scope, { sessions, queries, change });
-    signInPages(scope, { sessions, authenticate, issuer_host: issuer?.host, limitSignIns });
+    const { has_console } = dependencies;
+    signInPages(scope, { sessions, authenticate, issuer_host: issuer?.host, has_console, limitSignIns });
     if (issuer === undefined || dependencies.issuer === undefined) return;
     const { provision, allowed_email_domains } = dependencies.issuer;
     const rules = { organization_id: dependencies.organization_id, provision, allowed_email_domains };
     const vault = createVault(secret);
-    issuerPages(scope, { issuer, rules, sessions, change, vault, site, limitSignIns, now: clock.now_ms });
+    issuerPages(scope, {
+      issuer,
+      rules,
+      sessions,
+      change,
+      vault,
+      site,
+      has_console,
+      limitSignIns,
+      now: clock.now_ms,
+    });
   });
+  await server.register(
+    (scope, _options, done) => {
+      const api = scope as unknown as Server;
+      getSession(api);
+      endSession(api, { sessions });
+      done();
+    },
+    { prefix: '/api/v1' },
+  );
+  return sessions;
 }

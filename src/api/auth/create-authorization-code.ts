@@ -27,7 +27,7 @@ async function workspaceOf({ tx }: Work, principal: Principal, requested: string
     if (requested === undefined || requested === principal.workspace_id) return principal.workspace_id;
     throw invalidField('workspace_id', 'must be the workspace of the calling key, or be left out');
   }
-  if (requested !== undefined) return workspaceOfNew(tx, principal.organization_id, requested);
+  if (requested !== undefined) return workspaceOfNew(tx, principal, requested);
   const workspace = await organizationStore(tx).findDefaultWorkspace(principal.organization_id);
   if (!workspace) throw new Error('an organization without a default workspace');
   return workspace.id;

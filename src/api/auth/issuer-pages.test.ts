@@ -58,7 +58,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     const { visitor, issuer } = await setUp();
     const page = await visitor.get('/sign-in?return_to=%2Fauth%3Fstate%3Da');
     expect(page.body).toContain(`Sign in with ${new URL(issuer.url).host}`);
-    expect(page.body).toContain('href="/sign-in/issuer?return_to=%2Fauth%3Fstate%3Da"');
+    expect(page.body).toContain('href="sign-in/issuer?return_to=%2Fauth%3Fstate%3Da"');
     expect(issuer.requestedPaths).toEqual([]);
     const { status, location, headers } = await visitor.get('/sign-in/issuer?return_to=%2Fauth');
     expect(status).toBe(303);

@@ -20,6 +20,7 @@ export interface IssuerPagesDependencies {
   /** Seals the state that the browser holds while its person is at the issuer. */
   vault: Vault;
   site: Site;
+  has_console: boolean;
   /** Counts an attempt of a client; throws if it exceeds the limit. */
   limitSignIns: onRequestHookHandler;
   now: () => number;
@@ -37,7 +38,7 @@ interface Pending extends PendingSignIn {
 
 /** Serves `GET /sign-in/issuer`, which redirects to the issuer, and the address that the issuer redirects back to. */
 export function issuerPages(server: Server, dependencies: IssuerPagesDependencies): void {
-  const { issuer, rules, sessions, change, vault, site, limitSignIns, now } = dependencies;
+  const { issuer, rules, sessions, change, vault, site, has_console, limitSignIns, now } = dependencies;
 
   const keep = (reply: FastifyReply, pending: Pending) => {
     const sealed = vault.seal(JSON.stringify(pending), COOKIE);
@@ -93,7 +94,7 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
       const userId = await userOf(change, identity, rules, request.id);
       const { organization_id } = rules;
       await sessions.start(request, reply, { organization_id, user_id: userId, by: 'issuer' });
-      return goTo(reply, pending.return_to ?? '/sign-in');
+      return goTo(reply, pending.return_to ?? (has_console ? '/' : '/sign-in'));
     },
   });
 }

@@ -11,10 +11,12 @@ import {
   judgeSession,
   keyCredential,
   keyOfCredential,
+  LINK_CREDENTIAL,
 } from '../../accounts/session.ts';
 import { GatewayError } from '../../errors.ts';
 import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts';
-import type { Site } from '../../http/site.ts';
+import type { AuthenticateSession, Principal } from '../../http/principal.ts';
+import { checkSameSite, type Site } from '../../http/site.ts';
 import { limits } from '../../limits.ts';
 import type { Actor } from '../../storage/audit.ts';
 import type { Queries } from '../../storage/database.ts';
@@ -33,12 +35,15 @@ export interface PageSession {
   user_email: string | null;
   /** The stored key that opened it; null if none did. */
   key_hash: string | null;
+  /** The role in the organization. */
+  role: 'admin' | 'member';
+  expires_at: string;
   /** The token that forms on the person's pages must contain. */
   form_token: string;
 }
 
-/** The credential of a sign-in: a stored key (its hash), the environment's management key, or the issuer. */
-export type SignInBy = { key_hash: string } | 'environment' | 'issuer';
+/** The credential of a sign-in: a stored key (its hash), a one-time code (its hash), the environment's management key, or the issuer. */
+export type SignInBy = { key_hash: string } | { code_hash: string } | 'environment' | 'issuer';
 
 /** The sessions of the pages. */
 export interface PageSessions {
@@ -50,7 +55,15 @@ export interface PageSessions {
   start(request: FastifyRequest, reply: FastifyReply, user: SignedInUser): Promise<void>;
   /** Signs out; throws as `findForm`. Also ends a session whose key is disabled, since the key may be enabled again. */
   end(request: FastifyRequest, reply: FastifyReply, formToken: string | undefined): Promise<void>;
+  /** Ends the session of an identified caller, or all sessions of its member. */
+  endFor(request: FastifyRequest, reply: FastifyReply, caller: Principal, isEverywhere: boolean): Promise<void>;
+  /** The user of a one-time code; throws a 403 if it is unknown, used or expired. `start` uses it up. */
+  userOfCode(code: string): Promise<SignedInUser>;
+  /** The caller of an API request with a session, with the rights of its member now. Throws a 403 for a request of another site. */
+  principal: AuthenticateSession;
 }
+
+const USED_LINK = 'This link is used or expired. Print a new one with: model-gateway console';
 
 /** A user whose credential was checked. */
 export interface SignedInUser {
@@ -85,10 +98,17 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
 
   const isCredentialGood = async (credential: string): Promise<boolean> => {
     const keyHash = keyOfCredential(credential);
-    if (keyHash === undefined)
-      return credential === ISSUER_CREDENTIAL ? options.issuer_configured : credential === environment;
+    if (credential === ISSUER_CREDENTIAL) return options.issuer_configured;
+    if (credential === LINK_CREDENTIAL) return true;
+    if (keyHash === undefined) return credential === environment;
     const key = await options.findKey(keyHash);
     return key?.is_management === true && isUsable(key, now());
+  };
+
+  const credentialOf = (by: SignInBy): string | undefined => {
+    if (by === 'issuer') return ISSUER_CREDENTIAL;
+    if (by === 'environment') return environment;
+    return 'key_hash' in by ? keyCredential(by.key_hash) : LINK_CREDENTIAL;
   };
 
   /** The session whose secret a request carries, valid or not. */
@@ -115,7 +135,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     const state = judgeSession(session, token_hash, now());
     if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
     if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
-    const { id, organization_id, user_id, user_name, user_email, credential } = session;
+    const { id, organization_id, user_id, user_name, user_email, credential, expires_at } = session;
     const keyHash = keyOfCredential(credential) ?? null;
     return {
       id,
@@ -124,6 +144,8 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       user_name,
       user_email,
       key_hash: keyHash,
+      role: session.user_role === 'admin' ? 'admin' : 'member',
+      expires_at,
       form_token: formToken(id, secret),
     };
   };
@@ -134,6 +156,22 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     if (formToken !== undefined && isFormToken(formToken, session.id, secret)) return session;
     throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
   };
+
+  const removeAll = (
+    request: FastifyRequest,
+    { organization_id, user_id }: { organization_id: string; user_id: string },
+  ) =>
+    change(pageActor(request, { organization_id, user_id }), async ({ tx, audit }) => {
+      for (const id of await sessionStore(tx).deleteOf({ organization_id, user_id })) {
+        await audit({
+          action: 'sign-out',
+          resource_type: 'session',
+          resource_id: id,
+          before: { user_id },
+          after: null,
+        });
+      }
+    });
 
   const remove = (request: FastifyRequest, session: { id: string; organization_id: string; user_id: string }) =>
     change(pageActor(request, session), async ({ tx, audit }) => {
@@ -149,8 +187,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     async start(request, reply, { organization_id, user_id, by }) {
       const former = await sessionOf(request);
       const { token, token_hash } = createToken();
-      const credential =
-        by === 'issuer' ? ISSUER_CREDENTIAL : by === 'environment' ? environment : keyCredential(by.key_hash);
+      const credential = credentialOf(by);
       if (credential === undefined) throw new Error('signed in with a key that is no longer set in the environment');
       const actor = {
         ...pageActor(request, { organization_id, user_id }),
@@ -161,12 +198,17 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
           throw new GatewayError(403, 'The user of this key is no longer a member of the organization.');
         }
         const sessions = sessionStore(tx);
+        if (typeof by === 'object' && 'code_hash' in by) {
+          const code = await sessions.findCode({ token_hash: by.code_hash, at });
+          if (code === undefined || !(await sessions.delete(code.id))) throw new GatewayError(403, USED_LINK);
+        }
         if (former) await sessions.delete(former.session.id);
         const id = randomUUID();
         const expiresAt = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
         const made = { id, token_hash, previous_hash: null, organization_id, user_id, credential };
         await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at: expiresAt });
-        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at: expiresAt };
+        const method = typeof by === 'string' ? by : 'key_hash' in by ? 'key' : 'link';
+        const after = { user_id, by: method, expires_at: expiresAt };
         await audit({ action: 'sign-in', resource_type: 'session', resource_id: id, before: null, after });
       });
       setCookie(reply, site, { name: COOKIE, value: token, ms: limits.session_ms_max });
@@ -178,6 +220,55 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
         : (await sessionOf(request))?.session;
       if (session !== undefined) await remove(request, session);
       clearCookie(reply, site, COOKIE);
+    },
+
+    async endFor(request, reply, { organization_id, user_id, session }, isEverywhere) {
+      if (user_id === null || session === undefined) throw new Error('a session without its user');
+      const whose = { organization_id, user_id };
+      await (isEverywhere ? removeAll(request, whose) : remove(request, { ...whose, id: session.id }));
+      clearCookie(reply, site, COOKIE);
+    },
+
+    async userOfCode(code) {
+      const at = new Date(now()).toISOString();
+      const pending = await sessionStore(queries).findCode({ token_hash: hashToken(code), at });
+      if (pending === undefined) throw new GatewayError(403, USED_LINK);
+      const { organization_id, user_id } = pending;
+      return { organization_id, user_id, by: { code_hash: hashToken(code) } };
+    },
+
+    async principal(request, reply) {
+      const session = await find(request, reply);
+      if (session === undefined) return undefined;
+      const fetched = request.headers['sec-fetch-site'];
+      if (fetched !== undefined && fetched !== 'same-origin' && fetched !== 'none') {
+        throw new GatewayError(403, 'This request did not come from a page of this gateway.');
+      }
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        checkSameSite(request, site);
+        const token = request.headers['x-form-token'];
+        if (typeof token !== 'string' || !isFormToken(token, session.id, secret)) {
+          throw new GatewayError(
+            403,
+            'This page is out of date: its x-form-token is missing or not that of the session. Reload it.',
+          );
+        }
+      }
+      const { organization_id, user_id, id, role, user_name, user_email, form_token, expires_at } = session;
+      const workspace = await organizationStore(queries).findDefaultWorkspace(organization_id);
+      if (workspace === undefined) throw new Error('an organization without a default workspace');
+      return {
+        kind: 'management',
+        key_hash: null,
+        key_id: null,
+        organization_id,
+        workspace_id: workspace.id,
+        user_id,
+        budgets: [],
+        guardrails: [],
+        budget_mode: null,
+        session: { id, role, user_name, user_email, form_token, expires_at },
+      };
     },
   };
 }

@@ -10,7 +10,7 @@ import { limits } from '../../limits.ts';
 import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { byokStore } from '../../storage/byok.ts';
-import { actorOf, type Change } from '../change.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
 import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 import { checkSettings } from './scope.ts';
 
@@ -47,7 +47,7 @@ export function createByok(
         const { organization_id } = actor;
         const { provider: _, workspace_id: wanted, ...rest } = body;
         const settings = await checkSettings(rest, { tx, organization_id, catalog: wholeCatalog() });
-        const workspaceId = await workspaceOfNew(tx, organization_id, wanted);
+        const workspaceId = await workspaceOfNew(tx, principalOf(request), wanted);
         const store = byokStore(tx);
         if ((await store.count(workspaceId)) >= limits.byok_credentials_max) {
           throw new GatewayError(

@@ -34,9 +34,10 @@ export function listByok(server: Server, { byok, organizations, providerSlug }: 
       response: { 200: PageOf(ByokCredential), ...errors(400, 401, 403, 404, 429, 500) },
     },
     handler: async (request) => {
-      const { organization_id } = principalOf(request);
+      const caller = principalOf(request);
+      const { organization_id } = caller;
       const { workspace_id, provider } = request.query;
-      if (workspace_id !== undefined) await queriedWorkspace(organizations, organization_id, workspace_id);
+      if (workspace_id !== undefined) await queriedWorkspace(organizations, caller, workspace_id);
       const slug = provider === undefined ? undefined : providerSlug(provider);
       if (provider !== undefined && slug === undefined) {
         throw new GatewayError(400, `provider ${provider} is not known to this gateway`);

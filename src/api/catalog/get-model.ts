@@ -15,7 +15,7 @@ export function getModel(
   server.route({
     method: 'GET',
     url: '/model/:author/:slug',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       operationId: 'getModel',
       tags: ['Catalog'],
@@ -28,7 +28,7 @@ export function getModel(
   server.route({
     method: 'GET',
     url: '/model/:model',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       tags: ['Catalog'],
       params: EscapedModelParams,

@@ -23,7 +23,7 @@ export function listProviders(server: Server, { catalog }: { catalog: () => Cata
   server.route({
     method: 'GET',
     url: '/providers',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       operationId: 'listProviders',
       tags: ['Catalog'],

@@ -97,7 +97,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
   server.route({
     method: 'GET',
     url: '/models/user',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       operationId: 'listUsableModels',
       tags: ['Catalog'],

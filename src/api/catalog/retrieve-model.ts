@@ -68,7 +68,7 @@ export function retrieveModel(
   server.route({
     method: 'GET',
     url: '/models/:model',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       ...schema,
       operationId: 'retrieveModel',
@@ -82,7 +82,7 @@ export function retrieveModel(
   server.route({
     method: 'GET',
     url: '/models/:author/:slug',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: { ...schema, params: ModelParams },
     handler: ({ params }) => find(`${params.author}/${params.slug}`),
   });

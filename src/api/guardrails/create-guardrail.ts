@@ -6,7 +6,7 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateGuardrailBody, Guardrail } from '../../schemas/guardrail.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
-import { actorOf, type Change } from '../change.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
 import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 import { type NameSources, namesOf } from './require-guardrail.ts';
 
@@ -33,7 +33,7 @@ export function createGuardrail(server: Server, { change, ...sources }: { change
           ...settings,
           name,
           organization_id,
-          workspace_id: await workspaceOfNew(tx, organization_id, workspace_id),
+          workspace_id: await workspaceOfNew(tx, principalOf(request), workspace_id),
           created_at: at,
         });
         const after = describeGuardrail(stored);

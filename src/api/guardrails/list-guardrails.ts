@@ -33,7 +33,7 @@ export function listGuardrails(server: Server, { guardrails, organizations }: Li
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { workspace_id: id } = request.query;
-      const workspaceId = await queriedWorkspace(organizations, organization_id, id);
+      const workspaceId = await queriedWorkspace(organizations, principalOf(request), id);
       const page = pageOf(request.query);
       const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id: workspaceId }, page);
       return { data: data.map(describeGuardrail), total_count };

@@ -10,7 +10,7 @@ import { checkStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
-import { actorOf, type Change, principalOf } from '../change.ts';
+import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
 import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 
 export interface CreateKeyDependencies {
@@ -29,7 +29,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
   server.route({
     method: 'POST',
     url: '/keys',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'createKey',
       tags: ['API keys'],
@@ -44,7 +44,12 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       const { body } = request;
       const { name, creator_user_id, workspace_id } = body;
       checkStorable({ name, creator_user_id, workspace_id, 'external.user': body.external?.user });
-      const { organization_id, user_id } = principalOf(request);
+      const caller = principalOf(request);
+      const { organization_id, user_id } = caller;
+      const ownUser = ownUserOf(caller);
+      if (ownUser !== undefined && creator_user_id !== undefined && creator_user_id !== ownUser) {
+        throw new GatewayError(403, 'Members make keys for themselves alone; leave creator_user_id out');
+      }
       const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
       const key = await change(actorOf(request), async ({ tx, at, audit, announce }) => {
@@ -52,7 +57,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           hash,
           label,
           organization_id,
-          workspace_id: await workspaceOfNew(tx, organization_id, workspace_id),
+          workspace_id: await workspaceOfNew(tx, caller, workspace_id),
           creator_user_id: creator === null ? null : await creatorOf(tx, organization_id, creator),
           name,
           is_management: false,

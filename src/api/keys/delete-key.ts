@@ -3,7 +3,7 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { keyStore } from '../../storage/keys.ts';
-import { actorOf, type Change } from '../change.ts';
+import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
 import { deleteKeys } from './delete-keys.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
@@ -12,7 +12,7 @@ export function deleteKey(server: Server, { change }: { change: Change }): void 
   server.route({
     method: 'DELETE',
     url: '/keys/:hash',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'deleteKey',
       tags: ['API keys'],
@@ -23,7 +23,7 @@ export function deleteKey(server: Server, { change }: { change: Change }): void 
     handler: async (request) => {
       await change(actorOf(request), async (work) => {
         const which = { organization_id: work.actor.organization_id, hash: request.params.hash };
-        const key = await requireKey(which, keyStore(work.tx).lock);
+        const key = await requireKey(which, keyStore(work.tx).lock, ownUserOf(principalOf(request)));
         checkVersion(request, key.version);
         await deleteKeys(work, [key]);
       });

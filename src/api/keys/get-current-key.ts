@@ -37,7 +37,8 @@ const isOwn = ({ scope }: BudgetState) => scope === 'key' || scope === 'guardrai
 /** Serves `GET /key`, and `GET /auth/key`, its former path at the public service. */
 export function getCurrentKey(server: Server, { keys, queries, recorder, now }: GetCurrentKeyDependencies): void {
   const currentKey = async (principal: Principal): Promise<CurrentKey> => {
-    const { key_hash } = principal;
+    const { key_hash, session } = principal;
+    if (session !== undefined) throw new GatewayError(403, 'A session has no key; GET /session describes it');
     if (key_hash === null) return environmentKey(principal);
     const key = await keys.findByHash(key_hash);
     // The key was deleted after authentication.

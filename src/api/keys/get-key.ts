@@ -6,7 +6,7 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key } from '../../schemas/key.ts';
 import type { KeyStore } from '../../storage/keys.ts';
-import { principalOf } from '../change.ts';
+import { ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
@@ -21,7 +21,7 @@ export function getKey(server: Server, { keys, recorder, now }: GetKeyDependenci
   server.route({
     method: 'GET',
     url: '/keys/:hash',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'getKey',
       tags: ['API keys'],
@@ -30,9 +30,10 @@ export function getKey(server: Server, { keys, recorder, now }: GetKeyDependenci
       response: { 200: Type.Object({ data: Key }), ...errors(401, 403, 404, 429, 500) },
     },
     handler: async (request, reply) => {
-      const { organization_id } = principalOf(request);
+      const caller = principalOf(request);
       const { hash } = request.params;
-      const key = await requireKey({ organization_id, hash }, () => keys.findByHash(hash));
+      const which = { organization_id: caller.organization_id, hash };
+      const key = await requireKey(which, () => keys.findByHash(hash), ownUserOf(caller));
       await recentOutcomes(recorder);
       setVersion(reply, key.version);
       return { data: describeKey(key, await keys.findUsage(key.hash, windowStarts(now()))) };

@@ -7,7 +7,7 @@ import { Key } from '../../schemas/key.ts';
 import { PageQuery, pageOf } from '../../schemas/page.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
-import { principalOf } from '../change.ts';
+import { ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 import { queriedWorkspace } from '../workspaces/require-workspace.ts';
 
@@ -26,7 +26,7 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
   server.route({
     method: 'GET',
     url: '/keys',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'listKeys',
       tags: ['API keys'],
@@ -44,12 +44,14 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
       response: { 200: Type.Object({ data: Type.Array(Key) }), ...errors(400, 401, 403, 404, 429, 500) },
     },
     handler: async (request) => {
-      const { organization_id } = principalOf(request);
+      const caller = principalOf(request);
+      const { organization_id } = caller;
       const { include_disabled = '', workspace_id } = request.query;
       const stored = await keys.listBy(
         {
           organization_id,
-          workspace_id: await queriedWorkspace(organizations, organization_id, workspace_id),
+          workspace_id: await queriedWorkspace(organizations, caller, workspace_id),
+          creator_user_id: ownUserOf(caller),
           is_management: false,
           disabled: NO.includes(include_disabled.toLowerCase()) ? false : undefined,
         },

@@ -8,7 +8,7 @@ import { Key, UpdateKeyBody } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
 import { checkStorable } from '../../schemas/text.ts';
 import { type KeyStore, keyStore } from '../../storage/keys.ts';
-import { actorOf, type Change } from '../change.ts';
+import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
@@ -24,7 +24,7 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
   server.route({
     method: 'PATCH',
     url: '/keys/:hash',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'updateKey',
       tags: ['API keys'],
@@ -40,7 +40,7 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const which = { organization_id: actor.organization_id, hash: request.params.hash };
         const store = keyStore(tx);
-        const before = await requireKey(which, store.lock);
+        const before = await requireKey(which, store.lock, ownUserOf(principalOf(request)));
         checkVersion(request, before.version);
         const after = await store.update(which, { ...settings, ...limited, updated_at: at });
         await audit({

@@ -4,16 +4,20 @@ import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
 import { principalOf } from '../change.ts';
-import { requireWorkspace } from './require-workspace.ts';
+import { visibleWorkspace } from './require-workspace.ts';
 
 /** Serves `GET /workspaces/{id}`. */
-export function getWorkspace(server: Server, { workspaces }: { workspaces: WorkspaceStore }): void {
+export function getWorkspace(
+  server: Server,
+  { workspaces, organizations }: { workspaces: WorkspaceStore; organizations: OrganizationStore },
+): void {
   server.route({
     method: 'GET',
     url: '/workspaces/:id',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'getWorkspace',
       tags: ['Workspaces'],
@@ -22,8 +26,7 @@ export function getWorkspace(server: Server, { workspaces }: { workspaces: Works
       response: { 200: Type.Object({ data: Workspace }), ...errors(401, 403, 404, 429, 500) },
     },
     handler: async (request, reply) => {
-      const { organization_id } = principalOf(request);
-      const stored = await requireWorkspace({ organization_id, id_or_slug: request.params.id }, workspaces.find);
+      const stored = await visibleWorkspace(organizations, workspaces, principalOf(request), request.params.id);
       setVersion(reply, stored.version);
       return { data: describeWorkspace(stored) };
     },

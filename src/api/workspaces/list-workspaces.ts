@@ -5,14 +5,14 @@ import { errors } from '../../schemas/error.ts';
 import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import { Workspace } from '../../schemas/workspace.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
-import { principalOf } from '../change.ts';
+import { ownUserOf, principalOf } from '../change.ts';
 
 /** Serves `GET /workspaces`. */
 export function listWorkspaces(server: Server, { workspaces }: { workspaces: WorkspaceStore }): void {
   server.route({
     method: 'GET',
     url: '/workspaces',
-    config: { access: 'management' },
+    config: { access: 'management', forMembers: true },
     schema: {
       operationId: 'listWorkspaces',
       tags: ['Workspaces'],
@@ -21,8 +21,9 @@ export function listWorkspaces(server: Server, { workspaces }: { workspaces: Wor
       response: { 200: PageOf(Workspace), ...errors(400, 401, 403, 429, 500) },
     },
     handler: async (request) => {
-      const { organization_id } = principalOf(request);
-      const { data, total_count } = await workspaces.listBy(organization_id, pageOf(request.query));
+      const caller = principalOf(request);
+      const whose = { organization_id: caller.organization_id, member_user_id: ownUserOf(caller) };
+      const { data, total_count } = await workspaces.listBy(whose, pageOf(request.query));
       return { data: data.map(describeWorkspace), total_count };
     },
   });

@@ -1,12 +1,14 @@
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
+import type { Principal } from '../../http/principal.ts';
 import { resolveEntries } from '../../schemas/entries.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
-import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
+import { type WorkspaceName, type WorkspaceStore, workspaceStore } from '../../storage/workspaces.ts';
+import { ownUserOf } from '../change.ts';
 
 /** The workspace that `find` returns for an id or slug of the caller's organization. Throws a 404 if there is none. */
 export async function requireWorkspace(
@@ -18,29 +20,56 @@ export async function requireWorkspace(
   return stored;
 }
 
+/** Whether a caller may see and use a workspace: members only their own. The default workspace has all members of the organization. */
+async function mayUse(
+  organizations: Pick<OrganizationStore, 'isWorkspaceMember'>,
+  caller: Principal,
+  { id, is_default }: { id: string; is_default: boolean },
+): Promise<boolean> {
+  const userId = ownUserOf(caller);
+  return userId === undefined || is_default || organizations.isWorkspaceMember({ workspace_id: id, user_id: userId });
+}
+
+/** The workspace that a path names and its caller may see. Throws a 404 if there is none. */
+export async function visibleWorkspace(
+  organizations: OrganizationStore,
+  workspaces: Pick<WorkspaceStore, 'find'>,
+  caller: Principal,
+  idOrSlug: string,
+): Promise<StoredWorkspace> {
+  const which = { organization_id: caller.organization_id, id_or_slug: idOrSlug };
+  const stored = await requireWorkspace(which, workspaces.find);
+  if (!(await mayUse(organizations, caller, stored))) throw new GatewayError(404, 'Workspace not found');
+  return stored;
+}
+
 /**
  * The workspace of a new resource, locked against deletion; the default one if the body names none. Throws a 400 for an invalid id, since
  * the specification has no 404 there.
  */
-export async function workspaceOfNew(tx: Queries, organizationId: string, id: string | undefined): Promise<string> {
+export async function workspaceOfNew(tx: Queries, caller: Principal, id: string | undefined): Promise<string> {
   const organizations = organizationStore(tx);
+  const { organization_id } = caller;
   const workspace = await (id === undefined
-    ? organizations.findDefaultWorkspace(organizationId)
-    : isStorable(id) && organizations.lockWorkspace({ organization_id: organizationId, id }));
-  if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
+    ? organizations.findDefaultWorkspace(organization_id)
+    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
+  if (!workspace || !(await mayUse(organizations, caller, workspace)))
+    throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
   return workspace.id;
 }
 
 /** The workspace that a query names, the default one if it names none. Throws a 404 if there is none. */
 export async function queriedWorkspace(
   organizations: OrganizationStore,
-  organizationId: string,
+  caller: Principal,
   id: string | undefined,
 ): Promise<string> {
+  const { organization_id } = caller;
   const workspace = await (id === undefined
-    ? organizations.findDefaultWorkspace(organizationId)
-    : isStorable(id) && organizations.findWorkspace({ organization_id: organizationId, id }));
-  if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+    ? organizations.findDefaultWorkspace(organization_id)
+    : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+  if (!workspace || !(await mayUse(organizations, caller, workspace)))
+    throw new GatewayError(404, 'workspace_id: workspace not found');
   return workspace.id;
 }
 

@@ -126,6 +126,13 @@ export const variables = {
     defaultText: '`info`',
     field: 'log_level',
   },
+  GATEWAY_CONSOLE: {
+    type: 'choice',
+    values: ['on', 'off'],
+    default: 'on',
+    sentence: '`on`: serve the [console](docs/guides/console.md) at `/`; `off`: a plain page with links',
+    field: 'console',
+  },
   GATEWAY_SANDBOX: {
     type: 'choice',
     values: ['auto', 'on', 'off'],

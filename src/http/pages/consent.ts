@@ -29,7 +29,7 @@ export function consentPage({ callback, key_label, workspace_name, session, fiel
 <div><dt>Workspace</dt><dd><bdi>${workspace_name}</bdi></dd></div>
 <div><dt>Signed in as</dt><dd><bdi>${personText(session)}</bdi></dd></div>
 </dl>
-<form method="post" action="/auth">
+<form method="post" action="auth">
 ${hidden}<div class="actions">
 <button name="decision" value="deny">Deny</button>
 <button class="primary" name="decision" value="approve">Approve</button>

@@ -1,0 +1,179 @@
+import { useSignal } from '@preact/signals';
+import type { AuditEvent } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { time } from '../format.ts';
+import { route, session, setQuery } from '../state.ts';
+import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
+
+const PAGE = 50;
+
+const TYPES = [
+  'api_key',
+  'workspace',
+  'workspace_member',
+  'workspace_budget',
+  'guardrail',
+  'guardrail_assignment',
+  'byok_credential',
+  'credits',
+  'session',
+  'user',
+  'authorization_code',
+  'ledger_node',
+  'generation',
+] as const;
+
+const ACTORS = {
+  key: 'a management key',
+  environment: 'GATEWAY_MANAGEMENT_KEY',
+  command: 'a command',
+  page: 'the console or a page',
+  callback: 'a code exchange',
+} as const;
+
+/** The fields that differ between two states. */
+function changesOf({ before, after }: AuditEvent): [name: string, before: unknown, after: unknown][] {
+  const [old, now] = [before ?? {}, after ?? {}] as Record<string, unknown>[];
+  const names = [...new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])];
+  return names.flatMap((name) => {
+    const [was, is] = [old?.[name], now?.[name]];
+    return JSON.stringify(was) === JSON.stringify(is) ? [] : [[name, was, is]];
+  });
+}
+
+/** Ids are shown by their beginning; the whole one is inside. */
+const short = (id: string) => (/^[0-9a-f-]{36,}$/.test(id) ? `${id.slice(0, 8)}…` : id);
+
+const shown = (value: unknown) =>
+  value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
+
+function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
+  const named = (of.after ?? of.before)?.['name'];
+  const who = of.actor_user_id === null ? undefined : (names.get(of.actor_user_id) ?? short(of.actor_user_id));
+  return (
+    <li>
+      <details>
+        <summary>
+          <time dateTime={of.created_at} class="number">
+            {time(of.created_at)}
+          </time>
+          <span class="tag">{of.action}</span>
+          <span>
+            {of.resource_type.replaceAll('_', ' ')}{' '}
+            <bdi>{typeof named === 'string' ? named : short(of.resource_id)}</bdi>
+          </span>
+          <span class="dim">by {who === undefined ? ACTORS[of.actor] : <bdi>{who}</bdi>}</span>
+        </summary>
+        <dl>
+          <div>
+            <dt>Resource</dt>
+            <dd>
+              <code>{of.resource_id}</code>
+            </dd>
+          </div>
+          <div>
+            <dt>Through</dt>
+            <dd>
+              {ACTORS[of.actor]}
+              {of.actor_key_hash !== null && (
+                <>
+                  {' '}
+                  <code>{of.actor_key_hash.slice(0, 12)}</code>
+                </>
+              )}
+            </dd>
+          </div>
+          <div>
+            <dt>Request</dt>
+            <dd>
+              <code>{of.request_id ?? '–'}</code>
+            </dd>
+          </div>
+        </dl>
+        <table>
+          <caption class="hidden">Changed fields</caption>
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Before</th>
+              <th scope="col">After</th>
+            </tr>
+          </thead>
+          <tbody>
+            {changesOf(of).map(([name, before, after]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>
+                  <bdi>{shown(before)}</bdi>
+                </td>
+                <td>
+                  <bdi>{shown(after)}</bdi>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </li>
+  );
+}
+
+export default function Audit() {
+  const { query } = route.value;
+  const type = query.get('type') ?? '';
+  const older = useSignal<{ of: string; events: AuditEvent[]; isAll: boolean }>({ of: type, events: [], isAll: false });
+  const more = older.value.of === type ? older.value : { of: type, events: [], isAll: false };
+  const filter = type === '' ? {} : { resource_type: type as AuditEvent['resource_type'] };
+  const members = useLoaded((signal) => call('listOrganizationMembers', { query: { limit: 100 } }, signal));
+  const names = new Map(
+    (members.value?.data ?? []).flatMap(({ id, email, first_name, last_name }) => {
+      const name = email || [first_name, last_name].filter(Boolean).join(' ');
+      return name === '' ? [] : [[id, name] as const];
+    }),
+  );
+  const { user_id, user_name } = session.value ?? {};
+  if (user_id !== undefined && user_name !== undefined && !names.has(user_id)) names.set(user_id, user_name);
+  const events = useLoaded((signal) => call('listAudit', { query: { ...filter, limit: PAGE } }, signal), type);
+  const loadMore = async (before: string) => {
+    const { data } = await call('listAudit', { query: { ...filter, limit: PAGE, before } });
+    older.value = { of: type, events: [...more.events, ...data], isAll: data.length < PAGE };
+  };
+  return (
+    <>
+      <Heading title="Audit">
+        <select aria-label="Resource" value={type} onChange={(event) => setQuery({ type: event.currentTarget.value })}>
+          <option value="">All resources</option>
+          {TYPES.map((one) => (
+            <option key={one} value={one}>
+              {one.replaceAll('_', ' ')}
+            </option>
+          ))}
+        </select>
+      </Heading>
+      <Show of={events}>
+        {({ data }) => {
+          const all = [...data, ...more.events];
+          const last = all.at(-1);
+          return all.length === 0 ? (
+            <Empty title="Nothing was changed yet">
+              <p>Every change and every sign-in is listed here, with the values before and after.</p>
+            </Empty>
+          ) : (
+            <>
+              <ol class="events">
+                {all.map((event) => (
+                  <Event key={event.id} of={event} names={names} />
+                ))}
+              </ol>
+              {!more.isAll && data.length === PAGE && last && (
+                <button type="button" onClick={() => void loadMore(last.id)}>
+                  Older events
+                </button>
+              )}
+            </>
+          );
+        }}
+      </Show>
+    </>
+  );
+}

@@ -1,0 +1,402 @@
+import { useSignal } from '@preact/signals';
+import { home } from '../address.ts';
+import type { Key, Workspace } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { ago, time, usd } from '../format.ts';
+import { settings } from '../snippets.ts';
+import { isAdmin, route, say, setQuery } from '../state.ts';
+import {
+  Bar,
+  bind,
+  Code,
+  Dialog,
+  Empty,
+  Field,
+  Heading,
+  Money,
+  Pager,
+  Show,
+  Snippets,
+  useAction,
+  useLoaded,
+} from '../ui.tsx';
+
+const PAGE = 25;
+
+const RESETS = { daily: 'a day', weekly: 'a week', monthly: 'a month' } as const;
+type Reset = keyof typeof RESETS;
+
+function Spent({ of }: { of: Key }) {
+  const { limit, limit_remaining: left, usage, limit_reset: reset } = of;
+  if (limit === null || left === null) {
+    return (
+      <>
+        <Money usd={usage} /> <span class="dim">spent, no limit</span>
+      </>
+    );
+  }
+  const spent = Math.max(0, limit - left);
+  const text = `${usd(spent)} of ${usd(limit)} spent${reset === null ? '' : ` ${RESETS[reset]}`}, ${usd(Math.max(0, left))} left`;
+  return (
+    <>
+      <Bar part={spent} whole={limit} label={text} />
+      <small title={`${usd(spent, true)} of ${usd(limit, true)}`}>
+        <Money usd={spent} /> of <Money usd={limit} />
+        {reset !== null && ` ${RESETS[reset]}`}
+      </small>
+    </>
+  );
+}
+
+function LimitFields({ limit, reset }: { limit: { value: string }; reset: { value: string } }) {
+  return (
+    <div class="row">
+      <Field label="Limit in USD" hint="Empty: no limit of its own">
+        <input type="number" min="0" step="any" inputMode="decimal" {...bind(limit as never)} />
+      </Field>
+      <Field label="Reset">
+        <select
+          value={reset.value}
+          onChange={(event) => {
+            reset.value = event.currentTarget.value;
+          }}
+        >
+          <option value="">never</option>
+          <option value="daily">daily</option>
+          <option value="weekly">weekly</option>
+          <option value="monthly">monthly</option>
+        </select>
+      </Field>
+    </div>
+  );
+}
+
+const limitOf = (text: string) => (text.trim() === '' ? null : Number(text));
+const resetOf = (text: string) => (text === '' ? null : (text as Reset));
+
+function CreateKey({
+  workspaces,
+  onClose,
+  onMade,
+}: {
+  workspaces: Workspace[];
+  onClose(): void;
+  onMade(made: { name: string; secret: string }): void;
+}) {
+  const name = useSignal('');
+  const limit = useSignal('');
+  const reset = useSignal('');
+  const expires = useSignal('');
+  const workspace = useSignal(route.value.query.get('workspace') ?? '');
+  const { start, failure, isRunning } = useAction(async () => {
+    const made = await call('createKey', {
+      body: {
+        name: name.value,
+        limit: limitOf(limit.value),
+        limit_reset: resetOf(reset.value),
+        ...(expires.value === '' ? {} : { expires_at: new Date(expires.value).toISOString() }),
+        ...(workspace.value === '' ? {} : { workspace_id: workspace.value }),
+      },
+    });
+    onMade({ name: made.data.name, secret: made.key });
+  });
+  return (
+    <Dialog title="Create a key" onClose={onClose}>
+      <form onSubmit={start}>
+        <Field label="Name" hint="What will use the key, such as “laptop” or “nightly job”">
+          <input type="text" required maxLength={200} autofocus autocomplete="off" {...bind(name)} />
+        </Field>
+        <LimitFields limit={limit} reset={reset} />
+        <Field label="Expires" hint="Your local time; empty: never">
+          <input type="datetime-local" {...bind(expires)} />
+        </Field>
+        {workspaces.length > 1 && (
+          <Field label="Workspace">
+            <select
+              value={workspace.value}
+              onChange={(event) => {
+                workspace.value = event.currentTarget.value;
+              }}
+            >
+              <option value="">Default</option>
+              {workspaces.slice(1).map(({ id, name: title }) => (
+                <option key={id} value={id}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </Field>
+        )}
+        {failure}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            Create key
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Secret({ made, onClose }: { made: { name: string; secret: string }; onClose(): void }) {
+  return (
+    <Dialog title="Copy the key now" onClose={onClose} isWide>
+      <p>
+        This is the secret of{' '}
+        <strong>
+          <bdi>{made.name}</bdi>
+        </strong>
+        . It is shown only here and only now: the gateway stores its hash.
+      </p>
+      <Code text={made.secret} label="Secret" />
+      <h3>Ready settings</h3>
+      <Snippets of={settings(home, made.secret)} label="Settings" />
+      <div class="actions">
+        <button type="button" class="primary" onClick={onClose}>
+          I have stored it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function EditKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone(): void }) {
+  const name = useSignal(of.name);
+  const limit = useSignal(of.limit === null ? '' : String(of.limit));
+  const reset = useSignal<string>(of.limit_reset ?? '');
+  const { start, failure, isRunning } = useAction(async () => {
+    await call('updateKey', {
+      path: { hash: of.hash },
+      body: { name: name.value, limit: limitOf(limit.value), limit_reset: resetOf(reset.value) },
+    });
+    say('Saved.');
+    onDone();
+  });
+  return (
+    <Dialog title="Change the key" onClose={onClose}>
+      <form onSubmit={start}>
+        <Field label="Name">
+          <input type="text" required maxLength={200} autocomplete="off" {...bind(name)} />
+        </Field>
+        <LimitFields limit={limit} reset={reset} />
+        {failure}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function DeleteKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone(): void }) {
+  const { start, failure, isRunning } = useAction(async () => {
+    await call('deleteKey', { path: { hash: of.hash } });
+    say('Deleted.');
+    onDone();
+  });
+  return (
+    <Dialog title="Delete this key?" onClose={onClose}>
+      <form onSubmit={start}>
+        <p>
+          <strong>
+            <bdi>{of.name}</bdi>
+          </strong>{' '}
+          (<code>{of.label}</code>) stops working at once, on every node. So do all keys that applications made with it.
+          This cannot be undone.
+        </p>
+        <p>
+          Its usage of <Money usd={of.usage} /> stays in the accounts
+          {of.last_used_at === null ? '. It was never used.' : <>. It was last used {ago(of.last_used_at)}.</>}
+        </p>
+        {failure}
+        <div class="actions">
+          <button type="button" onClick={onClose}>
+            Keep it
+          </button>
+          <button type="submit" class="danger" disabled={isRunning}>
+            Delete <bdi>{of.name.slice(0, 40)}</bdi>
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export default function Keys() {
+  const { query } = route.value;
+  const workspace = query.get('workspace') ?? '';
+  const offset = Number(query.get('offset') ?? 0) || 0;
+  const open = useSignal<{ kind: 'edit' | 'delete'; of: Key } | undefined>(undefined);
+  const made = useSignal<{ name: string; secret: string } | undefined>(undefined);
+  const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: 100 } }, signal));
+  const keys = useLoaded(
+    // One more than a page shows, to know whether there are more.
+    (signal) =>
+      call(
+        'listKeys',
+        {
+          query: {
+            include_disabled: 'true',
+            limit: PAGE + 1,
+            offset,
+            ...(workspace === '' ? {} : { workspace_id: workspace }),
+          },
+        },
+        signal,
+      ),
+    `${workspace} ${offset}`,
+  );
+  const setDisabled = async (of: Key) => {
+    await call('updateKey', { path: { hash: of.hash }, body: { disabled: !of.disabled } }).catch((error: unknown) =>
+      say(error instanceof Error ? error.message : String(error)),
+    );
+    keys.reload();
+  };
+  const close = () => {
+    open.value = undefined;
+  };
+  const done = () => {
+    close();
+    keys.reload();
+  };
+  const list = workspaces.value?.data ?? [];
+  return (
+    <>
+      <Heading title="Keys">
+        {list.length > 1 && (
+          <select
+            aria-label="Workspace"
+            value={workspace}
+            onChange={(event) => setQuery({ workspace: event.currentTarget.value, offset: undefined })}
+          >
+            {list.map(({ id, name }, index) => (
+              <option key={id} value={index === 0 ? '' : id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+        <button type="button" class="primary" onClick={() => setQuery({ new: '1' })}>
+          Create key
+        </button>
+      </Heading>
+      <Show of={keys}>
+        {({ data }) =>
+          data.length === 0 && offset === 0 ? (
+            <Empty title="No key yet">
+              <p>A key calls models and has a limit of its own. Make one for each program.</p>
+              <button type="button" class="primary" onClick={() => setQuery({ new: '1' })}>
+                Create the first key
+              </button>
+            </Empty>
+          ) : (
+            <>
+              <table class="cards">
+                <caption class="hidden">API keys{isAdmin.value ? '' : ' of yours'}</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Name</th>
+                    <th scope="col">Spent</th>
+                    <th scope="col">Last used</th>
+                    <th scope="col">State</th>
+                    <th scope="col">
+                      <span class="hidden">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {data.slice(0, PAGE).map((key) => (
+                    <tr key={key.hash} class={key.disabled ? 'off' : ''}>
+                      <th scope="row">
+                        <bdi>{key.name}</bdi>
+                        <br />
+                        <code class="dim">{key.label}</code>
+                      </th>
+                      <td data-label="Spent">
+                        <Spent of={key} />
+                      </td>
+                      <td data-label="Last used">
+                        {key.last_used_at === null ? (
+                          <span class="dim">never</span>
+                        ) : (
+                          <time dateTime={key.last_used_at} title={time(key.last_used_at)}>
+                            {ago(key.last_used_at)}
+                          </time>
+                        )}
+                      </td>
+                      <td data-label="State">
+                        {key.disabled ? <span class="tag bad">disabled</span> : <span class="tag good">in use</span>}
+                        {key.expires_at !== null && <small> until {time(key.expires_at)}</small>}
+                      </td>
+                      <td class="buttons">
+                        <button
+                          type="button"
+                          class="small"
+                          aria-label={`Change ${key.name}`}
+                          onClick={() => {
+                            open.value = { kind: 'edit', of: key };
+                          }}
+                        >
+                          Change
+                        </button>
+                        <button
+                          type="button"
+                          class="small"
+                          aria-label={`${key.disabled ? 'Enable' : 'Disable'} ${key.name}`}
+                          onClick={() => void setDisabled(key)}
+                        >
+                          {key.disabled ? 'Enable' : 'Disable'}
+                        </button>
+                        <button
+                          type="button"
+                          class="small danger"
+                          aria-label={`Delete ${key.name}`}
+                          onClick={() => {
+                            open.value = { kind: 'delete', of: key };
+                          }}
+                        >
+                          Delete
+                        </button>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              {(offset > 0 || data.length > PAGE) && (
+                <Pager
+                  offset={offset}
+                  limit={PAGE}
+                  total={offset + data.length}
+                  onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
+                />
+              )}
+            </>
+          )
+        }
+      </Show>
+      {query.get('new') !== null && (
+        <CreateKey
+          workspaces={list}
+          onClose={() => setQuery({ new: undefined })}
+          onMade={(next) => {
+            setQuery({ new: undefined });
+            made.value = next;
+            keys.reload();
+          }}
+        />
+      )}
+      {made.value && (
+        <Secret
+          made={made.value}
+          onClose={() => {
+            made.value = undefined;
+          }}
+        />
+      )}
+      {open.value?.kind === 'edit' && <EditKey of={open.value.of} onClose={close} onDone={done} />}
+      {open.value?.kind === 'delete' && <DeleteKey of={open.value.of} onClose={close} onDone={done} />}
+    </>
+  );
+}

@@ -1,0 +1,315 @@
+import { useSignal } from '@preact/signals';
+import type { OrganizationMember, Workspace, WorkspaceBudget } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { time } from '../format.ts';
+import { isAdmin, route, say, session, setQuery } from '../state.ts';
+import { bind, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+
+const PAGE = 25;
+const INTERVALS = ['daily', 'weekly', 'monthly', 'lifetime'] as const;
+
+const nameOf = ({ email, first_name, last_name, id }: OrganizationMember) =>
+  email || [first_name, last_name].filter(Boolean).join(' ') || `${id.slice(0, 8)}…`;
+
+function CreateWorkspace({ onClose, onMade }: { onClose(): void; onMade(id: string): void }) {
+  const name = useSignal('');
+  const slug = useSignal('');
+  const { start, failure, isRunning } = useAction(async () => {
+    const { data } = await call('createWorkspace', { body: { name: name.value, slug: slug.value } });
+    say('Created.');
+    onMade(data.id);
+  });
+  return (
+    <Dialog title="Create a workspace" onClose={onClose}>
+      <form onSubmit={start}>
+        <Field label="Name">
+          <input
+            type="text"
+            required
+            maxLength={100}
+            autocomplete="off"
+            autofocus
+            value={name.value}
+            onInput={(event) => {
+              const made = (text: string) =>
+                text
+                  .toLowerCase()
+                  .replace(/[^a-z0-9]+/g, '-')
+                  .replace(/^-|-$/g, '');
+              if (slug.value === made(name.value)) slug.value = made(event.currentTarget.value);
+              name.value = event.currentTarget.value;
+            }}
+          />
+        </Field>
+        <Field label="Slug" hint="Its name in paths of the API">
+          <input type="text" required autocomplete="off" {...bind(slug)} />
+        </Field>
+        {failure}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            Create workspace
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Budgets({ of }: { of: Workspace }) {
+  const budgets = useLoaded((signal) => call('listWorkspaceBudgets', { path: { id: of.id } }, signal), of.id);
+  const interval = useSignal<(typeof INTERVALS)[number]>('monthly');
+  const limit = useSignal('');
+  const set = useAction(async () => {
+    await call('putWorkspaceBudget', {
+      path: { id: of.id, interval: interval.value },
+      body: { limit_usd: Number(limit.value) },
+    });
+    limit.value = '';
+    say('Set.');
+    budgets.reload();
+  });
+  const remove = async ({ reset_interval }: WorkspaceBudget) => {
+    await call('deleteWorkspaceBudget', { path: { id: of.id, interval: reset_interval ?? 'lifetime' } }).catch(
+      (error: unknown) => say(String(error)),
+    );
+    budgets.reload();
+  };
+  return (
+    <section>
+      <h2>Budgets</h2>
+      <Show of={budgets}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <p class="dim">No budget: only the limits of keys and credits bound its spending.</p>
+          ) : (
+            <ul class="rows">
+              {data.map((budget) => (
+                <li key={budget.id}>
+                  <span>
+                    <Money usd={budget.limit_usd} /> {budget.reset_interval === null ? 'in all' : budget.reset_interval}
+                  </span>
+                  <button
+                    type="button"
+                    class="small danger"
+                    aria-label={`Remove the ${budget.reset_interval ?? 'lifetime'} budget`}
+                    onClick={() => void remove(budget)}
+                  >
+                    Remove
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Show>
+      <form class="inline" onSubmit={set.start}>
+        <Field label="Limit in USD">
+          <input type="number" min="0" step="any" required {...bind(limit)} />
+        </Field>
+        <Field label="Window">
+          <select
+            value={interval.value}
+            onChange={(event) => {
+              interval.value = event.currentTarget.value as typeof interval.value;
+            }}
+          >
+            {INTERVALS.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </Field>
+        <button type="submit" disabled={set.isRunning}>
+          Set budget
+        </button>
+      </form>
+      {set.failure}
+    </section>
+  );
+}
+
+function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean; people: OrganizationMember[] }) {
+  const offset = useSignal(0);
+  const members = useLoaded(
+    (signal) =>
+      call('listWorkspaceMembers', { path: { id: of.id }, query: { limit: PAGE, offset: offset.value } }, signal),
+    `${of.id} ${offset.value}`,
+  );
+  const chosen = useSignal('');
+  const inside = new Set(members.value?.data.map(({ user_id }) => user_id));
+  const others = people.filter(({ id }) => !inside.has(id));
+  const add = useAction(async () => {
+    await call('addWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [chosen.value] } });
+    chosen.value = '';
+    members.reload();
+  });
+  const remove = async (userId: string) => {
+    await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } }).catch(
+      (error: unknown) => say(error instanceof Error ? error.message : String(error)),
+    );
+    members.reload();
+  };
+  const named = (userId: string) => {
+    const person = people.find(({ id }) => id === userId);
+    if (userId === session.value?.user_id) return `${session.value.user_name} (you)`;
+    return person === undefined ? `${userId.slice(0, 8)}…` : nameOf(person);
+  };
+  return (
+    <section>
+      <h2>Members</h2>
+      {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
+      <Show of={members}>
+        {({ data, total_count }) => (
+          <>
+            <ul class="rows">
+              {data.map(({ id, user_id, role }) => (
+                <li key={id}>
+                  <span>
+                    <bdi>{named(user_id)}</bdi> <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
+                  </span>
+                  {isAdmin.value && !isDefault && (
+                    <button
+                      type="button"
+                      class="small"
+                      aria-label={`Remove ${named(user_id)} from the workspace`}
+                      onClick={() => void remove(user_id)}
+                    >
+                      Remove
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ul>
+            {total_count > PAGE && (
+              <Pager
+                offset={offset.value}
+                limit={PAGE}
+                total={total_count}
+                onMove={(next) => {
+                  offset.value = next;
+                }}
+              />
+            )}
+          </>
+        )}
+      </Show>
+      {isAdmin.value && !isDefault && others.length > 0 && (
+        <form class="inline" onSubmit={add.start}>
+          <Field label="Person">
+            <select
+              required
+              value={chosen.value}
+              onChange={(event) => {
+                chosen.value = event.currentTarget.value;
+              }}
+            >
+              <option value="">Choose …</option>
+              {others.map((person) => (
+                <option key={person.id} value={person.id}>
+                  {nameOf(person)}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <button type="submit" disabled={add.isRunning}>
+            Add member
+          </button>
+        </form>
+      )}
+      {add.failure}
+    </section>
+  );
+}
+
+export default function Workspaces() {
+  const { query } = route.value;
+  const offset = Number(query.get('offset') ?? 0) || 0;
+  const list = useLoaded(
+    (signal) => call('listWorkspaces', { query: { limit: PAGE, offset } }, signal),
+    String(offset),
+  );
+  const people = useLoaded(async (signal) =>
+    isAdmin.value ? (await call('listOrganizationMembers', { query: { limit: 100 } }, signal)).data : [],
+  );
+  return (
+    <>
+      <Heading title="Workspaces and members">
+        {isAdmin.value && (
+          <button type="button" class="primary" onClick={() => setQuery({ new: '1' })}>
+            Create workspace
+          </button>
+        )}
+      </Heading>
+      <Show of={list}>
+        {({ data, total_count }) => {
+          const chosen = data.find(({ id }) => id === query.get('id')) ?? data[0];
+          if (chosen === undefined)
+            return (
+              <Empty title="You belong to no workspace">
+                <p>Ask an administrator to add you to one.</p>
+              </Empty>
+            );
+          const isDefault = chosen.slug === 'default';
+          return (
+            <div class="split">
+              <div>
+                <ul class="choices" aria-label="Workspaces">
+                  {data.map(({ id, name, slug }) => (
+                    <li key={id}>
+                      <a
+                        href={`workspaces?${new URLSearchParams({ id })}`}
+                        data-page
+                        aria-current={id === chosen.id ? 'true' : undefined}
+                      >
+                        <bdi>{name}</bdi> <code class="dim">{slug}</code>
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+                <Pager
+                  offset={offset}
+                  limit={PAGE}
+                  total={total_count}
+                  onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
+                />
+              </div>
+              <div class="card" key={chosen.id}>
+                <header class="heading">
+                  <h2>
+                    <bdi>{chosen.name}</bdi>
+                  </h2>
+                  <a
+                    class="button"
+                    data-page
+                    href={`keys${isDefault ? '' : `?${new URLSearchParams({ workspace: chosen.id })}`}`}
+                  >
+                    Its keys
+                  </a>
+                </header>
+                {chosen.description && <p>{chosen.description}</p>}
+                <p class="dim">
+                  Made {time(chosen.created_at)}
+                  {chosen.default_text_model !== null && (
+                    <>
+                      ; default model <code>{chosen.default_text_model}</code>
+                    </>
+                  )}
+                </p>
+                <Members of={chosen} isDefault={isDefault} people={people.value ?? []} />
+                {isAdmin.value && <Budgets of={chosen} />}
+              </div>
+            </div>
+          );
+        }}
+      </Show>
+      {query.get('new') !== null && (
+        <CreateWorkspace
+          onClose={() => setQuery({ new: undefined })}
+          onMade={(id) => {
+            list.reload();
+            setQuery({ new: undefined, id });
+          }}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,277 @@
+import { type Signal, signal, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { count, usd } from './format.ts';
+import type { Snippet } from './snippets.ts';
+import { say } from './state.ts';
+
+/** What a page shows of a request: nothing yet, its answer, or its failure. */
+export interface Loaded<T> {
+  value: T | undefined;
+  error: string | undefined;
+  reload(): void;
+}
+
+/** Loads what a page shows, again when `key` changes or after `reload`. The former answer stays until the next one is there. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, key = ''): Loaded<T> {
+  const state = useSignal<{ value: T | undefined; error: string | undefined }>({ value: undefined, error: undefined });
+  const turn = useSignal(0);
+  const latest = useRef(load);
+  latest.current = load;
+  const attempt = turn.value;
+  useEffect(() => {
+    const abort = new AbortController();
+    latest.current(abort.signal).then(
+      (value) => {
+        if (!abort.signal.aborted) state.value = { value, error: undefined };
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) state.value = { value: state.peek().value, error: messageOf(error) };
+      },
+    );
+    return () => abort.abort();
+  }, [key, attempt]);
+  return {
+    ...state.value,
+    reload() {
+      turn.value += 1;
+    },
+  };
+}
+
+/** The sentence of a failure. */
+export function messageOf(error: unknown): string {
+  if (error instanceof TypeError) return 'The gateway does not answer. Check that it runs, then try again.';
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The heading of a page with its actions. */
+export function Heading({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <header class="heading">
+      <h1 tabIndex={-1}>{title}</h1>
+      <div class="actions">{children}</div>
+    </header>
+  );
+}
+
+/** Shows content as soon as it is there, and failures with a way to try again. */
+export function Show<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ComponentChildren }) {
+  return (
+    <>
+      {of.error !== undefined && (
+        <p class="failure" role="alert">
+          {of.error}{' '}
+          <button type="button" class="link" onClick={of.reload}>
+            Try again
+          </button>
+        </p>
+      )}
+      {of.value !== undefined ? children(of.value) : of.error === undefined && <p class="dim loading">Loading …</p>}
+    </>
+  );
+}
+
+/** Says what to do where there is nothing yet. */
+export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>
+        <strong>{title}</strong>
+      </p>
+      {children}
+    </div>
+  );
+}
+
+/** An amount; its exact value is in its title. */
+export function Money({ usd: amount }: { usd: number }) {
+  return (
+    <span class="number" title={usd(amount, true)}>
+      {usd(amount)}
+    </span>
+  );
+}
+
+/** Copies a text and says so. */
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say('Copied.');
+    } catch {
+      say('The browser refused to copy. Select the text and copy it.');
+    }
+  };
+  return (
+    <button type="button" class="small" onClick={() => void copy()}>
+      {label}
+    </button>
+  );
+}
+
+/** A text in a fixed-width font, with a button that copies it. */
+export function Code({ text, label }: { text: string; label: string }) {
+  return (
+    <div class="code">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, also by keyboard. */}
+      <pre tabIndex={0} role="group" aria-label={label}>
+        {text}
+      </pre>
+      <Copy text={text} />
+    </div>
+  );
+}
+
+/** Several texts, one at a time. */
+export function Snippets({ of, label }: { of: Snippet[]; label: string }) {
+  const chosen = useSignal(0);
+  const shown = of[chosen.value];
+  return (
+    <div class="snippets">
+      <fieldset class="tabs">
+        <legend class="hidden">{label}</legend>
+        {of.map(({ title }, index) => (
+          <button
+            type="button"
+            key={title}
+            aria-pressed={index === chosen.value}
+            onClick={() => {
+              chosen.value = index;
+            }}
+          >
+            {title}
+          </button>
+        ))}
+      </fieldset>
+      {shown && <Code text={shown.text} label={`${label}: ${shown.title}`} />}
+    </div>
+  );
+}
+
+/** A modal dialog; Escape and the button in its corner close it. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+  isWide = false,
+}: {
+  title: string;
+  onClose(): void;
+  children: ComponentChildren;
+  isWide?: boolean;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const opener = document.activeElement;
+    element.current?.showModal();
+    return () => {
+      if (opener instanceof HTMLElement) opener.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={element} class={isWide ? 'wide' : ''} aria-label={title} onClose={onClose}>
+      <header>
+        <h2>{title}</h2>
+        <button type="button" class="quiet" aria-label="Close" onClick={() => element.current?.close()}>
+          ✕
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** Runs a change of a form or a button once at a time, and keeps its failure. */
+export function useAction(run: () => Promise<void>) {
+  const error = useSignal<string | undefined>(undefined);
+  const isRunning = useSignal(false);
+  const start = async () => {
+    if (isRunning.value) return;
+    isRunning.value = true;
+    error.value = undefined;
+    try {
+      await run();
+    } catch (thrown) {
+      error.value = messageOf(thrown);
+    } finally {
+      isRunning.value = false;
+    }
+  };
+  return {
+    isRunning: isRunning.value,
+    failure:
+      error.value === undefined ? undefined : (
+        <p class="failure" role="alert">
+          {error.value}
+        </p>
+      ),
+    start: (event?: Event) => {
+      event?.preventDefault();
+      void start();
+    },
+  };
+}
+
+/** A labelled field of a form. */
+export function Field({ label, hint, children }: { label: string; hint?: string; children: ComponentChildren }) {
+  return (
+    <div class="field">
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is a child. */}
+      <label>
+        <span>{label}</span>
+        {children}
+      </label>
+      {hint !== undefined && <small>{hint}</small>}
+    </div>
+  );
+}
+
+/** Binds a text field to a signal. */
+export const bind = (to: Signal<string>) => ({
+  value: to.value,
+  onInput: (event: Event) => {
+    to.value = (event.currentTarget as HTMLInputElement).value;
+  },
+});
+
+/** Leads through the parts of a list. */
+export function Pager({
+  offset,
+  limit,
+  total,
+  onMove,
+}: {
+  offset: number;
+  limit: number;
+  total: number;
+  onMove(offset: number): void;
+}) {
+  if (total <= limit && offset === 0) return <p class="dim">{count(total)} in all</p>;
+  return (
+    <nav class="pager" aria-label="Parts of the list">
+      <button type="button" disabled={offset === 0} onClick={() => onMove(Math.max(0, offset - limit))}>
+        Previous
+      </button>
+      <span class="dim">
+        {count(offset + 1)}–{count(Math.min(offset + limit, total))} of {count(total)}
+      </span>
+      <button type="button" disabled={offset + limit >= total} onClick={() => onMove(offset + limit)}>
+        Next
+      </button>
+    </nav>
+  );
+}
+
+/** A bar of a part of a whole. */
+export function Bar({ part, whole, label }: { part: number; whole: number; label: string }) {
+  const share = whole <= 0 ? 100 : Math.min(100, (part / whole) * 100);
+  return (
+    <span class={`bar${share >= 90 ? ' high' : ''}`} role="img" aria-label={label}>
+      <span style={{ width: `${share}%` }} />
+    </span>
+  );
+}
+
+/** Whether the command palette is open. */
+export const isPaletteOpen = signal(false);

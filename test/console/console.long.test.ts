@@ -1,0 +1,242 @@
+import { createServer, request as httpRequest, type Server } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../http/console-client.ts';
+import { findings } from './accessibility.ts';
+import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+
+const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
+
+describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
+  let open: ConsoleBrowser;
+  beforeAll(async () => {
+    open = await startConsole({
+      yaml: `
+models:
+  - id: 'sandbox/hostile'
+    name: ${JSON.stringify(HOSTILE)}
+    description: ${JSON.stringify(HOSTILE)}
+    endpoints: [{ provider: sandbox, model: sandbox/echo, pricing: { input_per_million: 1, output_per_million: 2 } }]
+`,
+      environment: { GATEWAY_SANDBOX: 'on' },
+    }).catch(() => startConsole());
+    for (const model of ['sandbox/echo', 'sandbox/story']) {
+      const body = { model, messages: [{ role: 'user', content: 'hello' }] };
+      await (await open.gateway.call('POST', '/chat/completions', body)).text();
+    }
+    await manage('POST', '/keys', { name: HOSTILE, limit: 5, limit_reset: 'daily' });
+    await manage('POST', '/workspaces', { name: HOSTILE.slice(0, 60), slug: 'hostile', description: HOSTILE });
+  });
+  afterAll(() => open.stop());
+
+  const manage = async (method: string, path: string, body?: object) => {
+    const { management_key, base_url } = open.gateway;
+    const headers = { authorization: `Bearer ${management_key}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${base_url}${path}`, {
+      method,
+      headers,
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return (await answer.json()) as { data: never };
+  };
+
+  const PAGES = [
+    '',
+    'keys',
+    'models',
+    'models?id=sandbox%2Fecho',
+    'playground?models=sandbox%2Fecho',
+    'workspaces',
+    'audit',
+  ];
+
+  test.each([
+    [1_440, 'light'],
+    [1_440, 'dark'],
+    [360, 'light'],
+    [360, 'dark'],
+  ] as const)(
+    'no page at %d px, %s, has a finding, a fault, a foreign request, or is too wide',
+    async (width, colorScheme) => {
+      const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
+      for (const path of PAGES) {
+        await page.goto(`${open.gateway.url}/${path}`);
+        await page.locator('main h1').waitFor();
+        await page.waitForLoadState('networkidle');
+        expect([path, await findings(page)]).toEqual([path, []]);
+        expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
+      }
+      expect({ faults, foreign }).toEqual({ faults: [], foreign: [] });
+      await page.context().close();
+    },
+  );
+
+  test('hostile names stay text on every page', async () => {
+    const { page, faults } = await open.visit();
+    for (const path of [
+      ...PAGES,
+      'models?id=%3Cscript%3Ewindow.hacked%3D1%3C%2Fscript%3E%2Fx',
+      `audit?type=${encodeURIComponent(HOSTILE)}`,
+    ]) {
+      await page.goto(`${open.gateway.url}/${path}`);
+      await page.locator('main h1').waitFor();
+      await page.waitForLoadState('networkidle');
+      expect([path, await page.evaluate('window.hacked ?? "no"')]).toEqual([path, 'no']);
+      expect(await page.locator('main img, main script').count()).toBe(0);
+    }
+    await page.goto(`${open.gateway.url}/keys`);
+    await page.locator('th bdi', { hasText: '<img src=x' }).waitFor();
+    const allowed = /status of (400|404)/;
+    expect(faults.filter((fault) => !allowed.test(fault))).toEqual([]);
+    await page.context().close();
+  });
+
+  test('keys by mouse: create with a limit, change, disable, enable, delete after the dialog has named it', async () => {
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByLabel('Name').fill('nightly job');
+    await page.getByLabel('Limit in USD').fill('2.5');
+    await page.getByLabel('Reset').selectOption('daily');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    const row = page.getByRole('row', { name: /nightly job/ });
+    expect(await row.innerText()).toContain('$2.50 a day');
+    await row.getByRole('button', { name: 'Change' }).click();
+    await page.getByLabel('Limit in USD').fill('3');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('$3.00').waitFor();
+    await row.getByRole('button', { name: 'Disable' }).click();
+    await row.getByText('disabled').waitFor();
+    await row.getByRole('button', { name: 'Enable' }).click();
+    await row.getByText('in use').waitFor();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete this key?' });
+    expect(await dialog.innerText()).toContain('nightly job');
+    await dialog.getByRole('button', { name: 'Delete nightly job' }).click();
+    await row.waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('models by keyboard: search, open, try; the playground answers on two models and states the cost', async () => {
+    const { page, faults } = await open.visit();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('models');
+    await page.keyboard.press('Enter');
+    await page.getByRole('searchbox').focus();
+    await page.keyboard.type('sandbox/story');
+    await page.waitForURL(/q=sandbox/);
+    await page.getByRole('link', { name: 'Sandbox story' }).first().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Endpoints' }).waitFor();
+    await page.getByRole('link', { name: 'Try it' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Compare with').focus();
+    await page.keyboard.type('sandbox/echo');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Remove sandbox/echo' }).waitFor();
+    await page.getByRole('button', { name: 'Make a $1 key' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('expires in an hour').waitFor();
+    await page.getByLabel('Prompt', { exact: true }).focus();
+    await page.keyboard.type('Say this again');
+    await page.keyboard.press('Control+Enter');
+    const echo = page.getByRole('region', { name: 'Answer of sandbox/echo' });
+    await echo.getByText('tokens').waitFor();
+    expect(await echo.innerText()).toContain('Say this again');
+    expect(await echo.innerText()).toMatch(/\$0\.0000\d+/);
+    await page.getByRole('region', { name: 'Answer of sandbox/story' }).getByText('tokens').waitFor();
+    await page.getByRole('button', { name: 'Code' }).click();
+    expect(await page.getByRole('group', { name: 'Request: curl' }).innerText()).toContain(
+      '"content":"Say this again"',
+    );
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('workspaces and audit: a workspace with a budget is made, and the audit shows who made it', async () => {
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Workspaces' }).first().click();
+    await page.getByRole('button', { name: 'Create workspace' }).click();
+    await page.getByLabel('Name').fill('Research Lab');
+    expect(await page.getByLabel('Slug').inputValue()).toBe('research-lab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Research Lab' }).waitFor();
+    await page.getByLabel('Limit in USD').fill('250');
+    await page.getByRole('button', { name: 'Set budget' }).click();
+    await page.getByText('$250.00').waitFor();
+    await page.getByRole('link', { name: 'Audit' }).first().click();
+    await page.getByText('Research Lab').first().click();
+    await page.locator('details[open]').getByText('the console or a page').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a member sees no page of administrators, and only its own keys', async () => {
+    const { page, faults } = await open.visit({ member: { email: 'member@example.com', role: 'member' } });
+    expect(await page.getByRole('link', { name: 'Audit' }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByText('No key yet').waitFor();
+    await page.getByRole('link', { name: 'Workspaces' }).first().click();
+    await page.getByRole('heading', { name: 'Members' }).waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('times, money and theme follow the person’s choice, and stay chosen; sign-out everywhere ends other browsers', async () => {
+    const who = { member: { email: 'two@example.com', role: 'admin' } as const };
+    const [{ page }, other] = [await open.visit(who), await open.visit(who)];
+    await page.getByRole('button', { name: 'two@example.com' }).click();
+    await page.getByRole('button', { name: 'To the nano-dollar' }).click();
+    await page.getByRole('button', { name: 'Dark' }).click();
+    await page.keyboard.press('Escape');
+    expect(await page.locator('.figures').innerText()).toMatch(/\$0\.\d{9}/);
+    await page.reload();
+    await page.locator('.figures').waitFor();
+    expect(await page.locator('.figures').innerText()).toMatch(/\$0\.\d{9}/);
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    await page.getByRole('button', { name: 'two@example.com' }).click();
+    await page.getByRole('button', { name: 'Sign out everywhere' }).click();
+    await page.getByLabel('Management key').waitFor();
+    await other.page.goto(`${open.gateway.url}/keys`);
+    await other.page.getByLabel('Management key').waitFor();
+    expect(other.page.url()).toContain('return_to=%2Fkeys');
+    await page.context().close();
+    await other.page.context().close();
+  });
+
+  test('behind a proxy below a path, sign-in, pages, files and requests work', async () => {
+    const upstream = new URL(open.gateway.url);
+    const proxy: Server = createServer((from, to) => {
+      if (!from.url?.startsWith('/ai/')) return void to.writeHead(418).end();
+      const { method, headers } = from;
+      const passed = httpRequest(
+        { host: upstream.hostname, port: upstream.port, path: from.url.slice(3), method, headers },
+        (answer) => {
+          to.writeHead(answer.statusCode ?? 500, answer.headers);
+          answer.pipe(to);
+        },
+      );
+      from.pipe(passed);
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => proxy.once('listening', resolve));
+    const { port } = proxy.address() as { port: number };
+    const context = await open.browser.newContext();
+    const page = await context.newPage();
+    const refused: string[] = [];
+    page.on('response', (answer) => void (answer.status() === 418 && refused.push(answer.url())));
+    const { path } = await signInLink(open.gateway);
+    await page.goto(`http://127.0.0.1:${port}/ai${path}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByRole('button', { name: 'Create key' }).waitFor();
+    expect(page.url()).toBe(`http://127.0.0.1:${port}/ai/keys`);
+    await page.reload();
+    await page.getByRole('row', { name: /test/ }).waitFor();
+    expect(refused).toEqual([]);
+    await context.close();
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+});
