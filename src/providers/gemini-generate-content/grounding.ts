@@ -1,7 +1,7 @@
-import { countCodePoints } from '../../schemas/text.ts';
 import { append } from '../../schemas/append.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { countCodePoints } from '../../schemas/text.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 
 /** The range around its stated position in which a segment is searched: the offsets of some answers are off by a few bytes. */
