@@ -344,7 +344,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const inference = createPipeline(engine, [
     inputGuardrails({ analyzer, rules: () => served().config.guardrails, metrics, log }),
     requestLog({ contents, broadcast, clock, log }),
-    outputGuardrails({ metrics, phone_regions: () => served().config.guardrails.phone_regions }),
+    outputGuardrails({ metrics, phoneRegions: () => served().config.guardrails.phone_regions }),
     plugins({ files, healing, hasOcr: ocr.isOn }),
   ]);
   const settled = () => recentOutcomes(recorder);
@@ -428,8 +428,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           inference,
           envelopes,
           analyzer,
-          timeout_ms: () => served().config.guardrails.timeout_ms,
-          phone_regions: () => served().config.guardrails.phone_regions,
+          timeoutMs: () => served().config.guardrails.timeout_ms,
+          phoneRegions: () => served().config.guardrails.phone_regions,
         },
       });
       done();

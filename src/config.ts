@@ -134,7 +134,7 @@ export function loadConfig(
   options: {
     config_file?: string | undefined;
     /** The file, if it was opened before; null if there is none. */
-    config_file_content?: FoundFile | null;
+    config_file_content?: ConfigText | null;
   } = {},
 ): Config {
   const file =
@@ -273,7 +273,7 @@ export function readBundledCatalog(): BundledCatalog {
 }
 
 /** A configuration file as it was read. */
-export interface FoundFile {
+export interface ConfigText {
   path: string;
   text: string;
   /** Its content, if it was read and checked before. */
@@ -287,13 +287,13 @@ export function configPath(environment: Environment, option?: string): { path: s
 }
 
 /** The configuration file, or null if none is named and there is none at the default path; throws a `ConfigError` if it cannot be read. */
-export function findConfigFile(environment: Environment, option?: string): FoundFile | null {
+export function findConfigFile(environment: Environment, option?: string): ConfigText | null {
   const { path, is_named } = configPath(environment, option);
   return !is_named && !existsSync(path) ? null : openConfigFile(path);
 }
 
 /** The file at this path; throws a `ConfigError` if it cannot be read. */
-export function openConfigFile(path: string): FoundFile {
+export function openConfigFile(path: string): ConfigText {
   try {
     return { path, text: readFileSync(path, 'utf8') };
   } catch (cause) {

@@ -83,9 +83,9 @@ test('ends the stream with a fault if a chunk arrives after the charge of its at
   const chunks = new LaterChunks(
     ...([{}, charged, { later }, view, parts] as unknown as ConstructorParameters<typeof LaterChunks>),
   );
-  expect(chunks.take()).toMatchObject({ type: 'chunks' });
+  expect(chunks.read()).toMatchObject({ type: 'chunks' });
   charged.charge = {};
-  expect(() => chunks.take()).toThrow('Internal Server Error');
+  expect(() => chunks.read()).toThrow('Internal Server Error');
   expect([metered.length, broken]).toEqual([1, ['no_chunk_after_settlement']]);
 });
 

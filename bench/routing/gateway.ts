@@ -133,14 +133,20 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
       const retryAfter =
         retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
       const headers = { 'content-type': 'application/json', ...retryAfter };
-      answered.resolve({ status: status ?? 0, headers, coming, take, complete: true });
+      answered.resolve({ status: status ?? 0, headers, ready: coming, read: take, complete: true });
       stop();
     });
   } else if (reply.is === 'stream') {
     const { first_ms, total_ms, dies_ms } = reply;
     after(first_ms, () => {
       come(firstOf(text));
-      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, coming, take, complete: true });
+      answered.resolve({
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        ready: coming,
+        read: take,
+        complete: true,
+      });
     });
     after(dies_ms ?? total_ms, () => {
       far.end();

@@ -92,7 +92,7 @@ export interface ManagementDependencies {
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
-    'inference' | 'envelopes' | 'analyzer' | 'timeout_ms' | 'phone_regions' | 'contents'
+    'inference' | 'envelopes' | 'analyzer' | 'timeoutMs' | 'phoneRegions' | 'contents'
   >;
 }
 

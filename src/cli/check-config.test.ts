@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/read-file.ts';
-import { type FoundFile, loadConfig } from '../config.ts';
+import { type ConfigText, loadConfig } from '../config.ts';
 import { CONFIG_INLINE_CHARS_MAX, checkedFile } from './check-config.ts';
 
 const MODELS = 400;
 
-const large = (provider = 'acme'): FoundFile => ({
+const large = (provider = 'acme'): ConfigText => ({
   path: 'gateway.yaml',
   text: [
     'providers:',
@@ -35,7 +35,7 @@ test('a large file is read while other work goes on, and holds what it would hol
 });
 
 test('an error in a large file names its line, whatever it is', async () => {
-  const wrong = (file: FoundFile) => expect(checkedFile({}, file)).rejects;
+  const wrong = (file: ConfigText) => expect(checkedFile({}, file)).rejects;
   await wrong({ ...large(), text: `${large().text}\n: [` }).toThrow(/line \d+: this is not valid YAML/);
   await wrong({ ...large(), text: `${large().text}\nmodel: {}` }).toThrow(/line \d+: model is not a known setting/);
   await wrong(large('akme')).toThrow(

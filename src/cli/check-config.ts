@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { ConfigError, type Environment, type FoundFile } from '../config.ts';
+import { ConfigError, type ConfigText, type Environment } from '../config.ts';
 
 /** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
 export const CONFIG_INLINE_CHARS_MAX = 32 * 1024;
@@ -8,7 +8,7 @@ export const CONFIG_INLINE_CHARS_MAX = 32 * 1024;
 /** The request to the thread. */
 export interface CheckRequest {
   environment: Environment;
-  file: FoundFile;
+  file: ConfigText;
 }
 /** The parsed file, or why it is invalid. */
 export type CheckResult = { value: unknown } | { reason: string };
@@ -17,7 +17,7 @@ export type CheckResult = { value: unknown } | { reason: string };
  * Returns the file with its parsed value. Throws a `ConfigError` if it is invalid. A large file is parsed and checked in a
  * thread, so that streams continue meanwhile; a small one is returned unparsed, for the caller to load.
  */
-export async function checkedFile(environment: Environment, file: FoundFile): Promise<FoundFile> {
+export async function checkedFile(environment: Environment, file: ConfigText): Promise<ConfigText> {
   if (file.text.length <= CONFIG_INLINE_CHARS_MAX) return file;
   const workerData: CheckRequest = { environment: { ...environment }, file };
   const worker = new Worker(new URL('./check-config-thread.ts', import.meta.url), { workerData, execArgv: [] });

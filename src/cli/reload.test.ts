@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer } from '../../test/wires/wire-server.ts';
-import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
+import { type ConfigText, findConfigFile, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig, holdReloadSignal } from './follow-config.ts';
@@ -251,7 +251,7 @@ describe('a configuration file that is followed', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  function follow(isWatched = true, configFile: FoundFile | null = findConfigFile({}, path)): void {
+  function follow(isWatched = true, configFile: ConfigText | null = findConfigFile({}, path)): void {
     const reload = createReloader({
       environment: {},
       path,

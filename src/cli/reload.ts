@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes.ts';
 import { type FileField, fileFields } from '../config/file-schema.ts';
-import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
+import { type Config, ConfigError, type ConfigText, type Environment, loadConfig, openConfigFile } from '../config.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { checkedFile } from './check-config.ts';
 
@@ -71,10 +71,10 @@ export interface ReloaderOptions {
   environment: Environment;
   path: string;
   /** The file in force; null: none. */
-  configFile: FoundFile | null;
+  configFile: ConfigText | null;
   log: Logger;
   /** Puts a checked configuration in force. If it throws, nothing has changed. */
-  apply(config: Config, configFile: FoundFile | null): void;
+  apply(config: Config, configFile: ConfigText | null): void;
 }
 
 /**
@@ -124,7 +124,7 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
   };
 }
 
-function openIfThere(path: string): FoundFile | null {
+function openIfThere(path: string): ConfigText | null {
   try {
     return openConfigFile(path);
   } catch (error) {

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
-import { type Config, type Environment, type FoundFile, loadConfig, readBundledCatalog } from '../config.ts';
+import { type Config, type ConfigText, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -32,7 +32,7 @@ interface Settings {
   port: number;
   sandbox_url: string | undefined;
   /** The configuration file that the parent has checked; null: none. */
-  configFile: FoundFile | null;
+  configFile: ConfigText | null;
   /** When the parent started: all workers report the same age for a model without a date. */
   loaded_at: number;
 }
@@ -60,7 +60,7 @@ export async function serveWorkers(options: {
   workers: number;
   environment: Environment;
   file: { path: string; is_watched: boolean };
-  configFile: FoundFile | null;
+  configFile: ConfigText | null;
   hasReloadSignal(): boolean;
 }): Promise<void> {
   const { config, log, environment, file, configFile } = options;
@@ -153,7 +153,7 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
       }),
     start: (slot: number) => supervise(fork(), slot, WORKER_RESTART_MS_MIN),
     /** Sends another configuration to the running workers, and to all that start from now on. */
-    reload(configFile: FoundFile | null) {
+    reload(configFile: ConfigText | null) {
       settings = { ...settings, configFile };
       for (const [index, worker] of Object.values(cluster.workers ?? {}).entries()) {
         if (worker) send(worker, { type: 'reload', settings, logs: index === 0 });

@@ -110,11 +110,11 @@ export async function sendEventStream<T extends object>(
     for (;;) {
       let text: string;
       try {
-        const ready = events.coming();
+        const ready = events.ready();
         if (ready !== undefined) await ready;
         // What was written last may fill the connection after its turn.
         if (writer.isFull && !hasLeft && !(await writer.drained())) leave();
-        const event = events.take();
+        const event = events.read();
         if (event === undefined) {
           if (events.ended) break;
           continue;

@@ -12,12 +12,12 @@ function sourceOf(...words: string[]): Source<TextEvent> {
     get ended() {
       return words.length === 0;
     },
-    coming() {
+    ready() {
       if (words[0] !== 'wait') return undefined;
       words.shift();
       return Promise.resolve();
     },
-    take() {
+    read() {
       const word = words.shift();
       if (word?.startsWith('throw ')) throw new Error(word.slice(6));
       return word === undefined || word === 'not yet' ? undefined : { word };
@@ -79,8 +79,8 @@ test('a reader that stops ends the generator, after the current step', async () 
     try {
       yield {
         ended: false,
-        coming: () => slow.promise,
-        take() {
+        ready: () => slow.promise,
+        read() {
           steps.push('read');
           return { word: 'a' };
         },
@@ -106,17 +106,17 @@ test('a reader waits only when a source waits', async () => {
   async function* course(): Course {
     yield {
       ended: false,
-      coming: () => (isThere ? undefined : wait.promise),
-      take: () => ({ word: 'a' }),
+      ready: () => (isThere ? undefined : wait.promise),
+      read: () => ({ word: 'a' }),
     };
   }
   const events = withSources(course());
-  const first = events.coming();
+  const first = events.ready();
   wait.resolve();
   await first;
-  expect(events.take()).toEqual({ word: 'a' });
-  expect(events.coming()).toBe(wait.promise);
+  expect(events.read()).toEqual({ word: 'a' });
+  expect(events.ready()).toBe(wait.promise);
   isThere = true;
-  expect(events.coming()).toBe(undefined);
-  expect(events.take()).toEqual({ word: 'a' });
+  expect(events.ready()).toBe(undefined);
+  expect(events.read()).toEqual({ word: 'a' });
 });

@@ -4,9 +4,9 @@
  */
 export interface Source<T extends object> {
   /** Resolves when a value can be read; undefined if one can be read already. Never rejects. One wait at a time. */
-  coming(): Promise<void> | undefined;
+  ready(): Promise<void> | undefined;
   /** Called once after each wait. Returns the next value, or undefined if the received data was not enough for one or the source has ended. Throws the error of the source. */
-  take(): T | undefined;
+  read(): T | undefined;
   /** Whether the source has ended. */
   readonly ended: boolean;
 }
@@ -39,17 +39,17 @@ class SourceSequence<T extends object> implements Events<T> {
     this.#generator = generator;
   }
 
-  coming(): Promise<void> | undefined {
-    if (this.#source?.ended === false) return this.#source.coming();
+  ready(): Promise<void> | undefined {
+    if (this.#source?.ended === false) return this.#source.ready();
     if (this.#recovery !== undefined) return this.#recovery;
     if (this.#value !== undefined || this.#failure !== undefined || this.ended) return undefined;
     return this.#follow(this.#generator.next());
   }
 
-  take(): T | undefined {
+  read(): T | undefined {
     if (this.#source !== undefined) {
       try {
-        return this.#source.take();
+        return this.#source.read();
       } catch (error) {
         this.#recovery = this.#follow(this.#generator.throw(error));
         return undefined;
@@ -90,9 +90,9 @@ class SourceSequence<T extends object> implements Events<T> {
 
   async #next(): Step<T> {
     for (;;) {
-      const ready = this.coming();
+      const ready = this.ready();
       if (ready !== undefined) await ready;
-      const value = this.take();
+      const value = this.read();
       if (value !== undefined) return { done: false, value };
       if (this.ended) return { done: true, value: undefined };
     }
@@ -106,8 +106,8 @@ class SourceSequence<T extends object> implements Events<T> {
     try {
       const { done, value } = await step;
       if (done === true) this.ended = true;
-      else if ('coming' in value) {
-        const ready = value.coming();
+      else if ('ready' in value) {
+        const ready = value.ready();
         if (ready !== undefined) await ready;
         this.#source = value;
       } else this.#value = value;

@@ -17,9 +17,9 @@ test('all reads of a request have one bound together', async () => {
   const { wait, read } = setUp(1_000);
   expect(await wait.within(read(400))).toBe('read');
   expect(await wait.within(read(400))).toBe('read');
-  expect(wait.left_ms()).toBe(200);
+  expect(wait.remainingMs()).toBe(200);
   expect(await wait.within(read(400))).toBe('read');
-  expect(wait.left_ms()).toBe(0);
+  expect(wait.remainingMs()).toBe(0);
   await expect(wait.within(read(0))).rejects.toThrow(StoreWaitExceeded);
 });
 
@@ -35,13 +35,13 @@ test('a read is abandoned when the time left is over', async () => {
 test('time that is not spent waiting for the store does not count', async () => {
   const { wait, read } = setUp(1_000);
   await read(5_000);
-  expect(wait.left_ms()).toBe(1_000);
+  expect(wait.remainingMs()).toBe(1_000);
 });
 
 test('reads at the same time count once', async () => {
   const { wait, read } = setUp(1_000);
   await Promise.all([wait.within(read(300)), wait.within(read(0)), wait.within(read(0))]);
-  expect(wait.left_ms()).toBe(700);
+  expect(wait.remainingMs()).toBe(700);
 });
 
 test('once something was sent for the request it may wait as long again', async () => {
@@ -49,7 +49,7 @@ test('once something was sent for the request it may wait as long again', async 
   await wait.within(read(1_000));
   wait.renew();
   expect(await wait.within(read(400))).toBe('read');
-  expect(wait.left_ms()).toBe(600);
+  expect(wait.remainingMs()).toBe(600);
 });
 
 test('a failure of an abandoned read is ignored', async () => {

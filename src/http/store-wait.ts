@@ -22,7 +22,7 @@ export class StoreWait {
     this.#monotonicMs = monotonicMs;
   }
 
-  left_ms(): number {
+  remainingMs(): number {
     const currentMs = this.#reads === 0 ? 0 : this.#monotonicMs() - this.#begunMs;
     return Math.max(0, this.#maxMs - this.#waitedMs - currentMs);
   }
@@ -45,7 +45,7 @@ export class StoreWait {
 
   /** The result of a read. Rejects with `StoreWaitExceeded` if it takes longer than the time left; the read itself continues. */
   async within<T>(read: Promise<T>): Promise<T> {
-    const leftMs = this.left_ms();
+    const leftMs = this.remainingMs();
     const { promise: late, reject } = Promise.withResolvers<never>();
     if (leftMs === 0) reject(new StoreWaitExceeded());
     const timer = Number.isFinite(leftMs) ? setTimeout(() => reject(new StoreWaitExceeded()), leftMs) : undefined;

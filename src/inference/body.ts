@@ -109,7 +109,7 @@ export class LaterChunks implements Source<StreamEvent> {
     this.#progressMs = parts.clock.monotonic_ms();
   }
 
-  coming(): Promise<void> | undefined {
+  ready(): Promise<void> | undefined {
     if (this.#isCut) return this.#drain();
     try {
       const now = this.#parts.clock.monotonic_ms();
@@ -127,15 +127,15 @@ export class LaterChunks implements Source<StreamEvent> {
       this.#failure = { error };
       return undefined;
     }
-    return this.#answer.later.coming();
+    return this.#answer.later.ready();
   }
 
-  take(): StreamEvent | undefined {
+  read(): StreamEvent | undefined {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (this.ended) return undefined;
     if (this.#cutReason !== undefined) return { type: 'chunks', chunks: this.#cut(this.#cutReason) };
     const { later } = this.#answer;
-    const chunks = later.take();
+    const chunks = later.read();
     if (chunks !== undefined) {
       const { meter, charge, call } = this.#attempt;
       // A charged attempt has its bill: no later chunk can be on it.
@@ -159,7 +159,7 @@ export class LaterChunks implements Source<StreamEvent> {
   async #extend(cutting: Promise<string | undefined>): Promise<void> {
     try {
       this.#cutReason = await cutting;
-      if (this.#cutReason === undefined) await this.#answer.later.coming();
+      if (this.#cutReason === undefined) await this.#answer.later.ready();
     } catch (error) {
       this.#failure = { error };
     }
@@ -193,10 +193,10 @@ export class LaterChunks implements Source<StreamEvent> {
     try {
       while (!later.ended) {
         const { isBuffered } = later;
-        const coming = later.coming();
+        const coming = later.ready();
         if (isClosed && (this.#isCut || (coming !== undefined && !isBuffered))) break;
         if (coming !== undefined) await coming;
-        for (const { finish_reason: _theirs, ...chunk } of later.take() ?? []) meter.chunk(chunk);
+        for (const { finish_reason: _theirs, ...chunk } of later.read() ?? []) meter.chunk(chunk);
         if (meter.outputTokens() > limits.drain_tokens_max && !later.isBuffered) return;
       }
       attempt.mayGoOn = false;

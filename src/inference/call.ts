@@ -4,7 +4,7 @@ import type { StoreWait } from '../http/store-wait.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { Room } from '../providers/transport/room.ts';
+import type { MemoryBudget } from '../providers/transport/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
@@ -119,7 +119,7 @@ export interface Call {
   /** The time that it may wait for the store. Not set: each read has its own bound. */
   store_wait?: StoreWait | undefined;
   /** Counts the memory of what is read for the call. Not set: it is not counted. */
-  room?: Room | undefined;
+  room?: MemoryBudget | undefined;
   /** Changes that were made to its body when it was received. */
   changes?: readonly Report[] | undefined;
   /** The reason why an endpoint cannot serve this call; undefined if it can. Not set if all can. */

@@ -14,7 +14,7 @@ import type { RateLimitReservation } from './plan/rate-limit-reservation.ts';
 import type { ModelSource, Requested } from './plan/requested-models.ts';
 import type { SessionAffinity } from './plan/session-affinity.ts';
 import type { Fitting } from './prepare/fitting.ts';
-import type { Source } from './tools/server-tools.ts';
+import type { CitedSource } from './tools/server-tools.ts';
 
 /** Follows a call for the pipeline while the engine answers it. */
 export interface AnswerWatch {
@@ -152,7 +152,7 @@ export class CallState implements CallPlan {
   /** Paid work beside the attempts. */
   readonly fees: FeeRecord[] = [];
   /** Pages that the answer may cite. */
-  readonly sources: Source[] = [];
+  readonly sources: CitedSource[] = [];
   /** Failures that the client's error reports. */
   readonly failed: FailedAttempt[] = [];
   /** The turn of the model that is under way, from 1: an answer with tools of the gateway may take several. */

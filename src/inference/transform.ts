@@ -75,17 +75,17 @@ export class TransformedEvents implements Source<StreamEvent> {
     return this.#next === undefined && this.#events.ended;
   }
 
-  coming(): Promise<void> | undefined {
-    return this.#next === undefined ? this.#events.coming() : undefined;
+  ready(): Promise<void> | undefined {
+    return this.#next === undefined ? this.#events.ready() : undefined;
   }
 
-  take(): StreamEvent | undefined {
+  read(): StreamEvent | undefined {
     const next = this.#next;
     if (next !== undefined) {
       this.#next = undefined;
       return next;
     }
-    const event = this.#events.take();
+    const event = this.#events.read();
     if (event === undefined) return undefined;
     if (event.type === 'chunks') {
       let { chunks } = event;

@@ -7,7 +7,7 @@ import type { Outcome, Replay } from './journal/replay.ts';
 import type { Segments } from './journal/segments.ts';
 import type { Slot } from './journal/slot.ts';
 import { JournalUpkeep } from './journal/upkeep.ts';
-import type { Ask, Hold } from './leases/hold.ts';
+import type { Hold, HoldRequest } from './leases/hold.ts';
 import type { Holding } from './leases/lease-book.ts';
 import { Leases } from './leases/leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
@@ -35,7 +35,7 @@ function refusal(cause: unknown): GatewayError {
 }
 
 /** Whether one of the request's budgets has windows, so that the time decides which window it counts in. */
-function hasWindows({ budgets }: Ask): boolean {
+function hasWindows({ budgets }: HoldRequest): boolean {
   for (const { reset_interval } of budgets) if (reset_interval !== 'never') return true;
   return false;
 }
@@ -174,7 +174,7 @@ export class Node implements Recorder {
     return (!hasWindows(request) || this.#time.isKnown()) && this.#leases.reserveNow(request, hold);
   };
 
-  #reserve(request: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
+  #reserve(request: HoldRequest, hold: Hold | undefined): Hold | Promise<Hold> {
     const reserved = this.#leases.reserve(request, hold);
     if (reserved instanceof Promise) this.#retryWaiters();
     return reserved;

@@ -5,11 +5,11 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import type { Ask, Hold } from './leases/hold.ts';
+import type { Hold, HoldRequest } from './leases/hold.ts';
 import { realClock } from './ledger-clock.ts';
 
 let ordinal = 0;
-function ask(budgets: Budget[], fullNano: number, over: Partial<Ask> = {}): Ask {
+function ask(budgets: Budget[], fullNano: number, over: Partial<HoldRequest> = {}): HoldRequest {
   ordinal += 1;
   return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano: fullNano, least_nano: fullNano, ...over };
 }

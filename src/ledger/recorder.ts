@@ -3,7 +3,7 @@ import type { Disk } from './journal/disk.ts';
 import type { JournalSync } from './journal/journal.ts';
 import type { UnknownOutcome } from './journal/replay.ts';
 import type { JournalKeep } from './journal/retention.ts';
-import type { Ask, Hold, Preview } from './leases/hold.ts';
+import type { Hold, HoldRequest, Preview } from './leases/hold.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import type { Lookup } from './lookup.ts';
 import type { LedgerLog } from './pipe.ts';
@@ -68,11 +68,11 @@ export interface Recorder {
    * rejects with a 402 that names the budget, its limit and when it resets, or with a 503 if the store does not answer; the
    * hold is then unchanged.
    */
-  reserve(request: Ask, hold?: Hold): Hold | Promise<Hold>;
+  reserve(request: HoldRequest, hold?: Hold): Hold | Promise<Hold>;
   /** As `reserve`, for the full amount and without the store. False if this node lacks the money; the hold is then unchanged. */
-  reserveNow(request: Ask, hold: Hold): boolean;
+  reserveNow(request: HoldRequest, hold: Hold): boolean;
   /** What `reserve` would grant a request that has no hold. Reads the store and changes nothing. Rejects with a 503 if the store does not answer. */
-  preview(request: Ask): Promise<Preview>;
+  preview(request: HoldRequest): Promise<Preview>;
   /** Enlarges a running attempt's grant to `grantedNano` from this node's leases; false if they do not suffice. Durable when it resolves. */
   extend(hold: Hold, grantedNano: number): Promise<boolean>;
   /** The attempt that was reserved last has ended and may have cost `costNano`: kept reserved when the next one is reserved. */

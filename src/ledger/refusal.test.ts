@@ -104,7 +104,7 @@ function storeWait(leftMs: number) {
   const counted: number[] = [];
   return {
     counted,
-    left_ms: () => leftMs,
+    remainingMs: () => leftMs,
     begin: () => {
       begun = now;
     },

@@ -50,7 +50,7 @@ export class StoreTime {
   async refreshFor(wait: StoreWaiting | undefined): Promise<void> {
     wait?.begin();
     try {
-      await this.withinBound(this.refresh(), wait?.left_ms());
+      await this.withinBound(this.refresh(), wait?.remainingMs());
     } finally {
       wait?.end();
     }

@@ -1,7 +1,7 @@
 import type { InnerPart, Message } from '../schemas/inner.ts';
 
 /** The bounds of a prompt, and the weight of its messages. */
-export interface Room {
+export interface PromptBounds {
   tokens_max: number;
   messages_max: number;
   /** The tokens of a message with all its content. */
@@ -47,7 +47,7 @@ function keepAnchors(units: readonly Unit[], messages: readonly Message[]): void
 }
 
 /** Keeps units from the start and the end in turn, until one does not fit on each side. The middle is removed. */
-function keepEnds(units: readonly Unit[], room: Pick<Room, 'tokens_max' | 'messages_max'>): void {
+function keepEnds(units: readonly Unit[], room: Pick<PromptBounds, 'tokens_max' | 'messages_max'>): void {
   let tokens = 0;
   let count = 0;
   for (const { isKept, tokens: own, from, end } of units) {
@@ -121,7 +121,10 @@ function cutMessage(message: Message, charsMax: number): Message {
 }
 
 /** Cuts the middle of the longest texts until all messages fit, if cutting texts can achieve it. */
-function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pick<Compressed, 'messages' | 'cut'> {
+function cutTexts(
+  messages: readonly Message[],
+  { tokens_max, weigh }: PromptBounds,
+): Pick<Compressed, 'messages' | 'cut'> {
   let kept = messages;
   let cut = 0;
   let charsMax = Number.POSITIVE_INFINITY;
@@ -148,7 +151,7 @@ function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pi
  * if the rest is still too long, the middle of its longest texts. Keeps instructions, the last question, the last message, the
  * order, and tool calls with their results. Undefined if it cannot fit.
  */
-export function compressMiddleOut(messages: readonly Message[], room: Room): Compressed | undefined {
+export function compressMiddleOut(messages: readonly Message[], room: PromptBounds): Compressed | undefined {
   const weights = messages.map(room.weigh);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (total <= room.tokens_max && messages.length <= room.messages_max) return { messages, dropped: 0, cut: 0 };

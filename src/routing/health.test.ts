@@ -240,7 +240,7 @@ test('what is remembered is bounded; the longest-ago failure is forgotten first'
 describe('silence', () => {
   test('of one call says nothing of an endpoint that answers those that were sent later', () => {
     const health = createHealth();
-    health.heard('e', 1_000);
+    health.answered('e', 1_000);
     health.silent('e', 20_000, 1_000);
     expect(health.coolingUntil('e', 20_000)).toBe(0);
     expect(health.condition('e', 20_000)).toBe('well');
@@ -253,7 +253,7 @@ describe('silence', () => {
     const health = createHealth();
     health.silent('e', 20_000, 1_000);
     health.silent('e', 21_000, 20_500);
-    health.heard('e', 1_000);
+    health.answered('e', 1_000);
     expect(health.coolingUntil('e', 21_000)).toBe(0);
     expect(health.hadOutage('e', 21_000)).toBe(false);
     health.failed('e', 'unavailable', undefined, 30_000);
@@ -264,11 +264,11 @@ describe('silence', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     health.silent('e', 15_000, 11_000);
-    health.heard('e', 11_000);
+    health.answered('e', 11_000);
     expect(health.condition('e', 15_000)).toBe('failing');
     health.silent('e', 40_000, 21_000);
     health.failed('e', 'rate_limited', 60_000, 41_000, 40_500);
-    health.heard('e', 21_000);
+    health.answered('e', 21_000);
     expect(health.coolingUntil('e', 41_000)).toBe(101_000);
   });
 
@@ -280,7 +280,7 @@ describe('silence', () => {
 
   test('is forgotten of the endpoint that was answered longest ago, where there are too many', () => {
     const health = createHealth();
-    for (let n = 0; n <= limits.health_endpoints_max; n += 1) health.heard(`e${n}`, 5_000);
+    for (let n = 0; n <= limits.health_endpoints_max; n += 1) health.answered(`e${n}`, 5_000);
     health.silent('e0', 20_000, 1_000);
     expect(health.condition('e0', 20_000)).toBe('failing');
     health.silent('e1', 20_000, 1_000);

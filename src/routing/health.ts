@@ -88,7 +88,7 @@ export interface Health {
    */
   silent(healthId: string, nowMs: number, sentMs: number): void;
   /** Reports that a call is answered, or begins to be: ends the effect of `silent`. */
-  heard(healthId: string, sentMs: number): void;
+  answered(healthId: string, sentMs: number): void;
   /** Reports a success. `sentMs` is when the attempt was sent: one from before the failure does not end the cool-down. */
   succeeded(healthId: string, nowMs: number, sentMs?: number): void;
   /** Ends a trial without a result. */
@@ -264,7 +264,7 @@ export function createHealth(
       silentRecord.before_silence = before;
       put(records, healthId, silentRecord);
     },
-    heard(healthId, sentMs) {
+    answered(healthId, sentMs) {
       const last = answered.get(healthId);
       if (last === undefined || sentMs > last) put(answered, healthId, sentMs);
       const before = records.size === 0 ? undefined : records.get(healthId)?.before_silence;

@@ -102,14 +102,14 @@ async function windowDifferences(tx: Queries): Promise<Verification> {
 
 /** Compares the leased sums of windows with the nodes' leases. */
 async function leaseDifferences(tx: Queries): Promise<Difference[]> {
-  const { rows } = await sql<{ budget_id: string; window_start: string; expected: number; found: number }>`
-    SELECT budget_id, window_start, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
-      SELECT budget_id, window_start, amount AS expected, 0 AS found FROM ledger_leases
+  const { rows } = await sql<{ budget_id: string; window_start: string; expected: number; actual: number }>`
+    SELECT budget_id, window_start, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
+      SELECT budget_id, window_start, amount AS expected, 0 AS actual FROM ledger_leases
       UNION ALL SELECT budget_id, window_start, 0, leased FROM ledger_windows) AS held
-    GROUP BY budget_id, window_start HAVING SUM(expected) <> SUM(found)
+    GROUP BY budget_id, window_start HAVING SUM(expected) <> SUM(actual)
     ORDER BY budget_id, window_start LIMIT ${limits.verify_differences_max}`.execute(tx);
-  return rows.map(({ budget_id, window_start, expected, found }) => {
-    return { of: 'leases', name: `${budget_id} ${window_start}`, expected, actual: found };
+  return rows.map(({ budget_id, window_start, expected, actual }) => {
+    return { of: 'leases', name: `${budget_id} ${window_start}`, expected, actual };
   });
 }
 
@@ -117,9 +117,9 @@ interface DayRow {
   key_hash: string;
   day: string;
   expected: number;
-  found: number;
+  actual: number;
   requests_expected: number;
-  requests_found: number;
+  requests_actual: number;
 }
 
 /** Compares what keys have used on each day, by the generations and the operator's corrections, with one of the two sums of it. */
@@ -129,23 +129,23 @@ async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Di
       ? sql`SELECT scope_id, day, 0, usage_nano, 0, requests FROM usage_days WHERE scope = 'key'`
       : sql`SELECT key_hash, day, 0, usage_nano, 0, requests FROM activity_days`;
   const { rows } = await sql<DayRow>`
-    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found,
-      CAST(SUM(requests_expected) AS BIGINT) AS requests_expected, CAST(SUM(requests_found) AS BIGINT) AS requests_found
+    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual,
+      CAST(SUM(requests_expected) AS BIGINT) AS requests_expected, CAST(SUM(requests_actual) AS BIGINT) AS requests_actual
     FROM (
-      SELECT key_hash, substr(created_at, 1, 10) AS day, cost AS expected, 0 AS found, 1 AS requests_expected, 0 AS requests_found
+      SELECT key_hash, substr(created_at, 1, 10) AS day, cost AS expected, 0 AS actual, 1 AS requests_expected, 0 AS requests_actual
         FROM ledger_generations
       UNION ALL ${counted}
       UNION ALL SELECT substr(budget_id, ${USAGE_OF_KEY.length + 1}), window_start, amount, 0, 0, 0
         FROM ledger_adjustments WHERE substr(budget_id, 1, ${USAGE_OF_KEY.length}) = ${USAGE_OF_KEY}) AS days
-    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(found) OR SUM(requests_expected) <> SUM(requests_found)
+    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(actual) OR SUM(requests_expected) <> SUM(requests_actual)
     ORDER BY key_hash, day LIMIT ${limits.verify_differences_max}`.execute(tx);
-  return rows.flatMap(({ key_hash, day, expected, found, requests_expected, requests_found }): Difference[] => {
+  return rows.flatMap(({ key_hash, day, expected, actual, requests_expected, requests_actual }): Difference[] => {
     const name = `key:${key_hash} ${day}`;
     return [
-      ...(expected === found ? [] : [{ of, name, expected, actual: found }]),
-      ...(requests_expected === requests_found
+      ...(expected === actual ? [] : [{ of, name, expected, actual }]),
+      ...(requests_expected === requests_actual
         ? []
-        : [{ of: 'requests' as const, name: `${of} ${name}`, expected: requests_expected, actual: requests_found }]),
+        : [{ of: 'requests' as const, name: `${of} ${name}`, expected: requests_expected, actual: requests_actual }]),
     ];
   });
 }
@@ -155,14 +155,14 @@ export const USAGE_OF_KEY = 'usage:key:';
 
 /** Compares the two sums of usage on own provider accounts with each other: no column of a generation has it. */
 async function byokDifferences(tx: Queries): Promise<Difference[]> {
-  const { rows } = await sql<{ key_hash: string; day: string; expected: number; found: number }>`
-    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
-      SELECT scope_id AS key_hash, day, byok_usage_nano AS expected, 0 AS found FROM usage_days WHERE scope = 'key'
+  const { rows } = await sql<{ key_hash: string; day: string; expected: number; actual: number }>`
+    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
+      SELECT scope_id AS key_hash, day, byok_usage_nano AS expected, 0 AS actual FROM usage_days WHERE scope = 'key'
       UNION ALL SELECT key_hash, day, 0, byok_usage_nano FROM activity_days) AS days
-    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(found)
+    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(actual)
     ORDER BY key_hash, day LIMIT ${limits.verify_differences_max}`.execute(tx);
-  return rows.map(({ key_hash, day, expected, found }) => {
-    return { of: 'activity', name: `key:${key_hash} ${day} (own accounts)`, expected, actual: found };
+  return rows.map(({ key_hash, day, expected, actual }) => {
+    return { of: 'activity', name: `key:${key_hash} ${day} (own accounts)`, expected, actual };
   });
 }
 

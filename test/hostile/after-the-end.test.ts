@@ -87,8 +87,8 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
     complete: false,
-    coming: () => (next.done ? new Promise(() => {}) : undefined),
-    take() {
+    ready: () => (next.done ? new Promise(() => {}) : undefined),
+    read() {
       if (next.done) return undefined;
       const bytes = Buffer.from(next.value);
       taken += 1;
@@ -114,9 +114,9 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   while (!opened.later.ended) {
     // As a client does that takes its answer slowly: what was written to it is waited for.
     if (slowly) await sleep(3 * limits.upstream_tail_ms_max);
-    const coming = opened.later.coming();
+    const coming = opened.later.ready();
     if (coming !== undefined) await coming;
-    for (const chunk of opened.later.take() ?? []) {
+    for (const chunk of opened.later.read() ?? []) {
       meter.chunk(chunk);
       text += chunk.delta.content ?? '';
     }

@@ -79,8 +79,8 @@ describe('an answer in HTTP chunks of one byte', () => {
       const { turns } = await turnsOf(
         (async () => {
           for (;;) {
-            await response.coming();
-            const read = response.take();
+            await response.ready();
+            const read = response.read();
             if (read === undefined) return;
             reads.push(read.length);
           }

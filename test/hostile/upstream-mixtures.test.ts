@@ -58,8 +58,8 @@ async function writeAnswer(socket: Socket, id: string, choose: Choose, mayFail: 
 async function readSlowly(response: UpstreamResponse, choose: Choose): Promise<string> {
   let text = '';
   for (;;) {
-    await response.coming();
-    const bytes = response.take();
+    await response.ready();
+    const bytes = response.read();
     if (bytes === undefined) return text;
     text += bytes.toString('latin1');
     if (choose(5) === 0) await sleep(choose(4));

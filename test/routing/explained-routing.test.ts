@@ -265,7 +265,7 @@ function exchangeOf(reply: Replies[number]): Exchange {
   const status = { broken: 500, limited: 429, refused: 400, answer: 200 }[reply];
   const unread = [Buffer.from(reply === 'answer' ? ANSWER : '{"error":{"message":"no"}}')];
   const headers = { 'content-type': 'application/json', ...(reply === 'limited' ? { 'retry-after': '7' } : {}) };
-  const response = { status, headers, complete: true, coming: () => undefined, take: () => unread.shift() };
+  const response = { status, headers, complete: true, ready: () => undefined, read: () => unread.shift() };
   return { response: Promise.resolve(response), ended: true, abort() {} };
 }
 

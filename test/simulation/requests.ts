@@ -1,5 +1,5 @@
 import type { AttemptLine } from '../../src/ledger/journal/attempt-line.ts';
-import type { Ask, Hold } from '../../src/ledger/leases/hold.ts';
+import type { Hold, HoldRequest } from '../../src/ledger/leases/hold.ts';
 import { freeOf } from '../../src/ledger/leases/lease-book.ts';
 import type { Lookup } from '../../src/ledger/lookup.ts';
 import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
@@ -43,7 +43,7 @@ interface Answer {
 }
 
 /** The windows that an attempt counts in: those of the budgets that count it, as they were fixed at its admission. */
-function windowsOf(world: World, { number }: Request, { budgets, is_byok }: Ask, { lines }: Hold): string[] {
+function windowsOf(world: World, { number }: Request, { budgets, is_byok }: HoldRequest, { lines }: Hold): string[] {
   return budgets.flatMap(({ id, include_byok }) => {
     if (is_byok && !include_byok) return [];
     const line = lines.find(({ budget }) => budget.id === id);
@@ -103,7 +103,7 @@ function stepOfSending(
 }
 
 /** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
-function send(world: World, process: NodeProcess, request: Request, ask: Ask, hold: Hold): Promise<Answer> {
+function send(world: World, process: NodeProcess, request: Request, ask: HoldRequest, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
   const windows = windowsOf(world, request, ask, hold);
   const isLimited = request.budgets.length > 0;
@@ -223,7 +223,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     return generation({ ...facts, usage: outcome === 'unknown' ? null : { in_uncached: 1, out_text: 1 } });
   };
   const isLimited = request.budgets.length > 0;
-  const ask = (): Ask => {
+  const ask = (): HoldRequest => {
     const fullNano = random.whole(500, 12_000);
     const leastNano = random.chance(0.6) ? fullNano : random.whole(200, fullNano);
     const { id, budgets, mode } = request;

@@ -1,4 +1,4 @@
-import type { Ask, Hold } from '../../src/ledger/leases/hold.ts';
+import type { Hold, HoldRequest } from '../../src/ledger/leases/hold.ts';
 import type { SettleAnswer, SettleBatch } from '../../src/ledger/settle.ts';
 import type { NodeProcess } from './node-process.ts';
 import type { Request } from './requests.ts';
@@ -270,7 +270,7 @@ export class Watcher {
   }
 
   /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
-  admitted({ number, requested_at: requestedAt }: Request, { at }: Ask, { lines }: Hold): void {
+  admitted({ number, requested_at: requestedAt }: Request, { at }: HoldRequest, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
     const offMs = subject.limits.admission_clock_ms_max;
@@ -284,7 +284,7 @@ export class Watcher {
   }
 
   /** A request was refused before anything was sent for it. */
-  refused(process: NodeProcess, request: Request, ask: Ask, error: unknown): void {
+  refused(process: NodeProcess, request: Request, ask: HoldRequest, error: unknown): void {
     const { counts, scheduler } = this.#world;
     const { now_ms } = scheduler;
     scheduler.note('refused', request.number);

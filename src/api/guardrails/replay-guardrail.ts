@@ -19,8 +19,8 @@ export interface ReplaySources {
   contents: Pick<LoggedContents, 'list'>;
   findWorkspace(name: WorkspaceName): Promise<StoredWorkspace | undefined>;
   analyzer: Analyzer;
-  timeout_ms(): number;
-  phone_regions?(): readonly string[];
+  timeoutMs(): number;
+  phoneRegions?(): readonly string[];
   clock: Clock;
 }
 
@@ -34,7 +34,7 @@ export async function replayGuardrail(
   guardrail: BoundGuardrail,
   selection: ReplaySelection,
   organizationId: string,
-  { contents, findWorkspace, analyzer, timeout_ms, phone_regions, clock }: ReplaySources,
+  { contents, findWorkspace, analyzer, timeoutMs: timeout_ms, phoneRegions: phone_regions, clock }: ReplaySources,
 ): Promise<Replay> {
   const workspace = await findWorkspace({ organization_id: organizationId, id_or_slug: selection.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');

@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
 import { checkGuardrail, guardrailSettings, UNRESTRICTED } from '../../guardrails/policy/guardrail.ts';
 import type { Replay } from '../../guardrails/policy/replay.ts';
-import { refusalTold } from '../../guardrails/policy/verdict.ts';
+import { refusalError } from '../../guardrails/policy/verdict.ts';
 import { requestTexts } from '../../guardrails/requests/request-texts.ts';
 import type { Subject } from '../../guardrails/requests/screen.ts';
 import type { Server } from '../../http/server.ts';
@@ -41,8 +41,8 @@ export interface TestGuardrailOptions extends NameSources {
   inference: Inference;
   guardrails: Pick<GuardrailStore, 'find'>;
   analyzer: Analyzer;
-  timeout_ms(): number;
-  phone_regions?(): readonly string[];
+  timeoutMs(): number;
+  phoneRegions?(): readonly string[];
   envelopes: Envelopes;
   clock: Clock;
   /** The logged requests. */
@@ -109,7 +109,7 @@ function masked(text: string, start: number, end: number): string {
 }
 
 function findingsOf(
-  { found: texts, filters }: DryRun<unknown>,
+  { matches: texts, filters }: DryRun<unknown>,
   nameOf: (field: string) => string,
 ): GuardrailTest['findings'] {
   const findings = texts.flatMap(({ field, text, findings }) =>
@@ -168,7 +168,7 @@ function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
 
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
 export function testGuardrail(server: Server, options: TestGuardrailOptions): void {
-  const { inference, guardrails, analyzer, timeout_ms, clock } = options;
+  const { inference, guardrails, analyzer, timeoutMs: timeout_ms, clock } = options;
 
   async function boundOf(
     { guardrail_id, guardrail }: TestGuardrailBody,
@@ -223,7 +223,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       const result = await dryRun(subject, [bound], {
         analyzer,
         timeout_ms: timeout_ms(),
-        phone_regions: options.phone_regions?.(),
+        phone_regions: options.phoneRegions?.(),
       });
       const [first] = wanted;
       const nameOf = fieldNamesOf(reader, body.request, first);
@@ -238,9 +238,9 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
           refusal:
             refusal === undefined
               ? null
-              : { status: 403, ...refusalTold({ ...refusal, field: nameOf(refusal.field) }) },
+              : { status: 403, ...refusalError({ ...refusal, field: nameOf(refusal.field) }) },
           findings: findingsOf(result, nameOf),
-          findings_count: result.found.reduce((sum, { findings }) => sum + findings.length, 0),
+          findings_count: result.matches.reduce((sum, { findings }) => sum + findings.length, 0),
           changes: [...result.changed].slice(0, limits.findings_reported_max).map(([{ field }, text]) => ({
             field: nameOf(field),
             text,

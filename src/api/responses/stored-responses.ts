@@ -10,7 +10,7 @@ import type { Principal } from '../../http/principal.ts';
 import type { StoreWait } from '../../http/store-wait.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
-import type { Room } from '../../providers/transport/room.ts';
+import type { MemoryBudget } from '../../providers/transport/room.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from '../../schemas/responses.ts';
@@ -54,12 +54,17 @@ export interface StoredResponses {
   inputOf(
     body: ResponsesRequestBody,
     principal: Principal,
-    room: Room | undefined,
+    room: MemoryBudget | undefined,
     storeWait?: StoreWait,
   ): Promise<JsonObject[] | undefined>;
   /** Stores a response. Resolves to whether it was stored; never rejects. */
   keep(call: KeptCall, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
-  find(id: string, principal: Principal, room?: Room, storeWait?: StoreWait): Promise<StoredResponse | undefined>;
+  find(
+    id: string,
+    principal: Principal,
+    room?: MemoryBudget,
+    storeWait?: StoreWait,
+  ): Promise<StoredResponse | undefined>;
   /** Resolves to whether there was one. */
   delete(id: string, principal: Principal): Promise<boolean>;
   /** Starts deleting expired responses, also if nothing is stored any more. */
@@ -147,7 +152,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   async function find(
     id: string,
     principal: Principal,
-    room?: Room,
+    room?: MemoryBudget,
     storeWait?: StoreWait,
   ): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;

@@ -9,7 +9,7 @@ const NAME_CONTEXT_CHARS = 60;
 /** The knowledge of names of a natural language library. */
 export interface NameKnowledge {
   /** Takes a lower-case word. */
-  isGiven(word: string): boolean;
+  isFirstName(word: string): boolean;
   isFamily(word: string): boolean;
   /** Whether a short text names this person. Called only for words that no other rule decides. */
   saysPerson(text: string, name: string): boolean;
@@ -60,7 +60,8 @@ export function canHoldName(text: string): boolean {
 /** Finds the names of people in a text. A given name alone counts if it is unambiguous or part of a form of address. */
 export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
   const names: Entity[] = [];
-  const isFirstName = (plain: string) => parts(plain).some((part) => GIVEN_NAMES.has(part) || knowledge.isGiven(part));
+  const isFirstName = (plain: string) =>
+    parts(plain).some((part) => GIVEN_NAMES.has(part) || knowledge.isFirstName(part));
   const isFamily = (plain: string) => parts(plain).some((part) => FAMILY_NAMES.has(part) || knowledge.isFamily(part));
   const reader: NameReader = { text, knowledge, isFirstName, isFamily, lookups: 0, cachedAnswers: new Map() };
   for (const match of text.matchAll(RUN)) {

@@ -65,7 +65,7 @@ export async function replay(
   for await (const { id, request } of requests) {
     if (isLate()) return { ...report, is_complete: false };
     report.requests += 1;
-    const { found: texts } = await screen(
+    const { matches: texts } = await screen(
       (visit) =>
         requestTexts(request, {
           visit: (text, place) => (MEDIA_STUB.test(text) ? text : visit(text, place)),

@@ -26,7 +26,7 @@ export function filterName({ slug }: Pick<ActiveFilter, 'slug'>): string {
 }
 
 /** The error of a refusal, as in the public API: the filter and the field, never the matched text. */
-export function refusalTold({ filter, field, patterns, is_pinned }: Refusal): {
+export function refusalError({ filter, field, patterns, is_pinned }: Refusal): {
   message: string;
   metadata: JsonObject;
 } {

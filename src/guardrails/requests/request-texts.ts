@@ -242,7 +242,7 @@ function messageExt(ext: MessageExt, field: string, visit: Visit): MessageExt {
 }
 
 /** Visits the texts of a request that is not chat, with the client's names of the fields. */
-export function saidTexts(body: JsonObject, visit: Visit): JsonObject {
+export function bodyTexts(body: JsonObject, visit: Visit): JsonObject {
   return mapFields(body, 'body', visit, (key, member) => {
     // These upstreams receive the user unchanged, not as a hash.
     if (CHOICES.has(key) && key !== 'user') return member;

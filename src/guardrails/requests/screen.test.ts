@@ -142,7 +142,7 @@ test('a request without findings is the same object', async () => {
     metadata: { a: 'b' },
     ext: { wire: 'anthropic-messages', client: messagesClient, rest: { container: 'c' } },
   };
-  const { subject, found } = await screen(
+  const { subject, matches: found } = await screen(
     (visit) => requestTexts(request, { visit, keeps_signatures: false }),
     screenerOf(emails),
   );

@@ -31,8 +31,8 @@ export interface Screened<T> {
   /** The redacted request, or the same object if nothing is redacted. For a refused request: with the findings so far redacted. */
   subject: T;
   refusal: Refusal | undefined;
-  found: readonly FoundText[];
-  /** The new texts of those of `found` that changed. */
+  matches: readonly FoundText[];
+  /** The new texts of those of `matches` that changed. */
   changed: ReadonlyMap<FoundText, string>;
 }
 
@@ -81,7 +81,7 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   const matched = scannedUnits(units).filter(({ findings }) => findings.length > 0);
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
   const changing = matched.some(({ findings }) => findings.some(redacts));
-  if (!changing) return { subject: visited, refusal, found: matched, changed: new Map() };
+  if (!changing) return { subject: visited, refusal, matches: matched, changed: new Map() };
   await avoidWritten(units, screener);
   const changed = await changesOf(matched, redacts, screener);
   /** The new text of each unit. Undefined if it is unchanged. */
@@ -92,7 +92,7 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   }
   let at = 0;
   const rewritten = subject((text) => (text === '' ? text : (results[at++] ?? text)));
-  return { subject: rewritten, refusal, found: matched, changed };
+  return { subject: rewritten, refusal, matches: matched, changed };
 }
 
 /** The units as scanned: JSON texts as their parts. */

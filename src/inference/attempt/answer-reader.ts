@@ -118,15 +118,15 @@ export class AnswerReader implements AnswerChunks {
     this.#jsonBounds = jsonBoundsOf(call.request);
   }
 
-  coming(): Promise<void> | undefined {
+  ready(): Promise<void> | undefined {
     if (this.#waiting !== undefined) return this.#waiting;
     if (this.#rest !== undefined || this.#next < this.#frames.length) return nextTurn();
     if (this.ended || this.#failure !== undefined) return undefined;
-    const coming = this.#response.coming();
+    const coming = this.#response.ready();
     return coming !== undefined && this.#tail !== undefined ? this.#tail.wait(coming) : coming;
   }
 
-  take(): ChatChunk[] | undefined {
+  read(): ChatChunk[] | undefined {
     const held = this.#held;
     this.#held = undefined;
     if (held !== undefined && held.length > 0) return held;
@@ -135,7 +135,7 @@ export class AnswerReader implements AnswerChunks {
     if (this.#rest === undefined && this.#next === this.#frames.length) {
       let bytes: Buffer | undefined;
       try {
-        bytes = this.#response.take();
+        bytes = this.#response.read();
       } catch (error) {
         // A connection that is cut or stays open only after a whole answer has lost nothing.
         if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);

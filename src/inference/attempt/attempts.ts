@@ -200,7 +200,7 @@ export function createAttempts(
           : await hedges.send(state, attempt, work, hedge, order);
       const sentMs = sentAt(reached.attempt);
       const answered = healthId(reached.attempt.candidate);
-      health.heard(answered, sentMs);
+      health.answered(answered, sentMs);
       if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sentMs);
       return reached;
     } finally {

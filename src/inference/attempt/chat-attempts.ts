@@ -125,7 +125,7 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   }
 
   discard({ later, isWhole, close }: OpenAnswer, { meter, prepared }: ChatAttempt): TokenClasses | null {
-    while (isWhole && !later.ended) for (const chunk of later.take() ?? []) meter.chunk(chunk);
+    while (isWhole && !later.ended) for (const chunk of later.read() ?? []) meter.chunk(chunk);
     close();
     return meter.usage(prepared.request);
   }

@@ -6,8 +6,8 @@ const response: UpstreamResponse = {
   status: 200,
   headers: {},
   complete: true,
-  coming: () => undefined,
-  take: () => undefined,
+  ready: () => undefined,
+  read: () => undefined,
 };
 
 /** The far side: an exchange whose answer and end are set by hand. */

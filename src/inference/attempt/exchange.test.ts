@@ -14,7 +14,7 @@ function answerOf(bytes: Buffer): UpstreamResponse {
   const parts = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, at) =>
     bytes.subarray(at * 65_536, (at + 1) * 65_536),
   );
-  return { status: 200, headers: {}, complete: true, coming: () => undefined, take: () => parts.shift() };
+  return { status: 200, headers: {}, complete: true, ready: () => undefined, read: () => parts.shift() };
 }
 
 const read = (text: string) => readJson(dialect, answerOf(Buffer.from(text)), { room: undefined });

@@ -27,8 +27,8 @@ async function streamOf(
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
     complete: true,
-    coming: () => undefined,
-    take: () => left.shift(),
+    ready: () => undefined,
+    read: () => left.shift(),
   };
   const exchange = { response: Promise.resolve(response), ended: true, abort() {} };
   const upstream = { send: () => exchange } as unknown as Upstream;
@@ -57,12 +57,12 @@ async function laterOf({ later }: OpenAnswer): Promise<string[]> {
   const words: string[] = [];
   try {
     while (!later.ended) {
-      const coming = later.coming();
+      const coming = later.ready();
       if (coming !== undefined) {
         words.push('waits');
         await coming;
       }
-      for (const { delta } of later.take() ?? []) if (delta.content) words.push(delta.content);
+      for (const { delta } of later.read() ?? []) if (delta.content) words.push(delta.content);
     }
   } catch (error) {
     words.push(`failed: ${(error as Error).message}`);

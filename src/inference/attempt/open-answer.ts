@@ -49,11 +49,11 @@ class Slices implements AnswerChunks {
     return !this.ended;
   }
 
-  coming(): Promise<void> | undefined {
+  ready(): Promise<void> | undefined {
     return this.ended ? undefined : nextTurn();
   }
 
-  take(): ChatChunk[] | undefined {
+  read(): ChatChunk[] | undefined {
     if (this.ended) return undefined;
     const from = this.#next;
     this.#next = sliceEnd(this.#chunks, from);
@@ -212,9 +212,9 @@ async function readBeginning(
   const first: ChatChunk[] = [];
   let hasBegun = false;
   for (;;) {
-    const coming = reader.coming();
+    const coming = reader.ready();
     if (coming !== undefined) await coming;
-    const chunks = reader.take();
+    const chunks = reader.read();
     if (chunks === undefined) {
       if (reader.ended) break;
       continue;

@@ -16,10 +16,10 @@ export interface DryRun<T> {
   /** The content after redaction. */
   subject: T;
   refusal: Refusal | undefined;
-  found: readonly FoundText[];
-  /** The texts of `found` that would be changed. */
+  matches: readonly FoundText[];
+  /** The texts of `matches` that would be changed. */
   changed: ReadonlyMap<FoundText, string>;
-  /** The filters that the findings of `found` refer to by index. */
+  /** The filters that the findings of `matches` refer to by index. */
   filters: FilterSet['filters'];
   stages: Stage[];
 }
@@ -46,7 +46,7 @@ export async function dryRun<T>(
       verdict: 'passed',
       subject: subject((text) => text),
       refusal: undefined,
-      found: [],
+      matches: [],
       changed: new Map(),
       filters: [],
       stages: [],
@@ -59,7 +59,7 @@ export async function dryRun<T>(
     pause: nextTurn,
     analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms).catch(unavailable),
   });
-  const { found, refusal } = screened;
+  const { matches: found, refusal } = screened;
   const findings = found.flatMap((one) => one.findings);
   const stages = filterStages(set, findings, refusal?.filter);
   return { ...screened, verdict: verdictOf(findings, refusal, set), filters: set.filters, stages };

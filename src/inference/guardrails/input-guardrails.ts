@@ -3,9 +3,9 @@ import { GatewayError } from '../../errors.ts';
 import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
 import type { Finding } from '../../guardrails/finding.ts';
 import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
-import { filterName, filterStages, refusalTold } from '../../guardrails/policy/verdict.ts';
+import { filterName, filterStages, refusalError } from '../../guardrails/policy/verdict.ts';
 import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
-import { requestTexts, saidTexts } from '../../guardrails/requests/request-texts.ts';
+import { bodyTexts, requestTexts } from '../../guardrails/requests/request-texts.ts';
 import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/requests/screen.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
@@ -85,7 +85,12 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
   }
 
   /** Adds the findings to the stages of the call and to the metrics. */
-  function report(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, isOptional: boolean): void {
+  function report(
+    call: Call,
+    set: FilterSet,
+    { matches: found, refusal }: Screened<unknown>,
+    isOptional: boolean,
+  ): void {
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
     const stages = filterStages(set, findings, refusal?.filter);
@@ -163,7 +168,7 @@ class InputGuard implements CallHooks, Screening {
     const { fields, unreadable, withFields } = task.input();
     const isChanging = this.#set.filters.some(({ action }) => action !== 'flag');
     if (unreadable !== undefined && isChanging) this.#refuseUnreadable(call, unreadable);
-    const subject: Subject<JsonObject> = (visit) => saidTexts(fields, visit);
+    const subject: Subject<JsonObject> = (visit) => bodyTexts(fields, visit);
     const result = await this.#parts.screened(call, subject, this.#screenerOf(call));
     if (result.subject === fields) {
       await this.#refuse(call, result, task);
@@ -189,7 +194,7 @@ class InputGuard implements CallHooks, Screening {
 
   async #refuse(call: Call, { refusal }: Pick<Screened<unknown>, 'refusal'>, wanted?: Wanted): Promise<void> {
     if (refusal === undefined) return;
-    const { message, metadata } = refusalTold({ ...refusal, field: clientField(call, refusal.field) });
+    const { message, metadata } = refusalError({ ...refusal, field: clientField(call, refusal.field) });
     const gatewayMetadata = await this.#parts.routingOf(call, wanted);
     throw new GatewayError(403, message, {
       metadata,
@@ -253,7 +258,7 @@ function keepsSignatures({ set, guardrails }: Screener): boolean {
 }
 
 /** Counts the memory of filtered texts, which exist beside the originals. */
-async function takeRoom({ room }: Call, { found }: Pick<Screened<unknown>, 'found'>): Promise<void> {
+async function takeRoom({ room }: Call, { matches: found }: Pick<Screened<unknown>, 'matches'>): Promise<void> {
   const chars = found.reduce((sum, { text }) => sum + text.length, 0);
   if (chars > limits.counted_bytes_min) await room?.take(chars * limits.body_copies);
 }

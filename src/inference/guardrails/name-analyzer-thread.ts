@@ -19,7 +19,7 @@ const firstNameTags = new Set(['MaleName', 'FemaleName', 'FirstName']);
 const familyTags = new Set(['LastName']);
 
 const knowledge: NameKnowledge = {
-  isGiven: (word) => isTagged(word, firstNameTags),
+  isFirstName: (word) => isTagged(word, firstNameTags),
   isFamily: (word) => isTagged(word, familyTags),
   saysPerson(text, name) {
     const people = compromise(text).people().out('array') as string[];

@@ -17,11 +17,11 @@ import { errorOf, type FilterMetrics, Findings, OutputFilter } from './output-fi
 export interface OutputGuardrailsOptions {
   metrics: FilterMetrics;
   /** Countries whose telephone numbers are recognized without their calling code, as configured at the moment. */
-  phone_regions?(): readonly string[];
+  phoneRegions?(): readonly string[];
 }
 
 /** Filters answers by their callers' output guardrails: redacted text does not reach the client, and a blocked answer ends before the match. */
-export function outputGuardrails({ metrics, phone_regions }: OutputGuardrailsOptions): Middleware {
+export function outputGuardrails({ metrics, phoneRegions: phone_regions }: OutputGuardrailsOptions): Middleware {
   return {
     name: 'output guardrails',
     of: 'guardrails',

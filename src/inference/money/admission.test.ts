@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import type { Ask, Hold } from '../../ledger/leases/hold.ts';
+import type { Hold, HoldRequest } from '../../ledger/leases/hold.ts';
 import type { Call } from '../call.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
@@ -22,9 +22,9 @@ type Reserved = number | Promise<number> | GatewayError;
 
 /** Admits an attempt of 100 output tokens, by a ledger that grants these amounts one after the other, or throws. */
 function admission(grants: Reserved[], count: Measured['count'] = async () => undefined) {
-  const asks: Ask[] = [];
+  const asks: HoldRequest[] = [];
   const bounds: (SpendBound | undefined)[] = [];
-  const reserve = (ask: Ask, hold: Hold = { id: 'g', lines: [], granted_nano: 0 }): Hold | Promise<Hold> => {
+  const reserve = (ask: HoldRequest, hold: Hold = { id: 'g', lines: [], granted_nano: 0 }): Hold | Promise<Hold> => {
     asks.push(ask);
     const granted = grants.shift()!;
     if (granted instanceof GatewayError) throw granted;

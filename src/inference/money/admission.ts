@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
-import type { Ask, Hold } from '../../ledger/leases/hold.ts';
+import type { Hold, HoldRequest } from '../../ledger/leases/hold.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
@@ -146,7 +146,11 @@ export function createAdmission({
   rules: SpendingRules;
 }): Admission {
   /** The request to the ledger. */
-  function askOf<P extends Prepared>({ call, is_byok }: PendingAttempt<P>, terms: Terms, exposure: WorstCaseCost): Ask {
+  function askOf<P extends Prepared>(
+    { call, is_byok }: PendingAttempt<P>,
+    terms: Terms,
+    exposure: WorstCaseCost,
+  ): HoldRequest {
     const { generation_id: id, accepted_ms: at, store_wait, principal } = call;
     const { mode, share } = terms;
     const fullNano = costOf(exposure, terms.full_tokens);
@@ -225,7 +229,7 @@ export function createAdmission({
   async function admitLess<P extends Prepared>(
     attempt: PendingAttempt<P>,
     terms: Terms,
-    first: { prepared: P; measured: Measured; hold: Hold | Promise<Hold>; ask: Ask },
+    first: { prepared: P; measured: Measured; hold: Hold | Promise<Hold>; ask: HoldRequest },
   ): Promise<Admitted<P>> {
     const { exposure: upper, floor, count } = first.measured;
     let { ask } = first;
@@ -254,7 +258,7 @@ export function createAdmission({
     { prepare }: Pick<PendingAttempt<P>, 'prepare'>,
     prepared: P,
     terms: Terms,
-    { hold, ask, exposure }: { hold: Hold; ask: Ask; exposure: WorstCaseCost },
+    { hold, ask, exposure }: { hold: Hold; ask: HoldRequest; exposure: WorstCaseCost },
   ): Promise<Admitted<P>> {
     const isFull = hold.granted_nano >= ask.full_nano;
     const paidTokens = isFull ? terms.full_tokens : outputFor(exposure, hold.granted_nano);
@@ -265,7 +269,12 @@ export function createAdmission({
   }
 
   /** Whether so little was granted that the prompt should be counted. Of a default output bound a part is enough. */
-  function isShort({ granted_nano }: Hold, { full_nano }: Ask, exposure: WorstCaseCost, { share }: Terms): boolean {
+  function isShort(
+    { granted_nano }: Hold,
+    { full_nano }: HoldRequest,
+    exposure: WorstCaseCost,
+    { share }: Terms,
+  ): boolean {
     if (granted_nano >= full_nano) return false;
     return share === undefined || outputFor(exposure, granted_nano) < limits.output_tokens_default;
   }

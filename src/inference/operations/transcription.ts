@@ -173,7 +173,7 @@ function isReportedFailure(error: unknown): boolean {
 async function send(prepared: PreparedTranscription, request: TranscriptionRequest, upstream: TaskUpstream) {
   const { dialect, facts, fields } = prepared;
   const deadlineMs = performance.now() + limits.upstream_total_ms_max;
-  const overrides = dialect.manners === undefined ? {} : { authAndErrors: dialect.manners };
+  const overrides = dialect.authAndErrors === undefined ? {} : { authAndErrors: dialect.authAndErrors };
   let ask: TranscriptionAsk = dialect.begin(request, facts, fields);
   let isStarted = false;
   for (let failures = 0; ; ) {

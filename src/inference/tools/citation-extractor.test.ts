@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
 import { CITATIONS_MAX, createCitationExtractor } from './citation-extractor.ts';
-import type { Source } from './server-tools.ts';
+import type { CitedSource } from './server-tools.ts';
 
-const source = (url: string): Source => ({ url, title: `Title of ${url}`, content: `Content of ${url}` });
+const source = (url: string): CitedSource => ({ url, title: `Title of ${url}`, content: `Content of ${url}` });
 const ONE = source('https://a.example/one');
 const WIKI = source('https://en.wikipedia.org/wiki/A_(b)');
 const SOURCES = [ONE, WIKI, source('https://Host.Example/Path/'), source('https://q.example/?a=1&b=2')];
@@ -22,7 +22,7 @@ function streamed(texts: readonly string[], size = 5): ChatChunk[] {
   return [...chunks, { delta: {}, finish_reason: 'stop' }];
 }
 
-function cited(chunks: readonly ChatChunk[], sources: readonly Source[] = SOURCES) {
+function cited(chunks: readonly ChatChunk[], sources: readonly CitedSource[] = SOURCES) {
   const out = createCitationExtractor(sources).add(chunks);
   const text = out.map(({ delta }) => delta.content ?? '').join('');
   const citations = out.flatMap(({ delta }) => (delta.annotations ?? []) as UrlCitation[]);

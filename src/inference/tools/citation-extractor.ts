@@ -1,7 +1,7 @@
 import { ByChoice, followed } from '../../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
 import { countCodePoints } from '../../schemas/text.ts';
-import type { Source } from './server-tools.ts';
+import type { CitedSource } from './server-tools.ts';
 
 /** The most citations of one answer. */
 export const CITATIONS_MAX = 200;
@@ -12,7 +12,7 @@ const CITATION_CONTENT_CHARS_MAX = 1_000;
 
 /** A mention of a source in a text. Offsets in UTF-16 units. */
 interface Mention {
-  source: Source;
+  source: CitedSource;
   start: number;
   end: number;
 }
@@ -58,7 +58,7 @@ function linkStart(text: string, at: number): number | undefined {
 const LINK_END = /^>?(?:\s+"[^"\n]{0,200}")?\)/;
 
 /** The mentions of known sources: whole markdown links, or bare addresses. */
-function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[] {
+function mentionsIn(text: string, known: ReadonlyMap<string, CitedSource>): Mention[] {
   const mentions: Mention[] = [];
   for (const { 0: match, index } of text.matchAll(ADDRESS)) {
     const address = trimmed(match);
@@ -77,7 +77,7 @@ function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[]
   return mentions;
 }
 
-function citationOf({ url, title, content }: Source, startIndex: number, endIndex: number): UrlCitation {
+function citationOf({ url, title, content }: CitedSource, startIndex: number, endIndex: number): UrlCitation {
   const excerpt = content.slice(0, CITATION_CONTENT_CHARS_MAX).toWellFormed();
   return {
     type: 'url_citation',
@@ -96,14 +96,14 @@ export interface CitationExtractor {
  * citation; its offsets are code points of the joined text. If the answer cites nothing, its end lists all sources without offsets.
  * Citations by the provider itself are kept. Several choices are independent of each other.
  */
-export function createCitationExtractor(sources: readonly Source[], choices = 1): CitationExtractor {
+export function createCitationExtractor(sources: readonly CitedSource[], choices = 1): CitationExtractor {
   if (choices === 1) return createChoiceExtractor(sources);
   const extractors = new ByChoice(() => createChoiceExtractor(sources));
   return { add: (chunks) => followed(chunks, (choice) => (ofChoice) => extractors.of(choice).add(ofChoice)) };
 }
 
-function createChoiceExtractor(sources: readonly Source[]): CitationExtractor {
-  const known = new Map<string, Source>();
+function createChoiceExtractor(sources: readonly CitedSource[]): CitationExtractor {
+  const known = new Map<string, CitedSource>();
   /** The code points of the complete blocks. */
   let before = 0;
   let block = '';

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { Call } from '../call.ts';
 
 /** A page that a search or a tool returned, and that an answer may cite. */
-export interface Source {
+export interface CitedSource {
   url: string;
   title: string;
   content: string;
@@ -14,7 +14,7 @@ export interface Source {
 export interface ToolOutcome {
   /** The text for the model. */
   content: string;
-  sources: readonly Source[];
+  sources: readonly CitedSource[];
   /** At most the tool's `cost_nano_max`. */
   cost_nano: number;
   counts: Pick<NonNullable<TokenClasses['counts']>, 'web_search' | 'web_fetch'>;
@@ -69,7 +69,7 @@ export interface CallResources {
   /** The endpoints of its plan. */
   candidates: readonly Candidate[];
   /** Pages that the answer may cite. An adapter that puts pages into the prompt adds them. */
-  sources: Source[];
+  sources: CitedSource[];
 }
 
 /** Pays for work of a call that is not done by its model, for example a search before the call. */

@@ -24,7 +24,7 @@ import { issuerOf, type ReasoningStateRecorder, type TurnStates } from '../reaso
 import type { Attempt, CallState } from '../state.ts';
 import { type CitationExtractor, createCitationExtractor } from './citation-extractor.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
-import type { ServerTool, Source } from './server-tools.ts';
+import type { CitedSource, ServerTool } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
 import { argumentsOf, type RunTools, type ToolRun, type Uses } from './tool-runs.ts';
 import { type StepEnd, ToolTurn } from './tool-turn.ts';
@@ -56,7 +56,7 @@ export class ToolView implements View {
   readonly #citations: CitationExtractor;
   readonly #shown = createAccumulator();
 
-  constructor(turn: ToolTurn, sources: readonly Source[]) {
+  constructor(turn: ToolTurn, sources: readonly CitedSource[]) {
     this.#turn = turn;
     this.#citations = createCitationExtractor(sources);
   }

@@ -48,13 +48,13 @@ export interface Lease {
 
 /** The time that a request may wait for the store, measured between `begin` and `end`. */
 export interface StoreWaiting {
-  left_ms(): number;
+  remainingMs(): number;
   begin(): void;
   end(): void;
 }
 
 /** The most that the next attempt of a request may cost, and the budgets that it counts against. Nano-USD. */
-export interface Ask {
+export interface HoldRequest {
   /** The generation. */
   id: string;
   /** Every budget of the caller. With `is_byok`, those that exclude the organization's own accounts do not count. */

@@ -8,10 +8,10 @@ import type { Database } from '../../storage/database.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
 import { realClock } from '../ledger-clock.ts';
 import type { Recorder } from '../recorder.ts';
-import type { Ask, Hold } from './hold.ts';
+import type { Hold, HoldRequest } from './hold.ts';
 
 let ordinal = 0;
-function ask(budgets: Budget[], fullNano: number, over: Partial<Ask> = {}): Ask {
+function ask(budgets: Budget[], fullNano: number, over: Partial<HoldRequest> = {}): HoldRequest {
   ordinal += 1;
   return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano: fullNano, least_nano: fullNano, ...over };
 }

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts';
 import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../../schemas/budget.ts';
 import { budgetRefusal, storeRefusal } from '../refusal.ts';
 import type { LeaseRow, Settle, Watched, WindowRequest, WindowState, WindowSums } from '../settle.ts';
-import type { Ask, Hold, HoldLine, Lease, Preview } from './hold.ts';
+import type { Hold, HoldLine, HoldRequest, Lease, Preview } from './hold.ts';
 import { freeOf, LeaseBook } from './lease-book.ts';
 
 /** A node that gave back what another wished for asks for none of it for so long. */
@@ -11,7 +11,7 @@ const CLAIM_YIELD_MS = 40;
 
 /** A request that this node lacks the money for. */
 interface Waiter {
-  request: Ask;
+  request: HoldRequest;
   hold: Hold;
   lines: HoldLine[];
   /** When it stops waiting for money of other nodes, and when for the store's first answer; monotonic milliseconds. */
@@ -39,7 +39,7 @@ export interface LeasesOptions {
 const NANO_MAX = limits.usd_max * 1e9;
 
 /** The budgets that an attempt counts against. */
-function countedIn({ budgets, is_byok }: Ask): readonly Budget[] {
+function countedIn({ budgets, is_byok }: HoldRequest): readonly Budget[] {
   return is_byok ? budgets.filter(({ include_byok }) => include_byok) : budgets;
 }
 
@@ -74,14 +74,14 @@ function leftOf(line: HoldLine): number {
 }
 
 /** The largest grant to an attempt if `left` is left of a budget. */
-function maxGrantOf({ full_nano, least_nano, share }: Ask, left: number): number {
+function maxGrantOf({ full_nano, least_nano, share }: HoldRequest, left: number): number {
   if (share === undefined) return full_nano;
   const { part, fixed_nano } = share;
   return Math.min(full_nano, Math.max(least_nano, fixed_nano + Math.floor((left - fixed_nano) * part)));
 }
 
 /** The largest grant to an attempt over all of its budgets. */
-function maxGrant(request: Ask, lines: readonly HoldLine[]): number {
+function maxGrant(request: HoldRequest, lines: readonly HoldLine[]): number {
   let most = request.full_nano;
   if (request.share !== undefined) {
     for (const line of lines) most = Math.min(most, maxGrantOf(request, leftOf(line)));
@@ -129,7 +129,7 @@ export class Leases {
   }
 
   /** The windows that an attempt of a request without a hold would count in. */
-  windowsOf(request: Ask): { budget_id: string; window_start: string }[] {
+  windowsOf(request: HoldRequest): { budget_id: string; window_start: string }[] {
     const at = this.#momentOf(request);
     return countedIn(request).map(({ id, reset_interval }) => ({
       budget_id: id,
@@ -138,7 +138,7 @@ export class Leases {
   }
 
   /** See `Recorder.preview`; `sums` are the store's for `windowsOf`. */
-  preview(request: Ask, sums: readonly WindowSums[]): Preview {
+  preview(request: HoldRequest, sums: readonly WindowSums[]): Preview {
     const now = this.#options.now();
     const at = this.#momentOf(request);
     const budgets = countedIn(request).map((budget) => {
@@ -179,13 +179,13 @@ export class Leases {
     };
   }
 
-  #momentOf({ at }: Ask): number {
+  #momentOf({ at }: HoldRequest): number {
     const now = this.#options.now();
     return at !== undefined && Math.abs(at - now) <= limits.admission_clock_ms_max ? at : now;
   }
 
   /** See `Recorder.reserve`. */
-  reserve(request: Ask, current: Hold | undefined): Hold | Promise<Hold> {
+  reserve(request: HoldRequest, current: Hold | undefined): Hold | Promise<Hold> {
     const hold = current ?? { id: request.id, lines: [], granted_nano: 0 };
     const lines = this.#linesOf(request, hold);
     const most = maxGrant(request, lines);
@@ -195,7 +195,10 @@ export class Leases {
     }
     const refused = this.#rememberedRefusal(request, lines);
     if (refused) throw refused;
-    const storeMsMax = Math.min(limits.store_read_ms_max, request.store_wait?.left_ms() ?? Number.POSITIVE_INFINITY);
+    const storeMsMax = Math.min(
+      limits.store_read_ms_max,
+      request.store_wait?.remainingMs() ?? Number.POSITIVE_INFINITY,
+    );
     if (storeMsMax === 0 || this.#options.isStoreAway()) {
       // The store cannot add anything: what this node has must suffice.
       const granted = Math.min(most, this.#available(lines));
@@ -229,7 +232,7 @@ export class Leases {
   }
 
   /** See `Recorder.reserveNow`. */
-  reserveNow(request: Ask, hold: Hold): boolean {
+  reserveNow(request: HoldRequest, hold: Hold): boolean {
     const lines = this.#linesOf(request, hold);
     const most = maxGrant(request, lines);
     if (this.#draining || this.#available(lines) < most) {
@@ -244,7 +247,7 @@ export class Leases {
   }
 
   /** The lines that an attempt counts against: those of the hold, and new ones, which are added to the hold when money is taken. */
-  #linesOf(request: Ask, hold: Hold): HoldLine[] {
+  #linesOf(request: HoldRequest, hold: Hold): HoldLine[] {
     let at: number | undefined;
     const lines: HoldLine[] = [];
     for (const budget of countedIn(request)) {
@@ -430,7 +433,7 @@ export class Leases {
   }
 
   /** Reserves `granted` in every line. Throws, and takes nothing, if a lease does not have it. */
-  #take(hold: Hold, lines: HoldLine[], { mode }: Ask, granted: number): void {
+  #take(hold: Hold, lines: HoldLine[], { mode }: HoldRequest, granted: number): void {
     if (granted > 0 && !hasRoom(lines, granted)) throw overGranted(hold, lines, granted);
     hold.granted_nano = granted;
     if (mode !== undefined) hold.mode = mode;
@@ -589,7 +592,7 @@ export class Leases {
     );
   }
 
-  #refusal(request: Ask, lines: readonly HoldLine[]): GatewayError {
+  #refusal(request: HoldRequest, lines: readonly HoldLine[]): GatewayError {
     const { budget, lease, share } = this.#shortest(lines, request.least_nano);
     const now = this.#options.now();
     return budgetRefusal({
@@ -601,7 +604,7 @@ export class Leases {
     });
   }
 
-  #rememberRefusal(request: Ask, hold: Hold, lines: readonly HoldLine[]): void {
+  #rememberRefusal(request: HoldRequest, hold: Hold, lines: readonly HoldLine[]): void {
     const shortest = this.#shortest(lines, request.least_nano);
     if (hold.lines.includes(shortest)) return;
     const { budget, lease } = shortest;
@@ -610,7 +613,7 @@ export class Leases {
     lease.refused_need = request.least_nano;
   }
 
-  #rememberedRefusal(request: Ask, lines: readonly HoldLine[]): GatewayError | undefined {
+  #rememberedRefusal(request: HoldRequest, lines: readonly HoldLine[]): GatewayError | undefined {
     const now = this.#options.monotonic();
     const refused = lines.find((line) => {
       const { budget, lease } = line;

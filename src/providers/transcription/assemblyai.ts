@@ -96,7 +96,7 @@ export const assemblyaiTranscription: TranscriptionDialect = {
     ],
     ...['prompt', 'language_codes', 'dual_channel', 'domain'],
   ]),
-  manners: {
+  authAndErrors: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { authorization: credential }),
     decodeError,
   },

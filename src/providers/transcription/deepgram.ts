@@ -57,7 +57,7 @@ export const deepgramTranscription: TranscriptionDialect = {
     ],
     ...['summarize', 'topics', 'custom_topic', 'intents', 'custom_intent', 'detect_entities'],
   ]),
-  manners: {
+  authAndErrors: {
     authorize: (credential): Record<string, string> =>
       credential === undefined ? {} : { authorization: `Token ${credential}` },
     decodeError: decodeErrorBy(({ err_msg: errMsg, err_code: errCode }) =>

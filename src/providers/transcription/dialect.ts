@@ -83,7 +83,7 @@ export interface TranscriptionDialect {
   /** Whether the model is a chat model that accepts audio, not one that only transcribes. */
   by_chat: boolean;
   /** Set if the wire's credential or errors differ from those of the provider's chat wire. */
-  manners?: Pick<ChatDialect, 'authorize' | 'decodeError'>;
+  authAndErrors?: Pick<ChatDialect, 'authorize' | 'decodeError'>;
   /** The fields of the request, before a client's options are merged over them. Throws `GatewayError` 400 for an audio format that the wire does not accept. */
   fields(request: TranscriptionRequest, endpoint: DialectEndpoint): { fields: JsonObject; report: Report[] };
   /** The first request. Never changes its arguments. */

@@ -16,7 +16,7 @@ export const elevenlabsTranscription: TranscriptionDialect = {
     ...['model_id', 'file', 'cloud_storage_url', 'source_url', 'webhook', 'webhook_id', 'use_multi_channel'],
     ...['keyterms', 'entity_detection', 'entity_redaction'],
   ]),
-  manners: {
+  authAndErrors: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { 'xi-api-key': credential }),
     decodeError: decodeErrorBy(({ detail }) => {
       const error = asObject(detail);

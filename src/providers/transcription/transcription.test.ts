@@ -167,7 +167,7 @@ test('deepgram-transcription: bytes in the body, everything else in the query', 
     seconds: 1.172,
     upstream_id: 'r-1',
   });
-  expect(deepgram.manners?.authorize('k', {} as never, 0, {})).toEqual({ authorization: 'Token k' });
+  expect(deepgram.authAndErrors?.authorize('k', {} as never, 0, {})).toEqual({ authorization: 'Token k' });
 });
 
 test('elevenlabs-transcription: a form, spaces between words left out', () => {
@@ -186,7 +186,7 @@ test('elevenlabs-transcription: a form, spaces between words left out', () => {
     seconds: 1.2,
     upstream_id: 't-1',
   });
-  expect(elevenlabs.manners?.authorize('k', {} as never, 0, {})).toEqual({ 'xi-api-key': 'k' });
+  expect(elevenlabs.authAndErrors?.authorize('k', {} as never, 0, {})).toEqual({ 'xi-api-key': 'k' });
 });
 
 test('assemblyai-transcription: upload, order, questions that come further and further apart', () => {
@@ -222,7 +222,7 @@ test('assemblyai-transcription: upload, order, questions that come further and f
     upstream_id: 'a/b',
   });
   expect(() => poll.read({ status: 'error', error: 'Too short' }, {})).toThrow('Too short');
-  expect(assemblyai.manners?.authorize('k', {} as never, 0, {})).toEqual({ authorization: 'k' });
+  expect(assemblyai.authAndErrors?.authorize('k', {} as never, 0, {})).toEqual({ authorization: 'k' });
 });
 
 describe('gemini-transcription', () => {
@@ -299,7 +299,7 @@ describe('errors keep the provider’s message', () => {
     [deepgram, 502, '<html>bad gateway</html>', { failure: 'unavailable' }],
     [elevenlabs, 500, '', { failure: 'unavailable' }],
   ])('%#', (dialect, status, body, expected) => {
-    expect(dialect.manners?.decodeError(status, {}, body)).toMatchObject({ ...expected, status });
+    expect(dialect.authAndErrors?.decodeError(status, {}, body)).toMatchObject({ ...expected, status });
   });
 });
 

@@ -11,7 +11,7 @@ import { boundInterim } from './interim-answers.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
 import { boundedReads, yieldingReads } from './pieces.ts';
 import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
-import type { Room } from './room.ts';
+import type { MemoryBudget } from './room.ts';
 import { Client } from './undici.ts';
 
 /** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
@@ -77,7 +77,7 @@ export interface FetchOptions {
   /** The caller for whom it is fetched: nobody may occupy all fetches. */
   owner: string;
   /** Counts the memory of what is read; not counted if not set. */
-  room?: Room | undefined;
+  room?: MemoryBudget | undefined;
 }
 
 /** All addresses of a host. Rejects or returns none if there is no such host. */

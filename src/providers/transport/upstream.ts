@@ -7,7 +7,7 @@ import { createGoogleTokens, type GoogleTokens, type SendRequest } from './googl
 import { Http1Client } from './http1/client.ts';
 import type { AnswerControl, AnswerReader } from './http1/connection.ts';
 import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
-import type { Room } from './room.ts';
+import type { MemoryBudget } from './room.ts';
 
 /** An answer of an upstream: received, read, written for the client, and sent. */
 const ANSWER_COPIES = 4;
@@ -33,10 +33,10 @@ export interface UpstreamResponse {
   status: number;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
-  /** Resolves when `take` has bytes or the body has ended; undefined if so already. Never rejects. */
-  coming(): Promise<void> | undefined;
+  /** Resolves when `read` has bytes or the body has ended; undefined if so already. Never rejects. */
+  ready(): Promise<void> | undefined;
   /** The bytes received since the last call, joined; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
-  take(): Buffer | undefined;
+  read(): Buffer | undefined;
   /** Whether the body reached the end that its framing defines (a length, chunks, HTTP/2), not only the end of its connection. */
   readonly complete: boolean;
 }
@@ -208,7 +208,7 @@ function resume(control: Control, exchange: HttpExchange): void {
 
 /**
  * Connects the callbacks of one request to promises, and is its answer as well. All bytes of one socket read are returned as one buffer.
- * Above `upstream_unread_bytes_max` the connection is paused until the next `take`, and after `upstream_turn_pieces_max` HTTP chunks until
+ * Above `upstream_unread_bytes_max` the connection is paused until the next `read`, and after `upstream_turn_pieces_max` HTTP chunks until
  * the next turn of the event loop.
  */
 class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler, AnswerReader {
@@ -252,14 +252,14 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     this.#control?.abort(reason, this);
   }
 
-  coming(): Promise<void> | undefined {
+  ready(): Promise<void> | undefined {
     if (this.#unread.length > 0 || this.ended) return undefined;
     return new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
   }
 
-  take(): Buffer | undefined {
+  read(): Buffer | undefined {
     const [only] = this.#unread;
     if (only === undefined) {
       if (this.#failure !== undefined) throw this.#failure;
@@ -368,7 +368,10 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
 }
 
 /** Counts the bytes of an answer, `expected` of them at once. The returned promise delays the reader while there is no room. */
-export function countAnswer(room: Room | undefined, expected = 0): (bytes: number) => Promise<void> | undefined {
+export function countAnswer(
+  room: MemoryBudget | undefined,
+  expected = 0,
+): (bytes: number) => Promise<void> | undefined {
   let received = 0;
   let taken = limits.counted_bytes_min;
   return (bytes) => {
@@ -390,7 +393,7 @@ interface BodyBounds {
   bytes_max: number;
   /** Whether bytes beyond the bound are dropped; otherwise they are an error. */
   cut: boolean;
-  room?: Room | undefined;
+  room?: MemoryBudget | undefined;
 }
 
 /** Reads a body as text. Throws the error of `room` if there is no memory. */
@@ -406,9 +409,9 @@ export async function readParts(response: UpstreamResponse, options: BodyBounds)
   const count = countAnswer(options.room, contentLength(response, options.bytes_max));
   let bytes = 0;
   for (;;) {
-    const ready = response.coming();
+    const ready = response.ready();
     if (ready !== undefined) await ready;
-    const part = response.take();
+    const part = response.read();
     if (part === undefined) break;
     bytes += part.length;
     const waiting = count(part.length);

@@ -209,8 +209,8 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(sent).toBeLessThan(size / 2);
     let bytes = 0;
     for (;;) {
-      await response.coming();
-      const taken = response.take();
+      await response.ready();
+      const taken = response.read();
       if (taken === undefined) break;
       bytes += taken.length;
     }
