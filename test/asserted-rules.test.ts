@@ -72,7 +72,7 @@ describeStores('the recorder', ({ open }) => {
 
 test('ends the stream with a fault if a chunk arrives after the charge of its attempt', () => {
   const metered: unknown[] = [];
-  const later = { ended: false, coming: () => undefined, take: () => [{ delta: { content: 'more' } }] };
+  const later = { ended: false, ready: () => undefined, read: () => [{ delta: { content: 'more' } }] };
   const charged = {
     call: { generation_id: 'gen-1' },
     charge: undefined as unknown,

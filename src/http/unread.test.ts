@@ -9,8 +9,8 @@ import { createServer } from './create-server.ts';
 const stallMsMax = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);
 /** More than the system keeps for a connection whose other end does not read. */
-const PIECES = 500;
-const usage = { prompt_tokens: 10, completion_tokens: 5_000_000, total_tokens: 5_000_010 };
+const PIECES = 300;
+const usage = { prompt_tokens: 10, completion_tokens: 3_000_000, total_tokens: 3_000_010 };
 const chunk = (choices: object[], more: object = {}) =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })}\n\n`;
 

@@ -175,6 +175,10 @@ test('a client generated from openapi.json can call every operation, and every a
       code_challenge_method: 'S256',
     });
 
+    // Only a browser's session has these.
+    await managed('get', `${v1}/session`, null, undefined, 403);
+    await managed('delete', `${v1}/session`, null, undefined, 403);
+
     // What was used, by whom it was changed, and the end of it all.
     await managed('get', `${v1}/credits`);
     await managed('get', `${v1}/activity`);
