@@ -27,7 +27,7 @@ export interface StoredKey {
   budget_mode: BudgetMode | null;
   /** The key that its authorization code was made with; null: none. It expires with that key, and counts against its limits. */
   parent_hash: string | null;
-  /** How an application received it: by an API key, a member's session, or before this was recorded; null: an administrator created it. */
+  /** Who made it: an application by an API key, a member by its session (for itself or an application), an application before this was recorded; null: an administrator. */
   made_by: 'key' | 'session' | 'unknown' | null;
   /** The end user of the owner that it is for; null: not set. */
   external_user: string | null;

@@ -54,7 +54,7 @@ interface Remembered {
 
 type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging' | 'is_served_without_store'>;
 
-/** The name by which `rate_limits.keys` finds a key. An application could choose the name of another key, so its names do not count. */
+/** The name by which `rate_limits.keys` finds a key. An application or a member could choose the name of another key, so their names do not count. */
 function rateName({ made_by, name }: StoredKey): string | undefined {
   return made_by === null ? name : undefined;
 }

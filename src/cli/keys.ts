@@ -64,7 +64,7 @@ function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ s
   });
 }
 
-/** Who granted an application's key; undefined: an administrator created it. */
+/** Who granted the key of an application or a member; undefined: an administrator created it. */
 function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
   if (made_by === null) return undefined;
   if (made_by !== 'key') return made_by;

@@ -157,6 +157,51 @@ test('a member sees and changes its own keys alone, in its own workspaces', asyn
   expect((await member.call('DELETE', `/keys/${hash}`)).status).toBe(200);
 });
 
+test('a member gives itself no more than an administrator granted', async () => {
+  const member = await consoleClient(gateway, { email: 'granted@example.com', role: 'member' });
+  const granted = { name: 'granted', limit: 1, creator_user_id: member.user_id, budget_mode: 'strict' };
+  const { hash } = (await manage('POST', '/keys', granted)).data as { hash: string };
+  const patch = async (which: string, body: object) => (await member.call('PATCH', `/keys/${which}`, body)).status;
+  for (const body of [
+    { limit: 1_000 },
+    { limit: null },
+    { limit_reset: 'daily' },
+    { include_byok_in_limit: false },
+    { budget_mode: null },
+    { name: 'name of another key' },
+    { disabled: true, limit: 2 },
+  ]) {
+    expect([body, await patch(hash, body)]).toEqual([body, 403]);
+  }
+  expect(await patch(hash, { disabled: true })).toBe(200);
+  expect(await patch(hash, { disabled: false })).toBe(403);
+  expect((await manage('GET', `/keys/${hash}`)).data).toMatchObject({ ...granted, disabled: true });
+  // `soft` would loosen the budgets of the workspace and of guardrails.
+  expect((await member.call('POST', '/keys', { name: 'loose', budget_mode: 'soft' })).status).toBe(403);
+  const own = (await member.call('POST', '/keys', { name: 'own', limit: 1 })).body['data'] as unknown as {
+    hash: string;
+  };
+  expect(await patch(own.hash, { budget_mode: 'soft' })).toBe(403);
+  expect(await patch(own.hash, { limit: 2, name: 'mine', budget_mode: 'strict', disabled: true })).toBe(200);
+  expect(await patch(own.hash, { disabled: false })).toBe(200);
+});
+
+test('a member who left a workspace has no keys there any more, and cannot enable one', async () => {
+  const member = await consoleClient(gateway, { email: 'left@example.com', role: 'member' });
+  const { id } = (await manage('POST', '/workspaces', { name: 'Left', slug: 'left' })).data as { id: string };
+  const users = { user_ids: [member.user_id] };
+  await manage('POST', `/workspaces/${id}/members/add`, users);
+  const made = await member.call('POST', '/keys', { name: 'in', workspace_id: id });
+  const { hash } = made.body['data'] as unknown as { hash: string };
+  expect((await member.call('GET', `/keys/${hash}`)).status).toBe(200);
+  await manage('PATCH', `/keys/${hash}`, { disabled: true });
+  await manage('POST', `/workspaces/${id}/members/remove`, users);
+  for (const [method, body] of [['GET'], ['PATCH', { disabled: false }], ['DELETE']] as const) {
+    expect([method, (await member.call(method, `/keys/${hash}`, body)).status]).toEqual([method, 404]);
+  }
+  expect((await manage('GET', `/keys/${hash}`)).data).toMatchObject({ disabled: true });
+});
+
 test('a session ends with its sign-out, with a sign-out everywhere, and with the membership; each sign-out is in the audit', async () => {
   const who = { email: 'leaving@example.com', role: 'member' } as const;
   const [here, there, third] = [

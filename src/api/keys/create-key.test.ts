@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/http/management-server.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashSecret } from '../../accounts/key.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { callerOf } from '../authenticate.ts';
 import { createKey } from './create-key.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
@@ -48,6 +50,21 @@ describeStores('POST /keys', ({ open }) => {
       external_user: null,
       last_used_at: null,
     });
+  });
+
+  test('201: rate limits go by the name of a key of an administrator, not by the name that a member chose', async () => {
+    const { call, principals, database } = await setUp();
+    const session = { id: 's', user_name: '', user_email: null, form_token: '', expires_at: NOW };
+    principals['admin'] = { ...principals.management, session: { ...session, role: 'admin' } };
+    principals['member'] = { ...principals.management, session: { ...session, role: 'member' } };
+    for (const [who, name] of [
+      ['admin', 'batch'],
+      ['member', undefined],
+    ] as const) {
+      const { body } = await call('POST', '/keys', { name: 'batch' }, who);
+      const key = await keyStore(database.queries).findByHash(hashSecret(body['key'] ?? ''));
+      expect([who, key && callerOf(key).rate_name]).toEqual([who, name]);
+    }
   });
 
   test('201: every field is kept; the limit to the nearest nano-USD', async () => {

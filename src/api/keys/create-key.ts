@@ -12,6 +12,7 @@ import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
 import { workspaceOfNew } from '../workspaces/require-workspace.ts';
+import { checkMode } from './member-keys.ts';
 
 export interface CreateKeyDependencies {
   change: Change;
@@ -50,6 +51,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       if (ownUser !== undefined && creator_user_id !== undefined && creator_user_id !== ownUser) {
         throw new GatewayError(403, 'Members make keys for themselves alone; leave creator_user_id out');
       }
+      checkMode(caller, body.budget_mode);
       const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
       const key = await change(actorOf(request), async ({ tx, at, audit, announce }) => {
@@ -70,6 +72,8 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, Date.parse(at)) : null,
           created_at: at,
           updated_at: null,
+          // The name is the member's choice, so no setting of rate limits may go by it.
+          made_by: ownUser === undefined ? null : 'session',
         });
         await audit({
           action: 'create',

@@ -3,7 +3,8 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { keyStore } from '../../storage/keys.ts';
-import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
 import { deleteKeys } from './delete-keys.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
@@ -22,8 +23,10 @@ export function deleteKey(server: Server, { change }: { change: Change }): void 
     },
     handler: async (request) => {
       await change(actorOf(request), async (work) => {
-        const which = { organization_id: work.actor.organization_id, hash: request.params.hash };
-        const key = await requireKey(which, keyStore(work.tx).lock, ownUserOf(principalOf(request)));
+        const key = await requireKey(principalOf(request), request.params.hash, {
+          find: keyStore(work.tx).lock,
+          organizations: organizationStore(work.tx),
+        });
         checkVersion(request, key.version);
         await deleteKeys(work, [key]);
       });

@@ -45,7 +45,7 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
     if (key === undefined) throw new GatewayError(401, 'Invalid API key');
     await recentOutcomes(recorder);
     const at = now();
-    // An application must not see the spending of the organization.
+    // An application or a member must not see the spending of the organization.
     const scopes = key.made_by === null ? ALL_SCOPES : OWN_SCOPES;
     // Management keys call no model, so limits do not apply.
     const states = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);

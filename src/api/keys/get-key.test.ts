@@ -3,6 +3,7 @@ import { managementServer } from '../../../test/http/management-server.ts';
 import { spendingNode } from '../../../test/ledger/spending.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { keyStore } from '../../storage/keys.ts';
+import { organizationStore } from '../../storage/organizations.ts';
 import { createKey } from './create-key.ts';
 import { getKey } from './get-key.ts';
 
@@ -15,7 +16,7 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     const now = () => Date.parse(NOW);
     const keys = keyStore(database.queries);
     createKey(made.server, made);
-    getKey(made.server, { keys, recorder: { flush }, now });
+    getKey(made.server, { keys, organizations: organizationStore(database.queries), recorder: { flush }, now });
     const { body } = await made.call('POST', '/keys', { name: 'ci', limit: 10, limit_reset: 'weekly' });
     const key = body['data'] as unknown as { hash: string };
     return { ...made, database, key };

@@ -8,8 +8,10 @@ import { Key, UpdateKeyBody } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
 import { checkStorable } from '../../schemas/text.ts';
 import { type KeyStore, keyStore } from '../../storage/keys.ts';
-import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
+import { checkMayChange, holdMember } from './member-keys.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
 export interface UpdateKeyDependencies {
@@ -38,9 +40,13 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
       checkStorable({ name: settings.name });
       const limited = limit === undefined ? {} : { limit_nano: limit === null ? null : toNano(limit) };
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+        const caller = principalOf(request);
         const which = { organization_id: actor.organization_id, hash: request.params.hash };
         const store = keyStore(tx);
-        const before = await requireKey(which, store.lock, ownUserOf(principalOf(request)));
+        const organizations = organizationStore(tx);
+        await holdMember(organizations, caller);
+        const before = await requireKey(caller, which.hash, { find: store.lock, organizations });
+        checkMayChange(caller, before, request.body);
         checkVersion(request, before.version);
         const after = await store.update(which, { ...settings, ...limited, updated_at: at });
         await audit({

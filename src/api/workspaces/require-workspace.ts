@@ -21,7 +21,7 @@ export async function requireWorkspace(
 }
 
 /** Whether a caller may see and use a workspace: members only their own. The default workspace has all members of the organization. */
-async function mayUse(
+export async function mayUse(
   organizations: Pick<OrganizationStore, 'isWorkspaceMember'>,
   caller: Principal,
   { id, is_default }: { id: string; is_default: boolean },

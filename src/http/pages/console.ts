@@ -35,9 +35,9 @@ const HEADERS = {
 };
 
 /** The bundle's list of files; undefined if the console is not built. */
-function readManifest(): Manifest | undefined {
+function readManifest(bundle: string): Manifest | undefined {
   try {
-    return JSON.parse(readFileSync(join(BUNDLE, 'manifest.json'), 'utf8')) as Manifest;
+    return JSON.parse(readFileSync(join(bundle, 'manifest.json'), 'utf8')) as Manifest;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
@@ -53,13 +53,15 @@ const ENCODINGS = [
 function encodingFor(request: FastifyRequest): (typeof ENCODINGS)[number] | readonly [undefined, ''] {
   const accepted = String(request.headers['accept-encoding'] ?? '')
     .split(',')
-    .map((one) => one.trim().toLowerCase().split(';', 1)[0]);
+    .map((one) => one.trim().toLowerCase())
+    .filter((one) => !/;\s*q=0(?:\.0*)?$/.test(one))
+    .map((one) => one.split(';', 1)[0]?.trim());
   return ENCODINGS.find(([name]) => accepted.includes(name)) ?? [undefined, ''];
 }
 
 /** Serves the console: its pages at `/` and the files that they load, each read once, at its first request. */
-export function serveConsole(server: Server, { is_on }: { is_on: boolean }): void {
-  const manifest = is_on ? readManifest() : undefined;
+export function serveConsole(server: Server, { is_on, bundle = BUNDLE }: { is_on: boolean; bundle?: string }): void {
+  const manifest = is_on ? readManifest(bundle) : undefined;
   if (manifest === undefined) {
     const page = frontPage(is_on);
     server.get('/', { config: { access: 'open' } }, (_request, reply) =>
@@ -77,18 +79,17 @@ export function serveConsole(server: Server, { is_on }: { is_on: boolean }): voi
   const read = (name: string): Buffer => {
     let bytes = files.get(name);
     if (bytes === undefined) {
-      bytes = readFileSync(join(BUNDLE, name));
+      bytes = readFileSync(join(bundle, name));
       files.set(name, bytes);
     }
     return bytes;
   };
-  const sendFile = (request: FastifyRequest, reply: FastifyReply, name: string, type: string) => {
+  const sendFile = (request: FastifyRequest, reply: FastifyReply, name: string, headers: Record<string, string>) => {
     const [encoding, suffix] = encodingFor(request);
+    // Before any header: an error must not be stored for long, nor as if it was compressed.
+    const bytes = read(`${name}${suffix}`);
     if (encoding !== undefined) reply.header('content-encoding', encoding);
-    return reply
-      .headers(HEADERS)
-      .header('content-type', type)
-      .send(read(`${name}${suffix}`));
+    return reply.headers(HEADERS).headers(headers).send(bytes);
   };
 
   let tag: string | undefined;
@@ -97,15 +98,18 @@ export function serveConsole(server: Server, { is_on }: { is_on: boolean }): voi
       tag ??= `W/"${createHash('sha256').update(read('index.html')).digest('base64url').slice(0, 22)}"`;
       reply.headers({ 'cache-control': 'no-cache', etag: tag, 'content-security-policy': POLICY });
       if (request.headers['if-none-match'] === tag) return reply.code(304).send();
-      return sendFile(request, reply, 'index.html', 'text/html; charset=utf-8');
+      return sendFile(request, reply, 'index.html', { 'content-type': 'text/html; charset=utf-8' });
     });
   }
   server.get<{ Params: { file: string } }>('/assets/:file', { config: { access: 'open' } }, (request, reply) => {
     const { file } = request.params;
     const type = Object.hasOwn(manifest.files, file) ? manifest.files[file] : undefined;
-    if (type === undefined) throw new GatewayError(404, 'No such file; reload the page');
+    if (type === undefined) {
+      // Another node of the gateway may have the file.
+      throw new GatewayError(404, 'No such file; reload the page', { headers: { 'cache-control': 'no-store' } });
+    }
     // The name has the hash of the content.
-    reply.header('cache-control', 'public, max-age=31536000, immutable');
-    return sendFile(request, reply, `assets/${file}`, type);
+    const kept = 'public, max-age=31536000, immutable';
+    return sendFile(request, reply, `assets/${file}`, { 'content-type': type, 'cache-control': kept });
   });
 }

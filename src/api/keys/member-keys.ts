@@ -1,0 +1,43 @@
+import type { StoredKey } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { BudgetMode } from '../../schemas/budget.ts';
+import type { UpdateKeyBody } from '../../schemas/key.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
+import { ownUserOf } from '../change.ts';
+
+/** Throws a 403 if a member wants the `soft` mode, which also loosens the budgets of its workspace, its guardrails and the organization. */
+export function checkMode(caller: Principal, mode: BudgetMode | null | undefined): void {
+  if (ownUserOf(caller) === undefined || mode !== 'soft') return;
+  throw new GatewayError(403, 'Only administrators can set budget_mode to soft; leave it out');
+}
+
+/**
+ * Throws a 403 for a change of a key that is not the caller's decision. What an administrator set of a key that it made, such as its limit,
+ * stands: the member may disable the key. The same holds for keys made with another key, whose grant bounds them.
+ */
+export function checkMayChange(
+  caller: Principal,
+  key: Pick<StoredKey, 'made_by'>,
+  { disabled, ...others }: UpdateKeyBody,
+): void {
+  if (ownUserOf(caller) === undefined) return;
+  const isDisabledAlone = disabled !== false && Object.keys(others).length === 0;
+  if (key.made_by !== 'session' && !isDisabledAlone) {
+    throw new GatewayError(
+      403,
+      'You did not make this key: you may disable or delete it; ask an administrator for other changes',
+    );
+  }
+  checkMode(caller, others.budget_mode);
+}
+
+/** Locks the membership of a signed-in caller, so that a removal either follows the change or precedes it. Throws a 403 if it did. */
+export async function holdMember(
+  organizations: Pick<OrganizationStore, 'lockMember'>,
+  { session, organization_id, user_id }: Principal,
+): Promise<void> {
+  if (session === undefined) return;
+  if (user_id !== null && (await organizations.lockMember({ organization_id, user_id })) !== undefined) return;
+  throw new GatewayError(403, 'You are no longer a member of the organization');
+}
