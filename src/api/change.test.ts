@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest';
 import { managementServer } from '../../test/http/management-server.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
+import type { GatewayError } from '../errors.ts';
+import type { Principal } from '../http/principal.ts';
 import type { Actor } from '../storage/audit.ts';
-import type { Work } from './change.ts';
+import { actorOf, type Work } from './change.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 
 describeStores('a change', ({ open }) => {
   async function setUp() {
     const database = await open();
-    const { change, changes, home } = await managementServer(database, NOW);
+    const { change, changes, home, sessionOf } = await managementServer(database, NOW);
     const { organization_id, default_workspace_id: id } = home;
     const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
     const announcements: string[] = [];
@@ -29,10 +31,32 @@ describeStores('a change', ({ open }) => {
       const events = await database.queries.selectFrom('audit_events').select('state_after').orderBy('seq').execute();
       return { name, audited: events.map((event) => event.state_after), announcements };
     };
-    return { change, actor, rename, left, database, id, announcements, changes };
+    return { change, actor, rename, left, database, id, announcements, changes, sessionOf, home };
   }
 
   const untouched = { name: 'Default', audited: [], announcements: [] };
+
+  test('of a session: refused once the person has signed out, was removed, or is no administrator any more', async () => {
+    const { change, rename, left, database, sessionOf, home } = await setUp();
+    const { queries } = database;
+    const status = async (principal: Principal) =>
+      change(actorOf({ principal, id: 'request' }), (work) => rename(work, 'by session')).then(
+        () => 200,
+        (error: GatewayError) => error.status,
+      );
+    const [admin, other, member] = [await sessionOf('admin'), await sessionOf('admin'), await sessionOf('member')];
+    await queries
+      .deleteFrom('sessions')
+      .where('id', '=', admin.session?.id ?? '')
+      .execute();
+    expect([await status(admin), (await left()).name]).toEqual([401, 'Default']);
+    const owner = queries.updateTable('organization_members').where('user_id', '=', home.owner_user_id);
+    await owner.set({ role: 'member' }).execute();
+    expect([await status(other), await left()]).toEqual([403, untouched]);
+    expect(await status(member)).toBe(200);
+    await queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
+    expect([await status(other), await status(member)]).toEqual([401, 401]);
+  });
 
   test('is stored, audited and announced once it is committed', async () => {
     const { change, actor, rename, left } = await setUp();

@@ -4,6 +4,8 @@ import type { Principal } from '../http/principal.ts';
 import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import { type Database, isConflict, isReferenceViolation, type Queries } from '../storage/database.ts';
+import { organizationStore } from '../storage/organizations.ts';
+import { sessionStore } from '../storage/sessions.ts';
 
 /** A change in progress: a transaction with its audit entries and announcements. */
 export interface Work {
@@ -30,6 +32,7 @@ export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Acto
     key_hash: principal.key_hash,
     user_id: principal.user_id,
     request_id: request.id,
+    ...(principal.session && { session: { id: principal.session.id, role: principal.session.role } }),
   };
 }
 
@@ -42,6 +45,22 @@ export function principalOf({ principal }: Pick<FastifyRequest, 'principal'>): P
 /** The member whose own keys and workspaces alone a caller may see and change; undefined if the caller may do so for the organization. */
 export function ownUserOf({ session, user_id }: Principal): string | undefined {
   return session?.role === 'member' ? (user_id ?? '') : undefined;
+}
+
+/**
+ * Holds the membership and the session of a signed-in person until the transaction ends. A request may take minutes to send its body, so
+ * that the person was removed or signed out everywhere after its head was checked. Members are locked before sessions, as by removals.
+ */
+async function holdSession(tx: Queries, { organization_id, user_id, session }: Actor, at: string): Promise<void> {
+  if (session === undefined) return;
+  const whose = { organization_id, user_id: user_id ?? '' };
+  const member = await organizationStore(tx).lockMember(whose);
+  if (member === undefined || !(await sessionStore(tx).holdOpen({ id: session.id, at }))) {
+    throw new GatewayError(401, 'This session has ended; sign in again');
+  }
+  if (session.role === 'admin' && member.role !== 'admin') {
+    throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+  }
 }
 
 /** How often a change is tried that the store aborted in favor of another one. */
@@ -65,6 +84,7 @@ export function createChange(options: {
       try {
         const result = await database.queries.transaction().execute(async (tx) => {
           const at = new Date(now()).toISOString();
+          await holdSession(tx, actor, at);
           const entries: AuditEntry[] = [];
           const made = await run({
             tx,

@@ -6,6 +6,7 @@ import { limits } from '../limits.ts';
 import { type GatheredCount, gathered, tooLarge } from './gathered-body.ts';
 import { type FastifyParse, readJsonBody } from './json-body.ts';
 import type { Claim, Memory } from './memory.ts';
+import { callerName } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import type { Server } from './server.ts';
 
@@ -26,7 +27,9 @@ declare module 'fastify' {
 
 /** The memory claim of a request, made at the first call. It ends when the answer is sent and the handler is done. */
 export function claimOf(request: HttpRequest): Claim | undefined {
-  request.claim ??= request.server.memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
+  request.claim ??= request.server.memory?.claim(
+    request.principal === undefined ? 'nobody' : callerName(request.principal),
+  );
   return request.claim;
 }
 

@@ -39,6 +39,11 @@ export interface Principal {
   is_served_without_store?: boolean;
 }
 
+/** By which the requests of a caller are counted: all sessions of a person together, since a person may open many. */
+export function callerName({ session, user_id, key_hash }: Principal): string {
+  return session === undefined ? (key_hash ?? 'environment') : `sessions of ${user_id}`;
+}
+
 /** The session of a signed-in person. */
 export interface CallerSession {
   id: string;

@@ -6,7 +6,7 @@ import { isBodyWithheld } from './connection.ts';
 import { allowBrowsers } from './cors.ts';
 import { assumeJson, credentialOf } from './credential.ts';
 import { brokenOff, sendError } from './error-envelope.ts';
-import type { Authenticate, AuthenticateSession, Principal } from './principal.ts';
+import { type Authenticate, type AuthenticateSession, callerName, type Principal } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import { ambiguityOf } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
@@ -172,7 +172,7 @@ export class RequestSteps {
       throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
     }
     if (access === 'management') {
-      this.#options.limitManagement?.(principal.session?.id ?? principal.key_hash ?? 'environment');
+      this.#options.limitManagement?.(callerName(principal));
     }
     assumeJson(request.raw);
   }

@@ -19,6 +19,8 @@ export interface Actor {
   key_hash: string | null;
   user_id: string | null;
   request_id: string | null;
+  /** The session with which a signed-in person called an operation, and the role that allowed it. Not stored. */
+  session?: { id: string; role: 'admin' | 'member' };
 }
 
 /** The changes to list. A filter that is not set matches all. */

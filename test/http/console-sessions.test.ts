@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { consoleClient, followLink, signInLink } from './console-client.ts';
@@ -155,6 +157,32 @@ test('a member sees and changes its own keys alone, in its own workspaces', asyn
   expect((await member.call('GET', `/workspaces/${id}/members`)).status).toBe(200);
   expect((await member.call('POST', '/keys', { name: 'in', workspace_id: id })).status).toBe(201);
   expect((await member.call('DELETE', `/keys/${hash}`)).status).toBe(200);
+});
+
+test('a request that began before the sign-out everywhere changes nothing after it', async () => {
+  const admin = await consoleClient(gateway, { email: 'late@example.com', role: 'admin' });
+  const body = JSON.stringify({ name: 'late' });
+  const sent = request(`${gateway.base_url}/keys`, {
+    method: 'POST',
+    headers: {
+      cookie: admin.cookie,
+      origin: gateway.url,
+      'x-form-token': admin.form_token,
+      'content-type': 'application/json',
+      'content-length': body.length,
+    },
+  });
+  const status = new Promise((resolve, reject) => {
+    sent.on('error', reject).on('response', (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+  });
+  sent.flushHeaders();
+  await sleep(200);
+  expect((await admin.call('DELETE', '/session?everywhere=true')).status).toBe(200);
+  sent.end(body);
+  expect(await status).toBe(401);
 });
 
 test('a member gives itself no more than an administrator granted', async () => {

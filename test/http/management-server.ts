@@ -9,6 +9,7 @@ import { localChangeFeed } from '../../src/storage/change-feed.ts';
 import type { Database, Queries } from '../../src/storage/database.ts';
 import { keyStore, type NewKey } from '../../src/storage/keys.ts';
 import { organizationStore } from '../../src/storage/organizations.ts';
+import { sessionStore } from '../../src/storage/sessions.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -78,9 +79,20 @@ export async function managementServer(database: Database, at: string, limitMana
       ...over,
     });
   };
+  /** Makes the principal of a session of the owner. */
+  const sessionOf = async (role: 'admin' | 'member'): Promise<Principal> => {
+    const id = randomUUID();
+    const { organization_id, owner_user_id: user_id } = home;
+    const expiresAt = new Date(Date.parse(at) + 3_600_000).toISOString();
+    const times = { created_at: at, rotated_at: at, expires_at: expiresAt };
+    const whose = { organization_id, user_id, credential: 'link' };
+    await sessionStore(database.queries).insert({ id, token_hash: id, previous_hash: null, ...whose, ...times });
+    const session = { id, role, user_name: '', user_email: null, form_token: '', expires_at: expiresAt };
+    return { ...principalOf('management', home), session };
+  };
   const now = () => Date.parse(at);
   const change = createChange({ database, changes, now });
-  return { server, sessions, home, foreign, principals, call, changes, now, change, addKey };
+  return { server, sessions, home, foreign, principals, call, changes, now, change, addKey, sessionOf };
 }
 
 interface Organization {

@@ -53,10 +53,9 @@ describeStores('POST /keys', ({ open }) => {
   });
 
   test('201: rate limits go by the name of a key of an administrator, not by the name that a member chose', async () => {
-    const { call, principals, database } = await setUp();
-    const session = { id: 's', user_name: '', user_email: null, form_token: '', expires_at: NOW };
-    principals['admin'] = { ...principals.management, session: { ...session, role: 'admin' } };
-    principals['member'] = { ...principals.management, session: { ...session, role: 'member' } };
+    const { call, principals, database, sessionOf } = await setUp();
+    principals['admin'] = await sessionOf('admin');
+    principals['member'] = await sessionOf('member');
     for (const [who, name] of [
       ['admin', 'batch'],
       ['member', undefined],

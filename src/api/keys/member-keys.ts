@@ -3,7 +3,6 @@ import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { BudgetMode } from '../../schemas/budget.ts';
 import type { UpdateKeyBody } from '../../schemas/key.ts';
-import type { OrganizationStore } from '../../storage/organizations.ts';
 import { ownUserOf } from '../change.ts';
 
 /** Throws a 403 if a member wants the `soft` mode, which also loosens the budgets of its workspace, its guardrails and the organization. */
@@ -30,14 +29,4 @@ export function checkMayChange(
     );
   }
   checkMode(caller, others.budget_mode);
-}
-
-/** Locks the membership of a signed-in caller, so that a removal either follows the change or precedes it. Throws a 403 if it did. */
-export async function holdMember(
-  organizations: Pick<OrganizationStore, 'lockMember'>,
-  { session, organization_id, user_id }: Principal,
-): Promise<void> {
-  if (session === undefined) return;
-  if (user_id !== null && (await organizations.lockMember({ organization_id, user_id })) !== undefined) return;
-  throw new GatewayError(403, 'You are no longer a member of the organization');
 }

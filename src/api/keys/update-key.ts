@@ -11,7 +11,7 @@ import { type KeyStore, keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
-import { checkMayChange, holdMember } from './member-keys.ts';
+import { checkMayChange } from './member-keys.ts';
 import { KeyParams, requireKey } from './require-key.ts';
 
 export interface UpdateKeyDependencies {
@@ -44,7 +44,6 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
         const which = { organization_id: actor.organization_id, hash: request.params.hash };
         const store = keyStore(tx);
         const organizations = organizationStore(tx);
-        await holdMember(organizations, caller);
         const before = await requireKey(caller, which.hash, { find: store.lock, organizations });
         checkMayChange(caller, before, request.body);
         checkVersion(request, before.version);
