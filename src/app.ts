@@ -449,6 +449,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     sendToIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
+    isRevokedHere: options.isRevokedHere,
     clock,
   });
   authenticateSession = sessions.principal;

@@ -28,6 +28,9 @@ export async function authPagesServer(
   const keys = keyStore(database.queries);
   const managementKey = options.management_key ?? ENVIRONMENT_KEY;
   const { home, changes } = made;
+  /** The hashes of keys that are revoked on this node. */
+  const revoked = new Set<string>();
+  const isRevokedHere = ({ hash }: { hash: string }) => revoked.has(hash);
   const change = createChange({ database, changes, now: clock.now_ms });
   const sessions = await authPages(made.server, {
     queries: database.queries,
@@ -43,7 +46,7 @@ export async function authPagesServer(
       home,
       clock,
       memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
-      isRevokedHere: () => false,
+      isRevokedHere,
     }),
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
     management_key: managementKey,
@@ -53,6 +56,7 @@ export async function authPagesServer(
     issuer: options.issuer,
     sendToIssuer: issuerServices.ask,
     organization_id: home.organization_id,
+    isRevokedHere,
     clock,
   });
   made.sessions.principal = sessions.principal;
@@ -88,5 +92,5 @@ export async function authPagesServer(
   const pass = (ms: number) => {
     moment += ms;
   };
-  return { ...made, change, database, browser, storeKey, audit, pass };
+  return { ...made, change, database, browser, storeKey, audit, pass, revoked };
 }

@@ -9,6 +9,7 @@ import type { TrustedProxies } from '../../http/trusted-proxies.ts';
 import { limits } from '../../limits.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
+import type { AuthenticateOptions } from '../authenticate.ts';
 import type { Change } from '../change.ts';
 import { consentPages } from './consent-pages.ts';
 import { endSession } from './end-session.ts';
@@ -33,6 +34,7 @@ export interface AuthPagesDependencies {
   sendToIssuer: SendToIssuer;
   organization_id: string;
   translate?: TranslateError | undefined;
+  isRevokedHere: AuthenticateOptions['isRevokedHere'];
   clock: { now_ms(): number; monotonic_ms(): number };
 }
 
@@ -56,7 +58,10 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
     secret,
     management_key,
     issuer_configured: issuer !== undefined,
-    findKey: keyStore(queries).findByHash,
+    findKey: async (hash) => {
+      const key = await keyStore(queries).findByHash(hash);
+      return key && dependencies.isRevokedHere(key) ? undefined : key;
+    },
     now: clock.now_ms,
   });
   await servePages(server, { site, translate: dependencies.translate }, (scope) => {

@@ -252,6 +252,15 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
   });
 
+  test('a session ends where its key is revoked on the node', async () => {
+    const { signIn, isSignedIn, storeKey, revoked } = await setUp();
+    const { secret, hash } = await storeKey();
+    await signIn(secret);
+    expect(await isSignedIn()).toBe(true);
+    revoked.add(hash);
+    expect(await isSignedIn()).toBe(false);
+  });
+
   test('signing out also ends a session whose key is disabled; enabling the key does not restore it', async () => {
     const { signIn, visitor, sessions, isSignedIn, storeKey, database, audit } = await setUp();
     const { secret, hash } = await storeKey();
