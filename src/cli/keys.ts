@@ -23,8 +23,8 @@ create prints the new key, once and alone, so that a shell can keep it:
   GATEWAY_KEY=$(${commandName()} keys create --name laptop --limit 5)
 
 KEY is the hash of a key or its label. With --made-by-applications, list shows the keys that applications got by authorization
-codes, and by whom: the hash of the parent key, session, or unknown, for keys made before parents were recorded, which are bound
-to no parent.
+codes, and by whom: the hash of the parent key, session (a member, also for itself in the console), or unknown, for keys made
+before parents were recorded, which are bound to no parent.
 
 revoke does not need the store: gateways on this data directory refuse the key from then on, whatever the store says of it,
 until --undo.
