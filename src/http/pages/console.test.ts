@@ -8,7 +8,7 @@ import { serveConsole } from './console.ts';
 
 function setUp() {
   const bundle = mkdtempSync(join(tmpdir(), 'console-'));
-  const files = { 'a.js': 'text/javascript', 'gone.js': 'text/javascript' };
+  const files = { 'a.js': 'text/javascript', 'missing.js': 'text/javascript' };
   mkdirSync(join(bundle, 'assets'));
   writeFileSync(join(bundle, 'manifest.json'), JSON.stringify({ pages: [''], files }));
   for (const name of ['index.html', 'assets/a.js']) {
@@ -33,10 +33,10 @@ test('a file is kept for long, but an error is not, nor does it claim to be comp
   const unknown = await get('/assets/b.js');
   expect([unknown.statusCode, unknown.headers['cache-control']]).toEqual([404, 'no-store']);
   // Another build replaced the folder while the gateway runs.
-  const gone = await get('/assets/gone.js', { 'accept-encoding': 'br' });
-  expect(gone.statusCode).toBe(500);
-  expect(gone.headers['cache-control']).toBeUndefined();
-  expect(gone.headers['content-encoding']).toBeUndefined();
+  const missing = await get('/assets/missing.js', { 'accept-encoding': 'br' });
+  expect(missing.statusCode).toBe(500);
+  expect(missing.headers['cache-control']).toBeUndefined();
+  expect(missing.headers['content-encoding']).toBeUndefined();
 });
 
 test('paths outside the list of files are refused, and encodings that the client refuses are not used', async () => {
