@@ -82,10 +82,10 @@ export async function managementServer(database: Database, at: string, limitMana
   /** Makes the principal of a session of the owner. */
   const sessionOf = async (role: 'admin' | 'member'): Promise<Principal> => {
     const id = randomUUID();
-    const { organization_id, owner_user_id: user_id } = home;
+    const { organization_id, owner_user_id: userId } = home;
     const expiresAt = new Date(Date.parse(at) + 3_600_000).toISOString();
     const times = { created_at: at, rotated_at: at, expires_at: expiresAt };
-    const whose = { organization_id, user_id, credential: 'link' };
+    const whose = { organization_id, user_id: userId, credential: 'link' };
     await sessionStore(database.queries).insert({ id, token_hash: id, previous_hash: null, ...whose, ...times });
     const session = { id, role, user_name: '', user_email: null, form_token: '', expires_at: expiresAt };
     return { ...principalOf('management', home), session };
