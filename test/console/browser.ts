@@ -35,6 +35,8 @@ export async function startConsole(options: TestGatewayOptions = {}): Promise<Co
     browser,
     async visit({ member, ...context } = {}) {
       const opened = await browser.newContext({ viewport: { width: 1_440, height: 900 }, ...context });
+      // How fast a page is is measured elsewhere: a busy machine fails no test.
+      opened.setDefaultTimeout(100_000);
       const page = await opened.newPage();
       const faults: string[] = [];
       const foreign: string[] = [];
