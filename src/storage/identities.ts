@@ -57,6 +57,9 @@ export function identityStore(queries: Queries) {
       return users.length === 1 ? users[0] : undefined;
     },
 
+    /** All users with an address, in any capitalization. */
+    findAllByEmail: (email: string) => withEmail(queries, email),
+
     /** Whether any user has an address, in any capitalization. */
     hasEmail: async (email: string): Promise<boolean> => (await withEmail(queries, email)).length > 0,
 

@@ -178,7 +178,7 @@ models:
     await page.getByRole('link', { name: 'Keys' }).first().click();
     await page.getByText('No key yet').waitFor();
     await page.getByRole('link', { name: 'Workspaces' }).first().click();
-    await page.getByRole('heading', { name: 'Members' }).waitFor();
+    await page.getByRole('heading', { name: 'Members', exact: true }).waitFor();
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -73,7 +73,9 @@ async function findOrCreate({ tx, at, audit }: Work, identity: Identity, rules: 
   const users = identityStore(tx);
   const email = vouchedEmail(identity);
   const known = await users.findBySubject({ issuer, subject });
-  const user = known ?? (email === undefined ? undefined : await users.findByEmail(email));
+  // One statement, so that a user made concurrently is either seen or not, never counted as a second person.
+  const withAddress = known || email === undefined ? [] : await users.findAllByEmail(email);
+  const user = known ?? (withAddress.length === 1 ? withAddress[0] : undefined);
   if (user) {
     if (!(await organizationStore(tx).findMember({ organization_id, user_id: user.id }))) {
       throw refuse('You are no longer a member of this organization; ask one of its administrators.');
@@ -94,7 +96,7 @@ async function findOrCreate({ tx, at, audit }: Work, identity: Identity, rules: 
     });
     return user.id;
   }
-  if (email !== undefined && (await users.hasEmail(email))) {
+  if (withAddress.length > 0) {
     throw refuse(
       'Several people here have your e-mail address; ask an administrator of this gateway which of them you are.',
     );
