@@ -1,6 +1,6 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { count, usd } from './format.ts';
 import type { Snippet } from './snippets.ts';
 import { say } from './state.ts';
@@ -162,7 +162,8 @@ export function Dialog({
   isWide?: boolean;
 }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the next key press: what a person types right after opening belongs to the dialog.
+  useLayoutEffect(() => {
     const opener = document.activeElement;
     element.current?.showModal();
     return () => {
