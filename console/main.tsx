@@ -14,6 +14,9 @@ const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise
   { path: 'models', title: 'Models', load: () => import('./pages/models.tsx') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.tsx') },
   { path: 'workspaces', title: 'Workspaces', load: () => import('./pages/workspaces.tsx') },
+  { path: 'budgets', title: 'Budgets', load: () => import('./pages/budgets.tsx') },
+  { path: 'guardrails', title: 'Guardrails', forAdmins: true, load: () => import('./pages/guardrails.tsx') },
+  { path: 'routing', title: 'Routing', load: () => import('./pages/routing.tsx') },
   { path: 'audit', title: 'Audit', forAdmins: true, load: () => import('./pages/audit.tsx') },
 ];
 

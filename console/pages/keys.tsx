@@ -3,6 +3,7 @@ import { home } from '../address.ts';
 import type { Key, Workspace } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, time, usd } from '../format.ts';
+import { KeyPage } from '../key-page.tsx';
 import { settings } from '../snippets.ts';
 import { isAdmin, route, say, setQuery } from '../state.ts';
 import {
@@ -224,7 +225,7 @@ function DeleteKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone()
   );
 }
 
-export default function Keys() {
+function List() {
   const { query } = route.value;
   const workspace = query.get('workspace') ?? '';
   const offset = Number(query.get('offset') ?? 0) || 0;
@@ -310,7 +311,9 @@ export default function Keys() {
                   {data.slice(0, PAGE).map((key) => (
                     <tr key={key.hash} class={key.disabled ? 'off' : ''}>
                       <th scope="row">
-                        <bdi>{key.name}</bdi>
+                        <a href={`keys?${new URLSearchParams({ id: key.hash })}`} data-page>
+                          <bdi>{key.name}</bdi>
+                        </a>
                         <br />
                         <code class="dim">{key.label}</code>
                       </th>
@@ -399,4 +402,9 @@ export default function Keys() {
       {open.value?.kind === 'delete' && <DeleteKey of={open.value.of} onClose={close} onDone={done} />}
     </>
   );
+}
+
+export default function Keys() {
+  const id = route.value.query.get('id');
+  return id === null ? <List /> : <KeyPage key={id} hash={id} />;
 }
