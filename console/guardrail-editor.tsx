@@ -195,7 +195,6 @@ function PatternFields({ of }: { of: Draft['patterns'] }) {
   return (
     <>
       {of.value.map(({ pattern, action, label }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: patterns have no identity but their place.
         <fieldset class="pattern" key={index}>
           <legend class="hidden">Pattern {index + 1}</legend>
           <input

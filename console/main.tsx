@@ -20,6 +20,9 @@ const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise
   { path: 'audit', title: 'Audit', forAdmins: true, load: () => import('./pages/audit.tsx') },
 ];
 
+/** The page of a path: the overview for an unknown one. */
+const pageOf = (path: string) => PAGES.find((page) => page.path === path) ?? PAGES[0];
+
 const shown = signal<{ path: string; Page: FunctionComponent } | undefined>(undefined);
 const failure = signal<string | undefined>(undefined);
 
@@ -27,10 +30,12 @@ const failure = signal<string | undefined>(undefined);
 effect(() => {
   const { page } = route.value;
   if (session.value === undefined || shown.peek()?.path === page) return;
-  const entry = PAGES.find(({ path }) => path === page) ?? PAGES[0];
+  const entry = pageOf(page);
   if (entry === undefined) return;
   entry.load().then(
     ({ default: Page }) => {
+      // The person may have gone on meanwhile.
+      if (pageOf(route.peek().page) !== entry) return;
       const isFirst = shown.peek() === undefined;
       shown.value = { path: entry.path, Page };
       document.title = `${entry.title} – Model Gateway`;
@@ -185,7 +190,8 @@ function App() {
       </main>
     );
   }
-  const Page = shown.value?.Page;
+  // A page that is left must not read the query of the next one, which is still being loaded.
+  const Page = shown.value?.path === pageOf(route.value.page)?.path ? shown.value?.Page : undefined;
   return (
     <>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>

@@ -40,6 +40,7 @@ export function NameList({
   const text = useSignal('');
   const q = text.value.trim();
   const suggestions = useLoaded((signal) => suggest(q, signal), q);
+  // Also when the field is left, so that no name is lost that was written and not added.
   const add = () => {
     if (q === '') return;
     if (!names.value.includes(q)) names.value = [...names.value, q];
@@ -72,6 +73,7 @@ export function NameList({
             list={id}
             autocomplete="off"
             {...bind(text)}
+            onBlur={add}
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || q === '') return;
               event.preventDefault();

@@ -41,6 +41,10 @@ export function settings(origin: string, key: string | undefined): Snippet[] {
       text: `${key === undefined ? 'import os\n' : ''}from langchain_openai import ChatOpenAI\n\nmodel = ChatOpenAI(\n    model="MODEL",\n    base_url="${origin}api/v1",\n    api_key=${inPython},\n)`,
     },
     {
+      title: 'Codex',
+      text: `# In ~/.codex/config.toml; the secret is read from ${VARIABLE}.\nmodel = "MODEL"\nmodel_provider = "gateway"\n\n[model_providers.gateway]\nname = "Model Gateway"\nbase_url = "${origin}api/v1"\nenv_key = "${VARIABLE}"\nwire_api = "responses"`,
+    },
+    {
       title: 'Claude Code',
       text: `export ANTHROPIC_BASE_URL=${messages}\nexport ANTHROPIC_AUTH_TOKEN=${inShell}`,
     },

@@ -16,7 +16,9 @@ export interface LimitState {
 /** A limit as a bar of spent and held, with the amounts in words. */
 export function LimitBar({ of }: { of: LimitState }) {
   const { limit, spent, held, left, reset_interval, resets_at } = of;
-  const share = (amount: number) => (limit <= 0 ? 0 : Math.min(100, (Math.max(0, amount) / limit) * 100));
+  // Whatever is above zero can be seen.
+  const share = (amount: number) =>
+    limit <= 0 || amount <= 0 ? 0 : Math.min(100, Math.max(1, (amount / limit) * 100));
   const spentShare = limit <= 0 ? 100 : share(spent);
   const heldShare = Math.min(100 - spentShare, share(held));
   const window = reset_interval === null ? 'in all' : WINDOWS[reset_interval];

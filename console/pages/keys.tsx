@@ -51,7 +51,7 @@ function Spent({ of }: { of: Key }) {
 
 function LimitFields({ limit, reset }: { limit: { value: string }; reset: { value: string } }) {
   return (
-    <div class="row">
+    <div class="row limit-fields">
       <Field label="Limit in USD" hint="Empty: no limit of its own">
         <input type="number" min="0" step="any" inputMode="decimal" {...bind(limit as never)} />
       </Field>
@@ -68,6 +68,16 @@ function LimitFields({ limit, reset }: { limit: { value: string }; reset: { valu
           <option value="monthly">monthly</option>
         </select>
       </Field>
+      <p class="dim">
+        {limit.value.trim() === '' ? (
+          'It may spend what its workspace, its guardrails and the credits allow.'
+        ) : (
+          <>
+            It may spend at most <Money usd={Number(limit.value)} />{' '}
+            {reset.value === '' ? 'in all' : `${RESETS[reset.value as Reset]}, from midnight UTC`}.
+          </>
+        )}
+      </p>
     </div>
   );
 }

@@ -110,9 +110,20 @@ function State({ of }: { of: ExplainedEndpoint }) {
   return health.had_recent_outage ? <span class="tag fair">failed recently</span> : <span class="tag good">ready</span>;
 }
 
+function Changes({ of }: { of: RouteExplanation['adjusted_parameters'] }) {
+  return (
+    <ul class="rules">
+      {of.map(({ kind, field, reason }) => (
+        <li key={`${field} ${reason}`}>
+          <code>{field}</code> {kind}: <bdi>{reason}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function Planned({ of }: { of: ExplainedEndpoint }) {
   const { health } = of;
-  const changes = of.adjusted_parameters.map(({ kind, field }) => `${field} is ${kind}`);
   return (
     <section
       class={`card${of.is_reached ? '' : ' unreached'}`}
@@ -163,10 +174,12 @@ function Planned({ of }: { of: ExplainedEndpoint }) {
             <dd>{of.service_tier}</dd>
           </div>
         )}
-        {changes.length > 0 && (
+        {of.adjusted_parameters.length > 0 && (
           <div>
             <dt>Changes to the request</dt>
-            <dd>{changes.join(', ')}</dd>
+            <dd>
+              <Changes of={of.adjusted_parameters} />
+            </dd>
           </div>
         )}
         <div>
@@ -212,6 +225,17 @@ function Result({ of }: { of: RouteExplanation }) {
           : `by ${of.sort}`}
         .
       </p>
+      {of.warnings.map(({ model, message }) => (
+        <p class="failure" key={model}>
+          <bdi>{message}</bdi>
+        </p>
+      ))}
+      {of.adjusted_parameters.length > 0 && (
+        <>
+          <p>Changed for every endpoint:</p>
+          <Changes of={of.adjusted_parameters} />
+        </>
+      )}
       <section class="card">
         <h2>Funnel</h2>
         <Funnel of={of} />
