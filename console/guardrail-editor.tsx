@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { Guardrail, Operations } from './api.gen.ts';
 import { call } from './api.ts';
-import { NameList, suggestModels, suggestProviders } from './pickers.tsx';
+import { NameList, type Names, namesOf, suggestModels, suggestProviders, useNames } from './pickers.tsx';
 import { say } from './state.ts';
 import { bind, Dialog, Field, useAction } from './ui.tsx';
 
@@ -51,10 +51,10 @@ export interface Draft {
   limit: Signal<string>;
   reset: Signal<string>;
   countsOwn: Signal<boolean>;
-  allowedModels: Signal<string[]>;
-  ignoredModels: Signal<string[]>;
-  allowedProviders: Signal<string[]>;
-  ignoredProviders: Signal<string[]>;
+  allowedModels: Names;
+  ignoredModels: Names;
+  allowedProviders: Names;
+  ignoredProviders: Names;
   zdr: Signal<Record<ZdrField, boolean>>;
   builtins: Signal<Record<Slug, Builtin>>;
   patterns: Signal<Pattern[]>;
@@ -71,10 +71,10 @@ function useDraft(of: Guardrail | undefined): Draft {
     limit: useSignal(of?.limit_usd == null ? '' : String(of.limit_usd)),
     reset: useSignal<string>(of?.reset_interval ?? ''),
     countsOwn: useSignal(of?.include_byok_in_budgets ?? false),
-    allowedModels: useSignal(of?.allowed_models ?? []),
-    ignoredModels: useSignal(of?.ignored_models ?? []),
-    allowedProviders: useSignal(of?.allowed_providers ?? []),
-    ignoredProviders: useSignal(of?.ignored_providers ?? []),
+    allowedModels: useNames(of?.allowed_models ?? []),
+    ignoredModels: useNames(of?.ignored_models ?? []),
+    allowedProviders: useNames(of?.allowed_providers ?? []),
+    ignoredProviders: useNames(of?.ignored_providers ?? []),
     zdr: useSignal(
       Object.fromEntries(
         ZDR.map(([field]) => {
@@ -96,7 +96,10 @@ function useDraft(of: Guardrail | undefined): Draft {
   };
 }
 
-const listOf = ({ value }: Signal<string[]>) => (value.length === 0 ? null : value);
+const listOf = (names: Names) => {
+  const all = namesOf(names);
+  return all.length === 0 ? null : all;
+};
 
 /** The body that stores a draft, or tests it. Every field is written, so that an emptied one is removed. */
 function bodyOf(draft: Draft): Body {

@@ -24,6 +24,23 @@ export const suggestProviders = async (_: string, signal: AbortSignal): Promise<
   return data.map(({ slug, name }) => ({ value: slug, title: name }));
 };
 
+/** The names of a list, and the text of one that is not added yet. */
+export interface Names {
+  added: Signal<string[]>;
+  text: Signal<string>;
+}
+
+export const useNames = (initial: readonly string[]): Names => ({
+  added: useSignal([...initial]),
+  text: useSignal(''),
+});
+
+/** All names of a list. A name that was written and not added counts: none is lost when the form is sent. */
+export function namesOf({ added, text }: Names): string[] {
+  const last = text.value.trim();
+  return last === '' ? added.value : [...new Set([...added.value, last])];
+}
+
 /** A list of names that a person writes one at a time, with suggestions. */
 export function NameList({
   label,
@@ -33,24 +50,23 @@ export function NameList({
 }: {
   label: string;
   hint: string;
-  names: Signal<string[]>;
+  names: Names;
   suggest(text: string, signal: AbortSignal): Promise<Suggestion[]>;
 }) {
   const id = useId();
-  const text = useSignal('');
+  const { added, text } = names;
   const q = text.value.trim();
   const suggestions = useLoaded((signal) => suggest(q, signal), q);
-  // Also when the field is left, so that no name is lost that was written and not added.
   const add = () => {
     if (q === '') return;
-    if (!names.value.includes(q)) names.value = [...names.value, q];
+    added.value = namesOf(names);
     text.value = '';
   };
   return (
     <div class="names">
-      {names.value.length > 0 && (
+      {added.value.length > 0 && (
         <ul class="chips" aria-label={label}>
-          {names.value.map((name) => (
+          {added.value.map((name) => (
             <li key={name}>
               <bdi>{name}</bdi>
               <button
@@ -58,7 +74,7 @@ export function NameList({
                 class="quiet"
                 aria-label={`Remove ${name} from ${label}`}
                 onClick={() => {
-                  names.value = names.value.filter((one) => one !== name);
+                  added.value = added.value.filter((one) => one !== name);
                 }}
               >
                 ✕
@@ -73,7 +89,6 @@ export function NameList({
             list={id}
             autocomplete="off"
             {...bind(text)}
-            onBlur={add}
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || q === '') return;
               event.preventDefault();

@@ -90,6 +90,8 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     await dialog.getByLabel('Name').first().fill('No story');
     await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/story');
     await dialog.getByRole('button', { name: 'Add to Forbidden models' }).click();
+    // Written and not added: it counts as well.
+    await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/think');
     await dialog.getByRole('button', { name: 'Test this draft' }).click();
     const bench = page.getByRole('dialog', { name: 'Test the draft' });
     await bench.getByRole('button', { name: 'A request' }).click();
@@ -100,6 +102,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     await bench.getByRole('button', { name: 'Close' }).click();
     await dialog.getByRole('button', { name: 'Create guardrail' }).click();
     await page.getByRole('heading', { name: 'No story' }).waitFor();
+    await page.getByText('Forbids models: sandbox/story, sandbox/think').waitFor();
     await page.getByText('Nobody yet').waitFor();
     await page.getByLabel('A workspace (team)').selectOption({ label: 'Research' });
     await page.getByRole('button', { name: 'Apply to workspace' }).click();
