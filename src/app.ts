@@ -422,6 +422,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         proxies,
         secret: options.secret,
         mayKeysMakeCodes: () => served().config.codes_by_api_key,
+        samplerOffValues,
         home,
         dryRuns: {
           contents,

@@ -19,6 +19,7 @@ import { organizationStore } from '../storage/organizations.ts';
 import { workspaceStore } from '../storage/workspaces.ts';
 import { getCredits } from './accounting/get-credits.ts';
 import { listActivity } from './accounting/list-activity.ts';
+import { listBudgets } from './accounting/list-budgets.ts';
 import { listAudit } from './audit/list-audit.ts';
 import { createAuthorizationCode } from './auth/create-authorization-code.ts';
 import { exchangeAuthorizationCode } from './auth/exchange-authorization-code.ts';
@@ -47,11 +48,13 @@ import { createKey } from './keys/create-key.ts';
 import { deleteKey } from './keys/delete-key.ts';
 import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
+import { getKeyPolicy } from './keys/get-key-policy.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
 import { releaseLedger } from './ledger/release-ledger.ts';
 import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
+import { type ExplainKeyRouteDependencies, explainKeyRoute } from './routing/explain-key-route.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
 import { deleteWorkspace } from './workspaces/delete-workspace.ts';
@@ -89,6 +92,8 @@ export interface ManagementDependencies {
   mayKeysMakeCodes: () => boolean;
   /** The organization that runs the gateway. */
   home: Pick<Home, 'organization_id'>;
+  /** How chat requests that turn a sampler off are treated. */
+  samplerOffValues: ExplainKeyRouteDependencies['samplerOffValues'];
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -101,6 +106,7 @@ const operations = [
   listProviders,
   getCredits,
   listActivity,
+  listBudgets,
   listAudit,
   listByok,
   getByok,
@@ -138,6 +144,8 @@ const operations = [
   testGuardrail,
   createKey,
   getKey,
+  getKeyPolicy,
+  explainKeyRoute,
   listKeys,
   updateKey,
   deleteKey,
@@ -160,6 +168,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     home,
     dryRuns,
     mayKeysMakeCodes,
+    samplerOffValues,
   } = dependencies;
   const { queries } = database;
   /** The slug of a provider, by slug or else by display name. */
@@ -186,6 +195,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     vault: createVault(secret),
     secret,
     mayKeysMakeCodes,
+    samplerOffValues,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,

@@ -79,6 +79,46 @@ describeStores('budgets', ({ open }) => {
     return { ...home, database, queries, workspace_id: workspaceId, user_id: userId, keys, makeKey, spend, budgets };
   }
 
+  test('limits are listed with what they are set for, by filter, and never those of another organization', async () => {
+    const { makeKey, queries, organization_id, workspace_id, user_id } = await setUp();
+    const key = await makeKey({ name: 'listed', limit_nano: 5 * USD });
+    const guardrail = await guardrailStore(queries).insert({
+      organization_id,
+      workspace_id,
+      name: 'team',
+      limit_nano: USD,
+      created_at: AT,
+    });
+    const assigned = { organization_id, guardrail_id: guardrail.id, assigned_by: null, created_at: AT };
+    await assignmentStore(queries).insertMembers({ ...assigned, assignees: [user_id] });
+    const { listBy, keepCredits } = budgetStore(queries);
+    await keepCredits(organization_id, 9 * USD, AT);
+    const list = (filter: object = {}, limit = 10, offset = 0) =>
+      listBy({ organization_id, ...filter }, { limit, offset });
+    const { data, total_count } = await list();
+    expect(total_count).toBe(3);
+    const none = { key_name: null, workspace_name: null, workspace_id: null, guardrail_id: null, guardrail_name: null };
+    expect(data).toMatchObject([
+      { ...none, scope: 'organization', limit_nano: 9 * USD },
+      {
+        ...none,
+        scope: 'guardrail',
+        guardrail_id: guardrail.id,
+        guardrail_name: 'team',
+        user_name: expect.any(String),
+      },
+      { ...none, scope: 'key', key_name: 'listed', workspace_id, limit_nano: 5 * USD, user_name: null },
+    ]);
+    expect(await list({}, 1, 1)).toEqual({ total_count, data: [data[1]] });
+    for (const filter of [{ scope: 'key' }, { key_hash: key.hash }, { workspace_id }]) {
+      expect(await list(filter)).toEqual({ total_count: 1, data: [data[2]] });
+    }
+    expect(await list({ guardrail_id: guardrail.id })).toEqual({ total_count: 1, data: [data[1]] });
+    for (const filter of [{ organization_id: 'other' }, { key_hash: 'a\0' }, { workspace_id: '%' }]) {
+      expect(await list(filter)).toEqual({ total_count: 0, data: [] });
+    }
+  });
+
   test('a key that is made with a limit has a budget, one without has none', async () => {
     const { makeKey, queries } = await setUp();
     await makeKey();

@@ -12,11 +12,33 @@ import {
 } from '../accounts/budget.ts';
 import type { StoredKey } from '../accounts/key.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import { isStorable } from '../schemas/text.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 
 const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
+
+/** A limit in force, with the names of what it is set for; each is null if the limit is not of that kind. */
+export interface SetBudget extends Budget {
+  subject: string;
+  guardrail_id: string | null;
+  guardrail_name: string | null;
+  key_name: string | null;
+  user_name: string | null;
+  workspace_name: string | null;
+  workspace_id: string | null;
+}
+
+/** The limits to list. */
+export interface BudgetFilter {
+  organization_id: string;
+  scope?: Budget['scope'] | undefined;
+  workspace_id?: string | undefined;
+  key_hash?: string | undefined;
+  guardrail_id?: string | undefined;
+}
 
 /** Selects the budgets that one source has created. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
@@ -219,6 +241,55 @@ export function budgetStore(queries: Queries) {
         .execute();
       // The columns' CHECKs allow only the values of the type.
       return rows as Budget[];
+    },
+
+    /** The limits in force of an organization, ordered by id: those of credits, guardrails, keys, then workspaces. */
+    listBy: async (filter: BudgetFilter, page: Page): Promise<Paged<SetBudget>> => {
+      const { organization_id: organizationId, scope, workspace_id, key_hash, guardrail_id } = filter;
+      const names = [workspace_id, key_hash, guardrail_id].filter((name) => name !== undefined);
+      if (!names.every(isStorable)) return { total_count: 0, data: [] };
+      const userPrefix = subjectOf({ by: 'user_id', id: '', organization_id: organizationId });
+      const idAfter = (prefix: string) =>
+        sql<string>`CASE WHEN b.subject LIKE ${`${prefix}%`} THEN substr(b.subject, ${sql.lit(prefix.length + 1)}) END`;
+      let query = queries
+        .selectFrom('ledger_budgets as b')
+        .leftJoin('api_keys as k', (join) => join.on('k.hash', '=', idAfter('key:')))
+        .leftJoin('users as u', (join) => join.on('u.id', '=', idAfter(userPrefix)))
+        .leftJoin('workspaces as w', (join) => join.on('w.id', '=', idAfter('workspace:')))
+        .leftJoin('guardrails as g', 'g.id', 'b.guardrail_id')
+        .where('b.limit_nano', 'is not', null)
+        .where(({ eb, or }) =>
+          or([
+            eb('k.organization_id', '=', organizationId),
+            eb('w.organization_id', '=', organizationId),
+            eb('u.id', 'is not', null),
+            eb(
+              'b.subject',
+              '=',
+              subjectOf({ by: 'organization_id', id: organizationId, organization_id: organizationId }),
+            ),
+          ]),
+        );
+      if (scope !== undefined) query = query.where('b.scope', '=', scope);
+      if (guardrail_id !== undefined) query = query.where('b.guardrail_id', '=', guardrail_id);
+      if (key_hash !== undefined) query = query.where('k.hash', '=', key_hash);
+      if (workspace_id !== undefined) {
+        query = query.where(({ eb, or }) =>
+          or([eb('k.workspace_id', '=', workspace_id), eb('w.id', '=', workspace_id)]),
+        );
+      }
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query
+        .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
+        .select(['b.guardrail_id', 'g.name as guardrail_name', 'k.name as key_name', 'w.name as workspace_name'])
+        .select(sql<string | null>`COALESCE(u.email, u.name)`.as('user_name'))
+        .select(sql<string | null>`COALESCE(k.workspace_id, w.id)`.as('workspace_id'))
+        .orderBy('b.id')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      // The columns' CHECKs allow only the values of the type.
+      return { total_count: count, data: rows as SetBudget[] };
     },
 
     /** The budgets of these scopes that limit a caller, without those of its key's parents. */

@@ -105,6 +105,8 @@ const OF_MEMBERS = new Set([
   'listKeys',
   'createKey',
   'getKey',
+  'getKeyPolicy',
+  'explainKeyRoute',
   'updateKey',
   'deleteKey',
   'listWorkspaces',

@@ -128,6 +128,7 @@ describeStores('another organization', ({ freshUrl }) => {
         'put workspaces': { limit_usd: 1 },
         'post workspaces': { user_ids: [userId] },
         'post guardrails': {},
+        'post keys': request,
       };
       const walked: string[] = [];
       for (const [path, methods] of Object.entries(openapi.paths)) {
