@@ -162,6 +162,8 @@ export const limits = {
   key_ancestors_max: 3,
   /** Descendants of one ordinary key. */
   key_descendants_max: 1_000,
+  /** Keys that one member made in its sessions in one workspace, by itself or by approving applications. */
+  member_keys_max: 1_000,
   callback_url_chars_max: 2_048,
   key_label_chars_max: 100,
   /** Expired codes or sessions that are deleted when one is created. */
