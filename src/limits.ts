@@ -366,6 +366,10 @@ export const limits = {
   answer_levels_max: 500,
   answer_values_max: 100_000,
   answer_logprob_values_max: 6_000_000,
+  /** The values of one event if the request asks for probabilities: a stream has those of a few tokens in each. */
+  event_logprob_values_max: 500_000,
+  /** Probabilities of one streamed answer: those of its tokens and of their alternatives. */
+  answer_logprobs_max: 1_000_000,
   /** Parts of one answer. An answer with more ends as a failure and is charged for the part that was received. */
   answer_calls_max: 2_000,
   answer_annotations_max: 10_000,

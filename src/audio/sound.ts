@@ -4,7 +4,7 @@ import { flacSeconds } from './flac.ts';
 import { mp3Seconds } from './mp3.ts';
 import { mp4Seconds } from './mp4.ts';
 import { oggSeconds } from './ogg.ts';
-import { atOnce, type Steps } from './steps.ts';
+import type { Steps } from './steps.ts';
 import { wavSeconds } from './wav.ts';
 import { webmSeconds } from './webm.ts';
 
@@ -104,4 +104,9 @@ export function* soundSteps(bytes: Buffer, format: SoundFormat): Steps<number | 
 }
 
 /** The same without yielding. */
-export const soundMs = (bytes: Buffer, format: SoundFormat): number | undefined => atOnce(soundSteps(bytes, format));
+export function soundMs(bytes: Buffer, format: SoundFormat): number | undefined {
+  for (const steps = soundSteps(bytes, format); ; ) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}

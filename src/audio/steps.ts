@@ -3,11 +3,3 @@ export type Steps<T> = Generator<void, T, undefined>;
 
 /** Frames, packets or elements that are read in one step: less than 5 ms of work. */
 export const STEP_PIECES = 64 * 1024;
-
-/** Runs all steps at once. */
-export function atOnce<T>(steps: Steps<T>): T {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
-}
