@@ -311,7 +311,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
           failure = step.value;
           completion = tools.view.completion(completion.created);
         }
-        if (failure === undefined) watch?.review(completion);
+        if (failure === undefined) await watch?.review(completion);
       } catch (error) {
         await fail(answer, error);
         throw error;

@@ -21,7 +21,7 @@ export interface AnswerWatch {
   /** Whether a filter withholds the rest of the answer: nothing more needs to be read. */
   readonly isWithheld: boolean;
   /** Checks a whole answer before it is settled, so that the record has the result. */
-  review(completion: ChatCompletion): void;
+  review(completion: ChatCompletion): Promise<void> | undefined;
 }
 
 /** The model and provider that answered, as the client sees them. */

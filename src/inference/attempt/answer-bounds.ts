@@ -3,7 +3,7 @@ import { UpstreamError } from '../../providers/dialect.ts';
 import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
-import { charsOf } from './chunk-slices.ts';
+import { charsOf, tokensOf } from './chunk-slices.ts';
 
 /** The failure of an answer with too many parts of one kind. */
 function tooMany(parts: string, most: number): UpstreamError {
@@ -14,13 +14,20 @@ function tooMany(parts: string, most: number): UpstreamError {
 /** The bounds of the JSON of one answer, or of one event of it. Probabilities of tokens are many values. */
 const JSON_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
+const EVENT_LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.event_logprob_values_max };
 
-/** The bounds of the JSON of the answer to a request. */
-export function jsonBoundsOf({
-  logprobs,
-  top_logprobs,
-}: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
-  return logprobs === true || top_logprobs != null ? LOGPROBS_BOUNDS : JSON_BOUNDS;
+type LogprobsWanted = Pick<ChatRequest, 'logprobs' | 'top_logprobs'>;
+
+const wantsLogprobs = ({ logprobs, top_logprobs }: LogprobsWanted) => logprobs === true || top_logprobs != null;
+
+/** The bounds of the JSON of the whole answer to a request. */
+export function jsonBoundsOf(request: LogprobsWanted): StructureBounds {
+  return wantsLogprobs(request) ? LOGPROBS_BOUNDS : JSON_BOUNDS;
+}
+
+/** The bounds of the JSON of one event of a streamed answer. */
+export function eventBoundsOf(request: LogprobsWanted): StructureBounds {
+  return wantsLogprobs(request) ? EVENT_LOGPROBS_BOUNDS : JSON_BOUNDS;
 }
 
 /** The failure of an answer whose JSON breaks a rule of its structure. */
@@ -92,6 +99,11 @@ export function cutParts(body: JsonValue): UpstreamError | undefined {
   return cut.failure;
 }
 
+function alternativesOf(token: JsonValue): number {
+  const top = (token as { top_logprobs?: unknown } | null)?.top_logprobs;
+  return Array.isArray(top) ? top.length : 0;
+}
+
 /** Counts the parts of one answer. */
 export class AnswerBounds {
   /** The failure of the first chunk that is too much. */
@@ -102,6 +114,7 @@ export class AnswerBounds {
   #details = 0;
   #images = 0;
   #blocks = 0;
+  #logprobs = 0;
 
   /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
   add(chunks: readonly ChatChunk[]): number {
@@ -114,18 +127,23 @@ export class AnswerBounds {
         return at;
       }
       // Nearly all chunks have only text.
-      if (!(tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open)) continue;
+      const hasMore = tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open;
+      if (hasMore === undefined && chunk.logprobs === undefined) continue;
       this.failure = this.#count(chunk);
       if (this.failure !== undefined) return at;
     }
     return chunks.length;
   }
 
-  #count({ delta, ext }: ChatChunk): UpstreamError | undefined {
+  #count({ delta, ext, logprobs }: ChatChunk): UpstreamError | undefined {
     const { tool_calls, annotations, reasoning_details, images } = delta;
     if (ext?.slot?.open !== undefined) {
       this.#blocks += 1;
       if (this.#blocks > limits.answer_blocks_max) return tooMany('blocks', limits.answer_blocks_max);
+    }
+    if (logprobs !== undefined) {
+      for (const token of tokensOf(logprobs)) this.#logprobs += 1 + alternativesOf(token);
+      if (this.#logprobs > limits.answer_logprobs_max) return tooMany('probabilities', limits.answer_logprobs_max);
     }
     if (tool_calls !== undefined) {
       for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;

@@ -9,7 +9,7 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
-import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, tooComplex } from './answer-bounds.ts';
+import { AnswerBounds, asUpstreamFailure, eventBoundsOf, tooComplex } from './answer-bounds.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
@@ -115,7 +115,7 @@ export class AnswerReader implements AnswerChunks {
     this.#framer = createFramer(dialect.frames);
     this.#decoder = decoder;
     this.#count = countAnswer(call.room);
-    this.#jsonBounds = jsonBoundsOf(call.request);
+    this.#jsonBounds = eventBoundsOf(call.request);
   }
 
   ready(): Promise<void> | undefined {

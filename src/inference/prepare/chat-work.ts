@@ -1,8 +1,17 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
+import { inTurns } from '../../http/in-turns.ts';
+import { atOnce } from '../../http/turn-work.ts';
+import { limits } from '../../limits.ts';
 import type { ChatDialect, Media, MediaNeed, Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
-import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../../providers/shared/media-addresses.ts';
+import {
+  inlinesMedia,
+  type LeftAddress,
+  leftAddress,
+  webMedia,
+  withInlineMedia,
+} from '../../providers/shared/media-addresses.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
 import { contentsOf } from '../../schemas/contents.ts';
@@ -180,13 +189,18 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       const { ext } = request;
       if (ext !== undefined && ext.wire !== dialect.wire) report = [...report, ...leftOut(request, dialect.wire)];
       if (!isInline && report.length === 0) return preparing;
-      const finish = (prepared: PreparedAttempt) => {
-        // An address that could not be replaced, such as a file inside a block of one wire.
-        const left = isInline ? leftAddress(prepared.encoded.body) : undefined;
+      const reported = (prepared: PreparedAttempt, left: LeftAddress | undefined) => {
         if (left !== undefined) {
           throw invalidField(left.field, `must be sent as data: ${candidate.provider.name} receives no addresses`);
         }
         return { ...prepared, report: [...report, ...prepared.report] };
+      };
+      const finish = (prepared: PreparedAttempt) => {
+        if (!isInline) return reported(prepared, undefined);
+        // An address that could not be replaced, such as a file inside a block of one wire.
+        const looking = leftAddress(prepared.encoded.body);
+        if (prepared.payload.length < limits.json_long_chars_min) return reported(prepared, atOnce(looking));
+        return inTurns(looking).then((left) => reported(prepared, left));
       };
       return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },

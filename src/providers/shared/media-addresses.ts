@@ -247,14 +247,24 @@ export function withInlineMedia(request: ChatRequest, media: Media): ChatRequest
   return { ...request, messages: request.messages.map((message) => inlineMessage(message, media)) };
 }
 
-/** The first address in a body that its reader would fetch; undefined if there is none. */
-export function leftAddress(body: JsonObject): { address: string; field: string } | undefined {
-  let first: { address: string; field: string } | undefined;
-  eachAddress(body, (address, path, kind) => {
+/** An address that the reader of a body would fetch, and its field. */
+export interface LeftAddress {
+  address: string;
+  field: string;
+}
+
+/** The first address in a body that its reader would fetch; undefined if there is none. Yields between parts of a long body. */
+export function* leftAddress(body: JsonObject): Generator<void, LeftAddress | undefined, undefined> {
+  let first: LeftAddress | undefined;
+  const steps = addressSteps(body, (address, path, kind) => {
     if (first !== undefined) return;
     const isFetched =
       kind === 'url' ? !/^data:/i.test(address) : /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^data:/i.test(address);
     if (isFetched) first = { address, field: fieldName(path) };
   });
+  for (const _ of steps) {
+    if (first !== undefined) break;
+    yield;
+  }
   return first;
 }
