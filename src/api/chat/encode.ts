@@ -173,8 +173,7 @@ class ChatStreamEncoder implements StreamEncoder {
   readonly #textForm: boolean;
   readonly #functionForm: boolean;
   readonly #hideReasoning: boolean;
-  /** The first fields of every object; set by `open`. */
-  #head = '';
+  #head: string;
   /** Only in the first delta: OpenAI's SDK for Python concatenates it over all deltas. */
   #role = ROLE;
   #hasBegun = false;
@@ -187,6 +186,7 @@ class ChatStreamEncoder implements StreamEncoder {
     this.#textForm = envelope.text_form;
     this.#functionForm = envelope.function_form === true;
     this.#hideReasoning = envelope.hide_reasoning;
+    this.#head = headOf(envelope, envelope);
     this.#begunChoices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
   }
 
