@@ -465,7 +465,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   healthOperation(server, {
     async unready() {
       if (starting) return 'the gateway is starting';
-      if (running.isLeaving()) return 'the gateway is shutting down';
+      if (running.isLeaving) return 'the gateway is shutting down';
       const { problem } = recorder.state();
       if (problem !== undefined) return problem;
       return (await storeAnswers()) ? undefined : 'the store does not answer';

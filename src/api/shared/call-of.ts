@@ -2,7 +2,6 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
-import { claimOf } from '../../http/bounded-bodies.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { type Attribution, type Call, CallCancellation, type Clock } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
@@ -39,12 +38,7 @@ export function generationId(nowMs: number): string {
   return `gen-${Math.floor(nowMs / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
 }
 
-function cut(value: string | undefined): string | null {
-  return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
-}
-
-function categoriesOf(header: string | undefined): string[] {
-  if (header === undefined) return [];
+function categoriesOf(header: string): string[] {
   return header
     .split(',')
     .map((category) => category.trim())
@@ -53,15 +47,18 @@ function categoriesOf(header: string | undefined): string[] {
 }
 
 function attributionOf(headers: IncomingHttpHeaders): Attribution {
+  const charsMax = limits.attribution_chars_max;
+  const referer = headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer');
+  const categories = headerOf(headers, 'x-gateway-categories');
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
   return {
-    http_referer: cut(headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer')),
-    title: cut(headerOf(headers, 'x-gateway-title')),
-    categories: categoriesOf(headerOf(headers, 'x-gateway-categories')),
-    user_agent: cut(headerOf(headers, 'user-agent')),
+    http_referer: referer?.slice(0, charsMax) ?? null,
+    title: headerOf(headers, 'x-gateway-title')?.slice(0, charsMax) ?? null,
+    categories: categories === undefined ? [] : categoriesOf(categories),
+    user_agent: headerOf(headers, 'user-agent')?.slice(0, charsMax) ?? null,
     traceparent: traced ? traceparent : undefined,
-    tracestate: traced ? (cut(headerOf(headers, 'tracestate')) ?? undefined) : undefined,
+    tracestate: traced ? headerOf(headers, 'tracestate')?.slice(0, charsMax) : undefined,
   };
 }
 
@@ -71,7 +68,9 @@ export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   const facts: Record<string, unknown> = { generation_id, model: request.model, streamed: request.stream === true };
   let costNano: number | undefined;
   let used: { prompt: number; completion: number } | undefined;
-  for (const { record } of calls.map(({ outcome }) => outcome)) {
+  for (const {
+    outcome: { record },
+  } of calls) {
     if (record === undefined) continue;
     if (record.model !== request.model) facts['served_model'] = record.model;
     if (record.provider_name !== null) facts['provider'] = record.provider_name;
@@ -87,15 +86,6 @@ export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   return facts;
 }
 
-/** Throws a 400 for a preset, which stands for settings that this gateway does not have. */
-function refusePreset(body: unknown): void {
-  if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
-  throw invalidField(
-    'preset',
-    'is not supported: this gateway has no presets; send the fields of the preset with the request',
-  );
-}
-
 /** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
   request: HttpRequest,
@@ -105,7 +95,14 @@ export function callOf(
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
-  refusePreset(request.body);
+  const { preset } = (request.body ?? {}) as { preset?: unknown };
+  if (preset != null) {
+    // It stands for settings that this gateway does not have.
+    throw invalidField(
+      'preset',
+      'is not supported: this gateway has no presets; send the fields of the preset with the request',
+    );
+  }
   const { headers } = request.raw;
   const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {
@@ -130,7 +127,7 @@ export function callOf(
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: new CallCancellation(),
     store_wait: request.store_wait,
-    room: claimOf(request),
+    room: request.claim,
     wants_metadata: wantsMetadata,
     ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],

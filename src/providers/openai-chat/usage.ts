@@ -91,6 +91,6 @@ function part(value: JsonValue | undefined): WireUsage {
 }
 
 function count(value: JsonValue | undefined): number | undefined {
-  const number = numberOf(value);
+  const number = value === undefined ? undefined : numberOf(value);
   return number === undefined ? undefined : Math.floor(number);
 }
