@@ -42,7 +42,7 @@ export interface SentBody {
 
 /** Reads the usage and the end of one attempt's answer. */
 export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
-  Partial<Pick<Meter, 'toolCalls' | 'reported'>>;
+  Partial<Pick<Meter, 'calledTools' | 'reported'>>;
 
 /** What the gateway's own tools did for an answer. */
 export interface ToolUse {

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
-import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
+import type { ChatChunk, ChatRequest, Delta } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import { charsOf } from './chunk-slices.ts';
@@ -107,26 +107,21 @@ export class AnswerBounds {
   add(chunks: readonly ChatChunk[]): number {
     for (let at = 0; at < chunks.length; at += 1) {
       const chunk = chunks[at]!;
-      const { tool_calls, annotations, reasoning_details, images } = chunk.delta;
-      this.#chars += charsOf(chunk.delta);
-      if (this.#chars > limits.answer_chars_max) {
-        this.failure = tooMany('characters', limits.answer_chars_max);
-        return at;
-      }
-      // Nearly all chunks have only text.
-      if (!(tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open)) continue;
-      this.failure = this.#count(chunk);
+      const { content, reasoning, refusal, tool_calls, annotations, reasoning_details, images } = chunk.delta;
+      const isPlain = !(tool_calls ?? annotations ?? reasoning_details ?? images);
+      this.#chars += isPlain
+        ? (content?.length ?? 0) + (reasoning?.length ?? 0) + (refusal?.length ?? 0)
+        : charsOf(chunk.delta);
+      if (chunk.ext?.slot?.open !== undefined) this.#blocks += 1;
+      if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
+      else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
+      else if (!isPlain) this.failure = this.#count(chunk.delta);
       if (this.failure !== undefined) return at;
     }
     return chunks.length;
   }
 
-  #count({ delta, ext }: ChatChunk): UpstreamError | undefined {
-    const { tool_calls, annotations, reasoning_details, images } = delta;
-    if (ext?.slot?.open !== undefined) {
-      this.#blocks += 1;
-      if (this.#blocks > limits.answer_blocks_max) return tooMany('blocks', limits.answer_blocks_max);
-    }
+  #count({ tool_calls, annotations, reasoning_details, images }: Delta): UpstreamError | undefined {
     if (tool_calls !== undefined) {
       for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
       if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);

@@ -8,7 +8,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
-import { isMeaningful } from '../money/meter.ts';
+import { areMeaningful } from '../money/meter.ts';
 import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, tooComplex } from './answer-bounds.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
@@ -162,8 +162,7 @@ export class AnswerReader implements AnswerChunks {
     }
     const chunks = this.#rest === undefined ? this.#decode() : this.#slice(this.#rest);
     // Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own.
-    if (this.#decoder.isWhole() && (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))))
-      this.#tail = new AnswerTail();
+    if (this.#decoder.isWhole() && (this.#tail === undefined || areMeaningful(chunks))) this.#tail = new AnswerTail();
     const isHandedOn = this.#rest === undefined && this.#next === this.#frames.length;
     if (this.#isDecoderEnded && isHandedOn) this.ended = true;
     // A read is counted once all of it was handed on; one with a long event before any of that is, and once.

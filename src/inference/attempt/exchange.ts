@@ -225,10 +225,8 @@ function send(outgoing: Outgoing, url: string, credential: string | undefined, c
   return exchange;
 }
 
-/** Waits for the headers. Reads the body of a refusal and throws it as an `UpstreamError`. */
-export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCall): Promise<UpstreamResponse> {
-  const response = await exchange.response;
-  if (response.status < 300) return response;
+/** Reads the body of a response with a status from 300 on, and throws it as an `UpstreamError`. */
+export async function refuse(dialect: AuthAndErrors, response: UpstreamResponse): Promise<never> {
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
   if (response.status < 400) {
     throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {

@@ -201,7 +201,7 @@ export function createSettlement(options: {
       first_token_ms: attempt.firstTokenMs,
       end_ms,
       usage,
-      tool_calls: meter.toolCalls?.(),
+      tool_calls: meter.calledTools?.count(meter.finish_reason),
       is_completed,
       is_error: meter.finish_reason === 'error',
     });

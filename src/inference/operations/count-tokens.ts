@@ -7,7 +7,7 @@ import type { ChatRequest, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
-import { headersOf, readJson, UpstreamCall } from '../attempt/exchange.ts';
+import { readJson, refuse, UpstreamCall } from '../attempt/exchange.ts';
 import type { LogDecoderFault } from '../attempt/failure.ts';
 import { clientError } from '../attempt/failure.ts';
 import type { Call } from '../call.ts';
@@ -55,9 +55,11 @@ export function createTokenCount(
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
     const limitMs = TOKEN_COUNT_MS_MAX;
     const context = { upstream, call, attempt: 1, first_token_ms_max: limitMs, total_ms_max: limitMs };
-    const exchange = new UpstreamCall({ ...outgoing, payload: await writeBody(body) }, context);
+    const upstreamCall = new UpstreamCall({ ...outgoing, payload: await writeBody(body) }, context);
     try {
-      const body = await readJson(prepared.dialect, await headersOf(prepared.dialect, exchange), call);
+      const response = await upstreamCall.exchange.response;
+      if (response.status >= 300) await refuse(prepared.dialect, response);
+      const body = await readJson(prepared.dialect, response, call);
       const { input_tokens, ...rest } = readable(() => counter.read(body));
       return { input_tokens, rest, is_estimate: false };
     } catch (error) {
@@ -70,7 +72,7 @@ export function createTokenCount(
       }
       return undefined;
     } finally {
-      exchange.release();
+      upstreamCall.release();
     }
   }
 

@@ -10,10 +10,10 @@ import type { Attempts } from '../attempt/attempts.ts';
 import {
   type AuthAndErrors,
   CallCancelled,
-  headersOf,
   type Outgoing,
   outcomeOfWhole,
   readJson,
+  refuse,
   UpstreamCall,
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
@@ -176,7 +176,8 @@ function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Task
         context,
       );
       try {
-        const response = await headersOf(authAndErrors, upstreamCall);
+        const response = await upstreamCall.exchange.response;
+        if (response.status >= 300) await refuse(authAndErrors, response);
         return {
           body: await readJson(authAndErrors, response, call, { ...answerLevels, values_max }),
           headers: response.headers,
