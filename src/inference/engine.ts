@@ -26,7 +26,7 @@ import type { Settlement } from './money/settlement.ts';
 import { type Planner, wireOf } from './plan/planner.ts';
 import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
-import { type AnswerWatch, type CallState, servedBy } from './state.ts';
+import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
 import type { DeclaredTools } from './tools/declared-tools.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
@@ -125,7 +125,9 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const { attempt, body, view } = answer;
       if (attempt.candidate !== served) {
         served = attempt.candidate;
-        yield { type: 'open', served: servedBy(served), upstream_bodies: state.bodies.splice(0) };
+        const { model, provider } = served;
+        const shown = { model: model.id, provider: provider.name };
+        yield { type: 'open', served: shown, upstream_bodies: state.bodies.splice(0) };
       }
       let failure: Failure | undefined;
       try {
@@ -319,7 +321,9 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const { usage, classes, metadata, error } = await finish(answer, failure);
       if (error !== undefined) throw error;
       const shown = answer.view === undefined ? completion : answer.view.whole(completion);
-      return { completion: shown, served: servedBy(answer.attempt.candidate), usage, classes, metadata };
+      const { model, provider } = answer.attempt.candidate;
+      const served = { model: model.id, provider: provider.name };
+      return { completion: shown, served, usage, classes, metadata };
     },
   };
 }

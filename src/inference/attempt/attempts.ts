@@ -4,12 +4,11 @@ import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
 import type { Admission, Admitted, Prepared, SpendingRules } from '../money/admission.ts';
-import { presumedCost, type UsualOutput } from '../money/attempt-cost.ts';
+import type { UsualOutput } from '../money/attempt-cost.ts';
 import { openRecord } from '../money/generation.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
-import { TryOrder } from '../plan/try-order.ts';
-import { type Account, Attempt, type CallState } from '../state.ts';
+import { type Account, Attempt, type CallState, TryOrder } from '../state.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
@@ -89,7 +88,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, logDecoderFault, hedging } = options;
+  const { clock, health, recorder, traffic, logDecoderFault, hedging, usual, rules } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -107,7 +106,7 @@ export function createAttempts(
     attempt.opening = openRecord(call, candidate, state);
     const facts = { attempt: attempt.number, endpoint: candidate.endpoint.id, record: attempt.opening, hold };
     if (grant !== undefined) return recorder.attempt({ id: call.generation_id, ...facts });
-    const { outputTokens, least } = presumedCost(call, candidate, prepared, options);
+    const { outputTokens, least } = usual.presume(call, candidate, prepared, rules);
     attempt.presumedOutput = outputTokens;
     return recorder.attempt({ id: call.generation_id, ...facts, least });
   }

@@ -13,7 +13,7 @@ import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { type Attempt, type CallState, servedBy } from '../state.ts';
+import type { Attempt, CallState } from '../state.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
@@ -108,7 +108,8 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
     const { prepared, candidate, call, number, step } = attempt;
     if (call.request.debug?.echo_upstream_body === true) {
-      this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
+      const served = { model: candidate.model.id, provider: candidate.provider.name };
+      this.#state.bodies.push({ served, body: prepared.encoded.body });
     }
     attempt.meter = new AnswerMeter(choicesOf(prepared.request));
     const own = cancellation === undefined ? call : { ...call, cancellation };

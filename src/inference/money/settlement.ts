@@ -7,13 +7,20 @@ import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Clock } from '../call.ts';
-import { routingRecord } from '../observe/routing-record.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import type { Attempt, CallState } from '../state.ts';
 import type { Grant, Prepared, SpendingRules } from './admission.ts';
-import { type AnswerUsage, allUsed, answerUsage, NO_USAGE } from './answer-usage.ts';
-import { ASSUMED, type AttemptEnd, endCost, heldFor, priceAnswer, priceOf, type UsualOutput } from './attempt-cost.ts';
-import { closeRecord } from './generation.ts';
+import { type AnswerUsage, NO_USAGE } from './answer-usage.ts';
+import {
+  ASSUMED,
+  type AttemptEnd,
+  endCost,
+  heldFor,
+  priceAnswer,
+  priceAttempt,
+  type UsualOutput,
+} from './attempt-cost.ts';
+import { allUsed, answerUsage, closeRecord, routingRecord } from './generation.ts';
 import type { Meter } from './meter.ts';
 
 /** Notes the attempts of a call and writes its record at the end. */
@@ -118,9 +125,10 @@ export function createSettlement(options: {
   };
 
   const soFar: Settlement['soFar'] = (state, attempt) => {
-    const usage = attempt.meter.progress(attempt.call.request);
-    const tier = attempt.meter.service_tier ?? attempt.prepared.service_tier;
-    return { usage, cost_nano: priceOf(state, attempt, usage, tier).cost_nano };
+    const { call, candidate, meter, prepared } = attempt;
+    const usage = meter.progress(call.request);
+    const tier = meter.service_tier ?? prepared.service_tier;
+    return { usage, cost_nano: priceAttempt(usage, call.request, candidate, state, tier).cost_nano };
   };
 
   /** Reports an answer that cost more than was held: the provider ignores the output bound, or counts the prompt higher. */

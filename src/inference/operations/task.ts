@@ -23,7 +23,7 @@ import { believable } from '../money/meter.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
-import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state.ts';
+import type { Account, AnswerWatch, Attempt } from '../state.ts';
 
 /** One request of a task's attempt. The engine adds the address and the credential. */
 export interface TaskRequest extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
@@ -159,7 +159,8 @@ export async function runTask<P extends Prepared, A>(
   const { candidate, meter } = attempt;
   const usage = await flow.settle(state, outcomeOfWhole(call), attempt);
   const metadata = flow.metadataOf(state, candidate);
-  return { answer: value, served: servedBy(candidate), usage, classes: meter.usage() ?? {}, metadata };
+  const served = { model: candidate.model.id, provider: candidate.provider.name };
+  return { answer: value, served, usage, classes: meter.usage() ?? {}, metadata };
 }
 
 function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): TaskUpstream {

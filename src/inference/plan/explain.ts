@@ -10,10 +10,10 @@ import type { PreparedAttempt } from '../attempt/attempt.ts';
 import { stepPassed } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
 import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
+import { type ExpectedTokens, expectedCost, expectedTokens } from '../money/generation.ts';
 import { costOf } from '../money/worst-case.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
 
 /** The payload length after which an explained request is not encoded for further endpoints. */
