@@ -14,7 +14,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { FinishReason } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
-import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
+import { type ChatAttempt, ChatAttempts, type ChatAttemptsParts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure, outcomeOf } from './attempt/exchange.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
@@ -28,7 +28,6 @@ import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
-import type { DeclaredTools } from './tools/declared-tools.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What the engine is made of. */
@@ -41,7 +40,7 @@ export interface EngineParts extends BodyParts {
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
   work: Pick<ChatWork, 'wanted'>;
-  chat: ChatAttempts;
+  chat: ChatAttemptsParts;
   loop: ToolLoop;
 }
 
@@ -51,6 +50,7 @@ type Failure = UpstreamError | CallCancelled;
 /** A call that an endpoint answers. */
 interface Answer {
   readonly state: CallState;
+  readonly requests: ChatAttempts;
   /** The attempt that makes the current part of the answer, and its body. */
   attempt: ChatAttempt;
   body: OpenAnswer;
@@ -83,14 +83,15 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const state = opening instanceof Promise ? await opening : opening;
     state.watch = watch;
     const { call, plan, sources } = state;
-    let declared: DeclaredTools | undefined;
+    let requests: ChatAttempts;
     try {
-      declared = chat.fittingFor(state).tools;
+      requests = new ChatAttempts(state, chat);
     } catch (error) {
       state.reservation.release();
       throw error;
     }
-    const reached = await tryEach(state, plan.attempts, chat.work(state, call));
+    const { tools: declared } = requests;
+    const reached = await tryEach(state, plan.attempts, requests);
     if ('ended' in reached) throw await planner.giveUp(state, reached);
     const { attempt, value: body } = reached;
     try {
@@ -107,7 +108,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
           view = new PlainView(text, reasoning, citations);
         }
       }
-      return { state, attempt, body, view, tools, text, finishReason: undefined };
+      return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
     } catch (error) {
       attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
       attempt.record!.failure = 'internal';
@@ -167,7 +168,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     settlement.breakOff(state, attempt, failure.failure);
     reportFailure(attempt, failure);
     state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
-    const reached = await tryEach(state, next.candidates, chat.work(state, next.call, fitContinued));
+    const reached = await tryEach(state, next.candidates, answer.requests.next(next.call, fitContinued));
     if ('ended' in reached) {
       const { ended, error } = reached;
       if (error instanceof CallCancelled) return error;
@@ -205,7 +206,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       throw error;
     }
     if (isWithheld()) return undefined;
-    const reached = await tryEach(state, afterStep(state, attempt.candidate), chat.work(state, tools.call));
+    const reached = await tryEach(state, afterStep(state, attempt.candidate), answer.requests.next(tools.call));
     if (!('ended' in reached)) {
       answer.attempt = reached.attempt;
       answer.body = reached.value;

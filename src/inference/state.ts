@@ -18,7 +18,6 @@ import type { Meter } from './money/meter.ts';
 import type { RateLimitReservation } from './plan/rate-limit-reservation.ts';
 import type { ModelSource, Requested } from './plan/requested-models.ts';
 import type { SessionAffinity } from './plan/session-affinity.ts';
-import type { Fitting } from './prepare/fitting.ts';
 import type { CitedSource } from './tools/server-tools.ts';
 
 /** Follows a call for the pipeline while the engine answers it. */
@@ -136,8 +135,6 @@ export class CallState implements CallPlan {
   readonly reservation: RateLimitReservation;
   /** Undefined if nothing follows the call. */
   watch: AnswerWatch | undefined = undefined;
-  /** Fits the call's requests to endpoints and holds fetched media. Shared by all steps. */
-  fitting: Fitting | undefined = undefined;
   /** The money that is held for the call, in every budget that counts it. */
   hold: Hold;
   /** Attempts whose end, or that they answer, is noted, in the order of their sends. */

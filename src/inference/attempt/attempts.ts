@@ -170,15 +170,22 @@ export function createAttempts(
     if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
-    const admitting = admit({
-      call,
-      hold: state.hold,
-      is_byok: candidate.own !== undefined,
-      prepare: (spend) => work.prepare(candidate, stripState, spend),
-      measure: work.measure,
-    });
-    const admitted = admitting instanceof Promise ? await admitting : admitting;
-    state.hold = admitted.hold;
+    let admitted: Admitted<P>;
+    if (call.principal.budgets.length === 0) {
+      const preparing = work.prepare(candidate, stripState);
+      const prepared = preparing instanceof Promise ? await preparing : preparing;
+      admitted = { prepared, hold: state.hold, grant: undefined };
+    } else {
+      const admitting = admit({
+        call,
+        hold: state.hold,
+        is_byok: candidate.own !== undefined,
+        prepare: (spend) => work.prepare(candidate, stripState, spend),
+        measure: work.measure,
+      });
+      admitted = admitting instanceof Promise ? await admitting : admitting;
+      state.hold = admitted.hold;
+    }
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     await open(state, attempt, admitted);
     attempt.sentMs = clock.monotonic_ms();
@@ -190,17 +197,18 @@ export function createAttempts(
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holdsBack = attempt.prepared.holds_back === true;
     const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
-    const silence = call.request.stream === true && !holdsBack ? watchSilence(attempt) : undefined;
+    const silence = call.request.stream === true && !holdsBack ? watchSilence(candidate) : undefined;
     try {
       const hedge = wantsHedge ? hedges.plan(attempt, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
           : await hedges.send(state, attempt, work, hedge, order);
-      const sentMs = sentAt(reached.attempt);
+      const nowMs = clock.now_ms();
+      const sentMs = nowMs - (clock.monotonic_ms() - reached.attempt.sentMs);
       const answered = healthId(reached.attempt.candidate);
       health.answered(answered, sentMs);
-      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sentMs);
+      if (work.mayBreakOff !== true) health.succeeded(answered, nowMs, sentMs);
       return reached;
     } finally {
       if (silence !== undefined) clearTimeout(silence);
@@ -248,13 +256,12 @@ export function createAttempts(
 
   /**
    * An endpoint that is silent for much longer than its usual latency gets no further calls for a while, unless it answers others. The
-   * call itself continues to wait. The caller clears the timer at the answer.
+   * call itself continues to wait. Called at the send; the caller clears the timer at the answer.
    */
-  function watchSilence(attempt: Attempt): NodeJS.Timeout | undefined {
-    const { candidate } = attempt;
-    const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
+  function watchSilence(candidate: Candidate): NodeJS.Timeout | undefined {
+    const sentMs = clock.now_ms();
+    const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), sentMs);
     if (latency_ms === null || is_latency_thin) return undefined;
-    const sentMs = sentAt(attempt);
     return setTimeout(
       () => health.silent(healthId(candidate), clock.now_ms(), sentMs),
       Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
