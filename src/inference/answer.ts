@@ -88,7 +88,7 @@ export function createInference(shared: InferenceOptions): Engine {
 
     countTokens: createTokenCount(options, steps, work),
 
-    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
+    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted),
 
     run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
   };

@@ -9,6 +9,7 @@ import { type Events, type Source, withSources } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { cachesCheaply } from '../routing/stickiness.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { FinishReason } from '../schemas/inner.ts';
@@ -23,7 +24,7 @@ import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
 import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
-import { type Planner, wireOf } from './plan/planner.ts';
+import type { Planner } from './plan/planner.ts';
 import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import type { AnswerWatch, CallState } from './state.ts';
@@ -79,7 +80,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const opening = planner.open(received, work.wanted(received));
+    const opening = planner.open(received, work.wanted);
     const state = opening instanceof Promise ? await opening : opening;
     state.watch = watch;
     const { call, plan, sources } = state;
@@ -87,7 +88,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     try {
       requests = new ChatAttempts(state, chat);
     } catch (error) {
-      state.reservation.release();
+      state.reservation?.release();
       throw error;
     }
     const { tools: declared } = requests;
@@ -102,7 +103,9 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const text = continues && isContinuable(request) ? new ShownText() : undefined;
       let view: View | undefined = tools?.view;
       if (tools === undefined) {
-        const reasoning = states.recorder(attempt.call, attempt.candidate, wireOf(attempt.candidate));
+        const { dialect } = attempt.prepared;
+        const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
+        const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
         if (text !== undefined || reasoning !== undefined || sources.length > 0) {
           const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
           view = new PlainView(text, reasoning, citations);
@@ -251,10 +254,12 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const usage = await settlement.settle(state, outcome, attempt, answer.finishReason);
     if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
-    if (outcome === 'completed') state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+    if (outcome === 'completed' && cachesCheaply(candidate)) {
+      state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+    }
     const error =
       failure instanceof UpstreamError ? planner.lateError(state, attempt, failure) : failure && shuttingDown();
-    const metadata = planner.metadataOf(state, error ? undefined : candidate);
+    const metadata = call.wants_metadata ? planner.metadataOf(state, error ? undefined : candidate) : undefined;
     return { type: 'end', usage, classes: state.usage, metadata, error };
   }
 

@@ -131,8 +131,8 @@ export class CallState implements CallPlan {
   readonly names: Requested['names'];
   readonly report: readonly Report[];
   readonly home: SessionAffinity | undefined;
-  /** The call's count against rate limits. */
-  readonly reservation: RateLimitReservation;
+  /** The call's count against rate limits; undefined if no limit concerns it. */
+  readonly reservation: RateLimitReservation | undefined;
   /** Undefined if nothing follows the call. */
   watch: AnswerWatch | undefined = undefined;
   /** The money that is held for the call, in every budget that counts it. */
@@ -163,7 +163,10 @@ export class CallState implements CallPlan {
   routing: RoutingRecord | undefined = undefined;
   usage: TokenClasses | null = null;
 
-  constructor({ call, catalog, plan, requested, names, report, home }: CallPlan, reservation: RateLimitReservation) {
+  constructor(
+    { call, catalog, plan, requested, names, report, home }: CallPlan,
+    reservation: RateLimitReservation | undefined,
+  ) {
     this.call = call;
     this.catalog = catalog;
     this.plan = plan;

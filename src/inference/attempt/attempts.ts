@@ -166,9 +166,9 @@ export function createAttempts(
   ): Promise<Reached<P, T, M>> {
     const { call, candidate } = attempt;
     const begunMs = clock.monotonic_ms();
-    const entering = state.reservation.acquire(candidate);
+    const entering = state.reservation?.acquire(candidate);
     if (entering !== undefined) await entering;
-    const waiting = work.ready?.(candidate);
+    const waiting = work.needsNothing === true ? undefined : work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
     let admitted: Admitted<P>;
     if (call.principal.budgets.length === 0) {
@@ -268,20 +268,18 @@ export function createAttempts(
     );
   }
 
-  /** The wall-clock time of the send. */
-  function sentAt({ sentMs }: Attempt): number {
-    return clock.now_ms() - (clock.monotonic_ms() - sentMs);
-  }
-
-  function reportSuccess(attempt: Attempt): void {
-    health.succeeded(healthId(attempt.candidate), clock.now_ms(), sentAt(attempt));
+  function reportSuccess({ candidate, sentMs }: Attempt): void {
+    const nowMs = clock.now_ms();
+    health.succeeded(healthId(candidate), nowMs, nowMs - (clock.monotonic_ms() - sentMs));
   }
 
   function reportFailure(attempt: Attempt, error: UpstreamError): void {
-    const { candidate, call } = attempt;
+    const { candidate, call, sentMs } = attempt;
     logDecoderFault(error, candidate);
     if (!isOfEndpoint(error, call.request)) return;
-    health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms(), sentAt(attempt));
+    const nowMs = clock.now_ms();
+    const wallSentMs = nowMs - (clock.monotonic_ms() - sentMs);
+    health.failed(healthId(candidate), error.failure, error.retry_after_ms, nowMs, wallSentMs);
     traffic.failed(candidate, error);
   }
 

@@ -12,12 +12,11 @@ import { feesOf, type Pay } from '../money/fees.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
 import { type Adapter, type CallAdapter, combineAdapters } from '../prepare/adapters.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
 import { type CallMedia, createCallMedia, NO_MEDIA } from '../prepare/media.ts';
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
 import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import type { PreparedAttempt, SpendBound } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
 
@@ -54,6 +53,7 @@ export interface ChatAttemptsOptions {
 export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, CallResources {
   readonly measure: Measure<PreparedAttempt>;
   readonly mayBreakOff: boolean;
+  needsNothing: boolean;
   /** The call with the request of the current step. */
   call: Call;
   /** The gateway's own tools; undefined if the call requests none. */
@@ -74,7 +74,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
   /** Throws `GatewayError` 400 if the call requests a tool of the gateway's in a way that is not supported. */
   constructor(state: CallState, parts: ChatAttemptsParts) {
     const { call } = state;
-    const { tools, stream } = call.request;
+    const { tools, stream, ext } = call.request;
     const { adapters, server_tools } = parts.options;
     this.measure = parts.measure;
     this.mayBreakOff = stream === true;
@@ -93,6 +93,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     }
     this.#adapter = acting === undefined || acting.length === 1 ? acting?.[0] : combineAdapters(acting);
     this.tools = own && declareTools(call.request, own);
+    this.needsNothing = acting === undefined && ext?.is_long !== true && !contentsOf(call.request).has_more;
   }
 
   get fees(): Fees {
@@ -102,6 +103,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
   /** Begins a step with a request of its own. */
   next(call: Call, adapt?: Adapt): this {
     this.call = call;
+    this.needsNothing = false;
     this.#adapt = adapt;
     return this;
   }

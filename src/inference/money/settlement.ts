@@ -265,9 +265,9 @@ export function createSettlement(options: {
       first_token_s: latency === null ? undefined : latency / 1000,
     });
     // Rate limits count the whole reservation if the client left before the usage is known.
-    if (usage !== null) reservation.commit(promptTokens + completionTokens, candidate.model.id);
-    else if (answered === undefined && outcome === 'cancelled') reservation.commitInFull();
-    else reservation.commit(0, undefined);
+    if (usage !== null) reservation?.commit(promptTokens + completionTokens, candidate.model.id);
+    else if (answered === undefined && outcome === 'cancelled') reservation?.commitInFull();
+    else reservation?.commit(0, undefined);
     return closed;
   }
 
@@ -277,7 +277,7 @@ export function createSettlement(options: {
     const open = last === undefined ? state.record : last.opening;
     const candidate = last?.candidate ?? state.plan.attempts[0];
     if (open === undefined || candidate === undefined) {
-      state.reservation.release();
+      state.reservation?.release();
       return NO_USAGE;
     }
     const ended = state.call.outcome;

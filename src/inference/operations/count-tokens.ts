@@ -1,9 +1,10 @@
 import { GatewayError } from '../../errors.ts';
-import { type TokenCounter, UpstreamError } from '../../providers/dialect.ts';
+import { UpstreamError } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import { templated } from '../../providers/tool-template/dialect.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
@@ -14,7 +15,7 @@ import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
-import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
+import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 
 /** How long a provider can take to count the tokens of a prompt. */
@@ -29,7 +30,7 @@ export interface CountedTokens {
   rest: JsonObject;
 }
 
-export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
+export interface CountOptions {
   upstream: Upstream;
   tokenizer: Tokenizer;
   logDecoderFault: LogDecoderFault;
@@ -41,13 +42,13 @@ export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
  * Throws `GatewayError`, or `CallCancelled` if the client leaves first.
  */
 export function createTokenCount(
-  { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
+  { upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Planner, 'open'>,
   chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
   /** The provider's count; undefined if it does not count, or fails. */
   async function providersCount(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
-    const counter = counterOf(wireOf(candidate));
+    const counter = dialectOf(wireOf(candidate)).tokenCounter;
     if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
     const prepared = await preparedFor(call, candidate);
     if (prepared === undefined) return undefined;
@@ -86,10 +87,6 @@ export function createTokenCount(
     }
   }
 
-  function counterOf(wire: Wire): TokenCounter | undefined {
-    return dialect(wire)?.tokenCounter;
-  }
-
   async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
     const request = statesTools(original, candidate) ? templated(original).request : original;
     const texts: string[] = [];
@@ -103,18 +100,18 @@ export function createTokenCount(
   }
 
   return async (received) => {
-    const { call, plan, reservation } = await open(received, chat.wanted(received));
+    const { call, plan, reservation } = await open(received, chat.wanted);
     const candidate = plan.attempts[0]!;
     try {
-      await reservation.acquire(candidate);
+      await reservation?.acquire(candidate);
     } catch (error) {
-      reservation.release();
+      reservation?.release();
       throw error;
     }
     try {
       return (await providersCount(call, candidate)) ?? (await ownCount(call.request, candidate));
     } finally {
-      reservation.commit(0, candidate.model.id);
+      reservation?.commit(0, candidate.model.id);
     }
   };
 }

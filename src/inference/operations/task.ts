@@ -1,9 +1,10 @@
 import { limits } from '../../limits.ts';
-import type { ChatDialect, Media, MediaNeed } from '../../providers/dialect.ts';
+import type { Media, MediaNeed } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, TokenClasses, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { answerLevels } from '../../schemas/json-structure.ts';
 import type { Attempts } from '../attempt/attempts.ts';
@@ -118,7 +119,6 @@ interface Surroundings
   extends Pick<Planner, 'open' | 'giveUp' | 'metadataOf'>,
     Pick<Attempts, 'tryEach'>,
     Pick<Settlement, 'settle'> {
-  dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   media: MediaFetcher;
   clock: Clock;
@@ -167,10 +167,9 @@ function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Task
   const { call, candidate, number, meter } = attempt;
   const { upstream, first_token_ms_max, total_ms_max } = flow;
   const context = { upstream, call, attempt: number, first_token_ms_max, total_ms_max };
-  const chatDialect = flow.dialect(wireOf(candidate));
+  const chatDialect = dialectOf(wireOf(candidate));
   return {
     async send({ authAndErrors = chatDialect, values_max = limits.answer_values_max, ...request }) {
-      if (authAndErrors === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
       const upstreamCall = new UpstreamCall(
         { method: 'POST', ...request, candidate, dialect: authAndErrors, accept: 'application/json' },
