@@ -5,10 +5,10 @@ import type { Framer } from '../../providers/framer.ts';
 import { createFramer } from '../../providers/transport/frames.ts';
 import { countAnswer, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk, ChatRequest, Delta } from '../../schemas/inner.ts';
-import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import type { ChatChunk, Delta } from '../../schemas/inner.ts';
+import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
-import { areMeaningful } from '../money/meter.ts';
+import { isMeaningful } from '../money/meter.ts';
 import { AnswerTail, asUpstreamFailure, tooComplex, tooMany } from './answer-bounds.ts';
 import { charsOf, dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
@@ -17,18 +17,6 @@ import { CallCancelled } from './exchange.ts';
 const STREAM_KEPT_DIVISOR = 16;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
-
-/** The bounds of the JSON of one answer, or of one event of it. Probabilities of tokens are many values. */
-const JSON_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
-const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
-
-/** The bounds of the JSON of the answer to a request. */
-export function jsonBoundsOf({
-  logprobs,
-  top_logprobs,
-}: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
-  return logprobs === true || top_logprobs != null ? LOGPROBS_BOUNDS : JSON_BOUNDS;
-}
 
 /** Counts the parts of one answer. */
 export class AnswerBounds {
@@ -142,13 +130,18 @@ export class AnswerReader implements AnswerChunks {
   readonly #bounds = new AnswerBounds();
   readonly #jsonBounds: StructureBounds;
 
-  constructor(response: UpstreamResponse, dialect: Pick<ChatDialect, 'frames'>, decoder: StreamDecoder, call: Call) {
+  /** `bounds`: of the JSON of one event. */
+  constructor(
+    response: UpstreamResponse,
+    dialect: Pick<ChatDialect, 'frames'>,
+    { decoder, call, bounds }: { decoder: StreamDecoder; call: Call; bounds: StructureBounds },
+  ) {
     this.#response = response;
     this.#call = call;
     this.#framer = createFramer(dialect.frames);
     this.#decoder = decoder;
     this.#count = countAnswer(call.room);
-    this.#jsonBounds = jsonBoundsOf(call.request);
+    this.#jsonBounds = bounds;
   }
 
   ready(): Promise<void> | undefined {
@@ -195,7 +188,11 @@ export class AnswerReader implements AnswerChunks {
     }
     const chunks = this.#rest === undefined ? this.#decode() : this.#slice(this.#rest);
     // Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own.
-    if (this.#decoder.isWhole() && (this.#tail === undefined || areMeaningful(chunks))) this.#tail = new AnswerTail();
+    if (this.#decoder.isWhole()) {
+      let isAnew = this.#tail === undefined;
+      for (const { delta } of chunks) isAnew ||= isMeaningful(delta);
+      if (isAnew) this.#tail = new AnswerTail();
+    }
     const isHandedOn = this.#rest === undefined && this.#next === this.#frames.length;
     if (this.#isDecoderEnded && isHandedOn) this.ended = true;
     // A read is counted once all of it was handed on; one with a long event before any of that is, and once.

@@ -7,13 +7,17 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import { answerLevels, type StructureBounds } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { cutParts, readable } from './answer-bounds.ts';
-import { AnswerBounds, type AnswerChunks, AnswerReader, jsonBoundsOf, nextTurn } from './answer-reader.ts';
+import { AnswerBounds, type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';
+import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';
+
+/** The bounds of the JSON of an answer with the probabilities of its tokens, which are many values. */
+const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
 
 /** Chunks that are held back until the forced call comes. */
 const CHUNKS_BEFORE_CALL_MAX = 32_768;
@@ -70,6 +74,8 @@ interface Opening {
   call: Call;
   meter: Meter;
   upstreamCall: UpstreamCall;
+  /** Of its JSON. */
+  bounds: StructureBounds;
 }
 
 const NOTHING_LATER: AnswerChunks = new Slices([], 0);
@@ -114,7 +120,8 @@ export async function openAnswer(
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
   const { method, path, headers } = encoded;
-  const isStreamed = context.call.request.stream === true;
+  const { stream, logprobs, top_logprobs } = context.call.request;
+  const isStreamed = stream === true;
   const accept = isStreamed ? 'text/event-stream' : 'application/json';
   const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
@@ -131,7 +138,8 @@ export async function openAnswer(
       generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
       headers: response.headers,
     };
-    const answer = await read(prepared, { response, state, call, meter, upstreamCall });
+    const bounds = logprobs === true || top_logprobs != null ? LOGPROBS_BOUNDS : ANSWER_BOUNDS;
+    const answer = await read(prepared, { response, state, call, meter, upstreamCall, bounds });
     if (!meter.produced && meter.is_void) throw voidAnswer(answer.first, meter);
     // An answer that was cut or filtered is accepted: it has another finish reason.
     if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
@@ -148,10 +156,10 @@ export async function openAnswer(
  */
 async function readBody(
   { dialect, encoded }: PreparedAttempt,
-  { response, state, call, meter, upstreamCall }: Opening,
+  { response, state, call, meter, upstreamCall, bounds }: Opening,
 ): Promise<OpenAnswer> {
   const { request, accepted_ms } = call;
-  const body = await readJson(dialect, response, call, jsonBoundsOf(request));
+  const body = await readJson(dialect, response, call, bounds);
   const cut = isShort(response) ? undefined : cutParts(body);
   const decoded = readable(() => dialect.decodeResponse(body, state));
   const isStreamed = request.stream === true;
@@ -205,9 +213,10 @@ function meterAll(meter: Meter, chunks: readonly ChatChunk[], from = 0): Promise
 /** Reads the events of a stream until the answer has begun. */
 async function readBeginning(
   { dialect, holds_back }: PreparedAttempt,
-  { response, state, call, meter, upstreamCall }: Opening,
+  { response, state, call, meter, upstreamCall, bounds }: Opening,
 ): Promise<OpenAnswer> {
-  const reader = new AnswerReader(response, dialect, dialect.createStreamDecoder(state), call);
+  const decoder = dialect.createStreamDecoder(state);
+  const reader = new AnswerReader(response, dialect, { decoder, call, bounds });
   const first: ChatChunk[] = [];
   let hasBegun = false;
   for (;;) {

@@ -85,12 +85,6 @@ export function isMeaningful(delta: Delta): boolean {
   );
 }
 
-/** Whether any of these chunks has output of the model. */
-export function areMeaningful(chunks: readonly ChatChunk[]): boolean {
-  for (const { delta } of chunks) if (isMeaningful(delta)) return true;
-  return false;
-}
-
 /** Estimates the tokens of a prompt: texts and tool definitions by `count`, and a fixed number for each other part. */
 export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
   let tokens = PROMPT_TOKENS;
