@@ -289,7 +289,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     catalog,
     wholeCatalog,
     ownCredentials,
-    dialect: (wire) => dialects.get(wire),
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],

@@ -1,8 +1,9 @@
 /** Long answers with filters, with probabilities of tokens, and requests with many addresses: bounded work for each turn of the event loop. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { AnswerBounds, eventBoundsOf } from '../../src/inference/attempt/answer-bounds.ts';
+import { AnswerBounds } from '../../src/inference/attempt/answer-reader.ts';
 import { dividedChunks, sliceEnd, tokensOf } from '../../src/inference/attempt/chunk-slices.ts';
+import { EVENT_LOGPROBS_BOUNDS } from '../../src/inference/attempt/open-answer.ts';
 import type { Call } from '../../src/inference/call.ts';
 import { createCallMedia } from '../../src/inference/prepare/media.ts';
 import { transformInTurns } from '../../src/inference/transform.ts';
@@ -75,10 +76,9 @@ test('a chunk with the probabilities of many tokens is divided, and a slice has 
 });
 
 test('probabilities of a streamed answer are bounded in each event and in all', () => {
-  const wanted = { logprobs: true };
   const event = (values: number) => `[${Array.from({ length: values }, () => 1).join()}]`;
-  expect(structureBreach(event(limits.event_logprob_values_max - 10), eventBoundsOf(wanted))).toBeUndefined();
-  expect(structureBreach(event(limits.event_logprob_values_max + 10), eventBoundsOf(wanted))).toBeDefined();
+  expect(structureBreach(event(limits.event_logprob_values_max - 10), EVENT_LOGPROBS_BOUNDS)).toBeUndefined();
+  expect(structureBreach(event(limits.event_logprob_values_max + 10), EVENT_LOGPROBS_BOUNDS)).toBeDefined();
   const bounds = new AnswerBounds();
   const one: ChatChunk = {
     delta: { content: 'a' },
