@@ -139,6 +139,11 @@ function Result({ of }: { of: GuardrailTest }) {
       <p>
         <span class={`tag ${kind}`}>{of.verdict}</span> {sentence}
       </p>
+      {of.verdict === 'passed' && of.routing === null && (
+        <p class="dim">
+          Rules for models, providers and retention concern requests: test one to see which endpoints are left.
+        </p>
+      )}
       {of.refusal !== null && (
         <p>
           The client receives {of.refusal.status}: <bdi>{of.refusal.message}</bdi>

@@ -65,7 +65,7 @@ export function NameList({
   return (
     <div class="names">
       {added.value.length > 0 && (
-        <ul class="chips" aria-label={label}>
+        <ul class="chips" aria-label={`${label}, added`}>
           {added.value.map((name) => (
             <li key={name}>
               <bdi>{name}</bdi>

@@ -272,7 +272,10 @@ export function budgetStore(queries: Queries) {
         );
       if (scope !== undefined) query = query.where('b.scope', '=', scope);
       if (guardrail_id !== undefined) query = query.where('b.guardrail_id', '=', guardrail_id);
-      if (key_hash !== undefined) query = query.where('k.hash', '=', key_hash);
+      if (key_hash !== undefined) {
+        const subject = subjectOf({ by: 'key_hash', id: key_hash, organization_id: organizationId });
+        query = query.where('b.subject', '=', subject);
+      }
       if (workspace_id !== undefined) {
         query = query.where(({ eb, or }) =>
           or([eb('k.workspace_id', '=', workspace_id), eb('w.id', '=', workspace_id)]),

@@ -11,7 +11,7 @@ function guardrail(over: Partial<BoundGuardrail>): BoundGuardrail {
 
 test('of allowed lists what all have is left, in the order of the first, and null lists allow everything', () => {
   const lists = [['a/1', 'a/2', 'a/3', 'a/1'], null, ['a/3', 'a/2'], ['a/2', 'a/4', 'a/3']];
-  const policy = effectivePolicy(lists.map((allowed_models) => guardrail({ allowed_models })));
+  const policy = effectivePolicy(lists.map((list) => guardrail({ allowed_models: list })));
   expect(policy).toMatchObject({ allowed_models: ['a/2', 'a/3'], allowed_providers: null });
   const apart = effectivePolicy([
     guardrail({ allowed_providers: ['one'] }),
