@@ -17,8 +17,13 @@ const LIKE_ADDRESS =
   /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
 /** The most frequent fields, which never hold an address by the rules below: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
-/** The start of a text that is an address. */
-const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
+/** The start of a text that is an address. Readers of URLs take a backslash for a slash, and need no slash after a scheme of the web (WHATWG URL). */
+const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:(?:[a-z][a-z0-9+.-]{0,20}:)?[\\/]{2}|(?:https?|wss?|ftp|file):)/iu;
+const URL_START_CHARS = 128;
+
+/** Whether a text is an address. Readers of URLs remove tabs and line ends. */
+const isLikeUrl = (text: string): boolean =>
+  LIKE_URL.test(text) || LIKE_URL.test(text.slice(0, URL_START_CHARS).replace(/[\t\n\r]/g, ''));
 
 /** Fields that nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
@@ -117,7 +122,7 @@ class AddressWalk {
     if (typeof value === 'string') {
       if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) this.#report(value, 'url', name);
       else if (name === 'file_data') this.#report(value, 'data', name);
-      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(object['type']))
+      else if (LIKE_ADDRESS.test(name) && isLikeUrl(value) && !isHistory(object['type']))
         this.#report(value, 'url', name);
       return;
     }
@@ -158,7 +163,7 @@ class AddressWalk {
           path.push(at);
           this.walk(one);
           path.pop();
-        } else if (hasAddresses === true && typeof one === 'string' && LIKE_URL.test(one)) this.#report(one, 'url', at);
+        } else if (hasAddresses === true && typeof one === 'string' && isLikeUrl(one)) this.#report(one, 'url', at);
         continue;
       }
       const name = names[at]!;
