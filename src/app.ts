@@ -178,8 +178,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     serve_without_store_ms: config.ledger.serve_without_store_ms,
   };
   // The embedded store has bounds of its own, and no network to wait for.
-  const storeMsMax = database.engine === 'postgres' ? limits.store_read_ms_max : Number.POSITIVE_INFINITY;
-  const storeWait = () => new StoreWait(storeMsMax, clock.monotonic_ms);
+  const storeWait =
+    database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
   const authenticate = createAuthenticate({
     findByHash: keyStore(database.prompt).findByHash,
     findAncestors: keyStore(database.prompt).findAncestors,

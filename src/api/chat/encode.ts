@@ -226,7 +226,7 @@ class ChatStreamEncoder implements StreamEncoder {
   end({ usage, metadata, error }: StreamEnd): string {
     const failure = error ? frame(failureJson(this.#head, error, this.#textForm)) : '';
     const tier = `"service_tier":${JSON.stringify(this.#serviceTier)}`;
-    const last = `${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${metadataJson(metadata)}}`;
+    const last = `${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${metadata === undefined ? '' : metadataJson(metadata)}}`;
     return `${failure}data: ${last}\n\ndata: [DONE]\n\n`;
   }
 

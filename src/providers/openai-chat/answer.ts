@@ -103,7 +103,7 @@ export class AnswerReader {
     // Groq's compound systems end with an id of "stub".
     if (this.#requestId === undefined && answer.id !== 'stub') this.#requestId = textOf(answer.id);
     this.#wireTier = answer.service_tier;
-    this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
+    if (answer.service_tier != null) this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
     if (this.isStarted) return;
     this.isStarted = true;
     this.#isIdEmitted = this.#requestId !== undefined;
