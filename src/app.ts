@@ -21,7 +21,7 @@ import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
-import { serveManagement } from './api/management.ts';
+import { type ManagementDependencies, serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
 import { createMessage } from './api/messages/create-message.ts';
 import { health as healthOperation } from './api/operations/health.ts';
@@ -128,6 +128,8 @@ export interface AppOptions {
   /** What stored credentials are encrypted with. */
   secret: string;
   recorder: Recorder;
+  /** Adds up the ledger again, over a connection of its own. */
+  verify: ManagementDependencies['verify'];
   /** Whether an operator has revoked a key on this node alone. */
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
   /** The store's time, and this machine's monotonic clock. */
@@ -423,6 +425,21 @@ export async function createApp(options: AppOptions): Promise<App> {
         secret: options.secret,
         mayKeysMakeCodes: () => served().config.codes_by_api_key,
         home,
+        system() {
+          const { config: current } = served();
+          return {
+            version: gatewayVersion(),
+            runtime: process.version,
+            started_at: config.loaded_at,
+            settings: current.settings,
+            providers: current.providers,
+            models: current.models,
+            host: config.host,
+            public_origin: config.auth.public_origin,
+            has_own_secret: config.secret !== undefined,
+          };
+        },
+        verify: options.verify,
         dryRuns: {
           contents,
           inference,

@@ -49,9 +49,15 @@ import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { getLedgerStatus } from './ledger/get-ledger-status.ts';
 import { releaseLedger } from './ledger/release-ledger.ts';
+import { resolveLedger } from './ledger/resolve-ledger.ts';
+import { type VerifyLedgerOptions, verifyLedgerNow } from './ledger/verify-ledger.ts';
 import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
+import { getSetup } from './system/get-setup.ts';
+import { getSystem } from './system/get-system.ts';
+import type { SystemFacts } from './system/system-facts.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
 import { deleteWorkspace } from './workspaces/delete-workspace.ts';
@@ -89,6 +95,9 @@ export interface ManagementDependencies {
   mayKeysMakeCodes: () => boolean;
   /** The organization that runs the gateway. */
   home: Pick<Home, 'organization_id'>;
+  /** Called for each answer, since a reload may change it. */
+  system: () => SystemFacts;
+  verify: VerifyLedgerOptions['verify'];
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -109,7 +118,12 @@ const operations = [
   deleteByok,
   listOrganizationMembers,
   deleteOrganizationMember,
+  getSetup,
+  getSystem,
+  getLedgerStatus,
   releaseLedger,
+  resolveLedger,
+  verifyLedgerNow,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -160,6 +174,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     home,
     dryRuns,
     mayKeysMakeCodes,
+    system,
+    verify,
   } = dependencies;
   const { queries } = database;
   /** The slug of a provider, by slug or else by display name. */
@@ -186,6 +202,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     vault: createVault(secret),
     secret,
     mayKeysMakeCodes,
+    system,
+    verify,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,
