@@ -44,6 +44,20 @@ const OPERATIONS = [
   'listWorkspaceBudgets',
   'putWorkspaceBudget',
   'deleteWorkspaceBudget',
+  'getSetup',
+  'getSystem',
+  'getLedgerStatus',
+  'releaseLedger',
+  'resolveLedger',
+  'verifyLedger',
+  'listProviderCredentials',
+  'testProviderCredential',
+  'listByok',
+  'createByok',
+  'updateByok',
+  'deleteByok',
+  'testByok',
+  'listEndpointHealth',
 ];
 
 /** The text of `api.gen.ts` for this document. */

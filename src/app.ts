@@ -6,6 +6,7 @@ import { authPages } from './api/auth/auth-pages.ts';
 import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
+import { listEndpointHealth } from './api/catalog/list-endpoint-health.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
 import { listUsableModels } from './api/catalog/list-usable-models.ts';
@@ -409,6 +410,12 @@ export async function createApp(options: AppOptions): Promise<App> {
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });
       listModelEndpoints(api, { catalog, listings, routers, statistics: shownStatistics });
+      listEndpointHealth(api, {
+        catalog,
+        routers,
+        days: endpointStatisticsStore(database.queries, database.engine).listDays,
+        now: clock.now_ms,
+      });
       listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
@@ -440,6 +447,12 @@ export async function createApp(options: AppOptions): Promise<App> {
           };
         },
         verify: options.verify,
+        configured() {
+          const { providers, providers_own_only, providers_off } = served().config;
+          return { on: providers, own_only: providers_own_only, off: providers_off };
+        },
+        isRefused: (id) => health.condition(id, clock.now_ms()) === 'refused',
+        services,
         dryRuns: {
           contents,
           inference,

@@ -29,6 +29,11 @@ import { listByok } from './byok/list-byok.ts';
 import { updateByok } from './byok/update-byok.ts';
 import { listProviders } from './catalog/list-providers.ts';
 import type { Change } from './change.ts';
+import {
+  type ListProviderCredentialsDependencies,
+  listProviderCredentials,
+} from './credentials/list-provider-credentials.ts';
+import { type TestCredentialsDependencies, testCredentials } from './credentials/test-credentials.ts';
 import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
 import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
 import { createGuardrail } from './guardrails/create-guardrail.ts';
@@ -98,6 +103,9 @@ export interface ManagementDependencies {
   /** Called for each answer, since a reload may change it. */
   system: () => SystemFacts;
   verify: VerifyLedgerOptions['verify'];
+  configured: ListProviderCredentialsDependencies['configured'];
+  isRefused: ListProviderCredentialsDependencies['isRefused'];
+  services: TestCredentialsDependencies['services'];
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -116,6 +124,8 @@ const operations = [
   createByok,
   updateByok,
   deleteByok,
+  listProviderCredentials,
+  testCredentials,
   listOrganizationMembers,
   deleteOrganizationMember,
   getSetup,
@@ -176,6 +186,9 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     mayKeysMakeCodes,
     system,
     verify,
+    configured,
+    isRefused,
+    services,
   } = dependencies;
   const { queries } = database;
   /** The slug of a provider, by slug or else by display name. */
@@ -204,6 +217,9 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     mayKeysMakeCodes,
     system,
     verify,
+    configured,
+    isRefused,
+    services,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,
