@@ -14,7 +14,10 @@ const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise
   { path: 'models', title: 'Models', load: () => import('./pages/models.tsx') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.tsx') },
   { path: 'workspaces', title: 'Workspaces', load: () => import('./pages/workspaces.tsx') },
+  { path: 'credentials', title: 'Credentials', forAdmins: true, load: () => import('./pages/credentials.tsx') },
   { path: 'audit', title: 'Audit', forAdmins: true, load: () => import('./pages/audit.tsx') },
+  { path: 'ledger', title: 'Ledger', forAdmins: true, load: () => import('./pages/ledger.tsx') },
+  { path: 'system', title: 'System', forAdmins: true, load: () => import('./pages/system.tsx') },
 ];
 
 const shown = signal<{ path: string; Page: FunctionComponent } | undefined>(undefined);
@@ -213,6 +216,11 @@ function App() {
         <MenuLinks />
       </nav>
       <main id="content">
+        {session.value.is_demo && (
+          <p class="demo">
+            <strong>Demo.</strong> A month of invented traffic of an invented company; nothing here was spent.
+          </p>
+        )}
         {failure.value !== undefined && (
           <p class="failure" role="alert">
             {failure.value}
