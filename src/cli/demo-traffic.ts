@@ -36,7 +36,11 @@ interface Payer {
 /** A member of the list, by its share. */
 function chosen<T extends { share: number }>(of: readonly T[], chance: () => number): T {
   let rest = chance() * of.reduce((sum, { share }) => sum + share, 0);
-  return of.find(({ share }) => (rest -= share) < 0) ?? (of[0] as T);
+  for (const one of of) {
+    rest -= one.share;
+    if (rest < 0) return one;
+  }
+  return of[0] as T;
 }
 
 function momentOf(day: number, { hours }: Payer['habit'], chance: () => number): number {
@@ -77,9 +81,11 @@ function inventedCall(atMs: number, { catalog, payers, chance }: Invention, sess
   const model = catalog.find(choice.id) as Model;
   const [first, second] = model.endpoints as [Endpoint, Endpoint | undefined];
   const nameOf = ({ provider }: Endpoint) => catalog.provider(provider)?.name ?? provider;
-  const fate = chance();
-  const hasFailed = fate > 0.985 && second === undefined;
-  const fellBack = fate > 0.965 && second !== undefined;
+  // Now and then a provider has a bad day.
+  const isBadDay = (Math.floor(atMs / DAY_MS) * 7 + choice.id.length) % 11 === 0;
+  const fails = chance() > (isBadDay ? 0.88 : 0.997);
+  const hasFailed = fails && second === undefined;
+  const fellBack = fails && second !== undefined;
   const endpoint = fellBack && second !== undefined ? second : first;
   const prompt = Math.round(habit.prompt * (0.4 + chance() * 1.3));
   const cached = chance() > 0.55 ? Math.round(prompt * 0.6) : 0;

@@ -1,6 +1,8 @@
 /** `npm run pictures [FOLDER]`: the pictures of the README and the guides, made from the data of `model-gateway demo`. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -15,6 +17,14 @@ const PAGES = [
   ['ledger', 'ledger'],
 ] as const;
 
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
 const root = resolve(import.meta.dirname, '../..');
 const folder = resolve(process.argv[2] ?? join(root, 'docs/pictures'));
 const more = process.argv.slice(3);
@@ -22,7 +32,7 @@ mkdirSync(folder, { recursive: true });
 const dataDir = mkdtempSync(join(tmpdir(), 'gateway-pictures-'));
 const demo = spawn(
   process.execPath,
-  [join(root, 'bin/launch.cjs'), 'src/main.ts', 'demo', '--data-dir', dataDir, '--port', '0'],
+  [join(root, 'bin/launch.cjs'), 'src/main.ts', 'demo', '--data-dir', dataDir, '--port', String(await freePort())],
   { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
 );
 let output = '';
