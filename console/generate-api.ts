@@ -63,6 +63,20 @@ const OPERATIONS = [
   'assignGuardrailMembers',
   'unassignGuardrailKeys',
   'unassignGuardrailMembers',
+  'getSetup',
+  'getSystem',
+  'getLedgerStatus',
+  'releaseLedger',
+  'resolveLedger',
+  'verifyLedger',
+  'listProviderCredentials',
+  'testProviderCredential',
+  'listByok',
+  'createByok',
+  'updateByok',
+  'deleteByok',
+  'testByok',
+  'listEndpointHealth',
 ];
 
 /** The text of `api.gen.ts` for this document. */

@@ -17,7 +17,10 @@ const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise
   { path: 'budgets', title: 'Budgets', load: () => import('./pages/budgets.tsx') },
   { path: 'guardrails', title: 'Guardrails', forAdmins: true, load: () => import('./pages/guardrails.tsx') },
   { path: 'routing', title: 'Routing', load: () => import('./pages/routing.tsx') },
+  { path: 'credentials', title: 'Credentials', forAdmins: true, load: () => import('./pages/credentials.tsx') },
   { path: 'audit', title: 'Audit', forAdmins: true, load: () => import('./pages/audit.tsx') },
+  { path: 'ledger', title: 'Ledger', forAdmins: true, load: () => import('./pages/ledger.tsx') },
+  { path: 'system', title: 'System', forAdmins: true, load: () => import('./pages/system.tsx') },
 ];
 
 /** The page of a path: the overview for an unknown one. */
@@ -222,6 +225,11 @@ function App() {
         <MenuLinks />
       </nav>
       <main id="content">
+        {session.value.is_demo && (
+          <p class="demo">
+            <strong>Demo.</strong> A month of invented traffic of an invented company; nothing here was spent.
+          </p>
+        )}
         {failure.value !== undefined && (
           <p class="failure" role="alert">
             {failure.value}

@@ -6,6 +6,7 @@ import { authPages } from './api/auth/auth-pages.ts';
 import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
+import { listEndpointHealth } from './api/catalog/list-endpoint-health.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
 import { listUsableModels } from './api/catalog/list-usable-models.ts';
@@ -21,7 +22,7 @@ import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
-import { serveManagement } from './api/management.ts';
+import { type ManagementDependencies, serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
 import { createMessage } from './api/messages/create-message.ts';
 import { health as healthOperation } from './api/operations/health.ts';
@@ -128,6 +129,8 @@ export interface AppOptions {
   /** What stored credentials are encrypted with. */
   secret: string;
   recorder: Recorder;
+  /** Adds up the ledger again, over a connection of its own. */
+  verify: ManagementDependencies['verify'];
   /** Whether an operator has revoked a key on this node alone. */
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
   /** The store's time, and this machine's monotonic clock. */
@@ -406,6 +409,12 @@ export async function createApp(options: AppOptions): Promise<App> {
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });
       listModelEndpoints(api, { catalog, listings, routers, statistics: shownStatistics });
+      listEndpointHealth(api, {
+        catalog,
+        routers,
+        days: endpointStatisticsStore(database.queries, database.engine).listDays,
+        now: clock.now_ms,
+      });
       listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
@@ -423,6 +432,27 @@ export async function createApp(options: AppOptions): Promise<App> {
         mayKeysMakeCodes: () => served().config.codes_by_api_key,
         samplerOffValues,
         home,
+        system() {
+          const { config: current } = served();
+          return {
+            version: gatewayVersion(),
+            runtime: process.version,
+            started_at: config.loaded_at,
+            settings: current.settings,
+            providers: current.providers,
+            models: current.models,
+            host: config.host,
+            public_origin: config.auth.public_origin,
+            has_own_secret: config.secret !== undefined,
+          };
+        },
+        verify: options.verify,
+        configured() {
+          const { providers, providers_own_only, providers_off } = served().config;
+          return { on: providers, own_only: providers_own_only, off: providers_off };
+        },
+        isRefused: (id) => health.condition(id, clock.now_ms()) === 'refused',
+        services,
         dryRuns: {
           contents,
           inference,

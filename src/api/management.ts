@@ -30,6 +30,11 @@ import { listByok } from './byok/list-byok.ts';
 import { updateByok } from './byok/update-byok.ts';
 import { listProviders } from './catalog/list-providers.ts';
 import type { Change } from './change.ts';
+import {
+  type ListProviderCredentialsDependencies,
+  listProviderCredentials,
+} from './credentials/list-provider-credentials.ts';
+import { type TestCredentialsDependencies, testCredentials } from './credentials/test-credentials.ts';
 import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
 import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
 import { createGuardrail } from './guardrails/create-guardrail.ts';
@@ -51,10 +56,16 @@ import { getKey } from './keys/get-key.ts';
 import { getKeyPolicy } from './keys/get-key-policy.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { getLedgerStatus } from './ledger/get-ledger-status.ts';
 import { releaseLedger } from './ledger/release-ledger.ts';
+import { resolveLedger } from './ledger/resolve-ledger.ts';
+import { type VerifyLedgerOptions, verifyLedgerNow } from './ledger/verify-ledger.ts';
 import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
 import { type ExplainKeyRouteDependencies, explainKeyRoute } from './routing/explain-key-route.ts';
+import { getSetup } from './system/get-setup.ts';
+import { getSystem } from './system/get-system.ts';
+import type { SystemFacts } from './system/system-facts.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
 import { deleteWorkspace } from './workspaces/delete-workspace.ts';
@@ -94,6 +105,12 @@ export interface ManagementDependencies {
   home: Pick<Home, 'organization_id'>;
   /** How chat requests that turn a sampler off are treated. */
   samplerOffValues: ExplainKeyRouteDependencies['samplerOffValues'];
+  /** Called for each answer, since a reload may change it. */
+  system: () => SystemFacts;
+  verify: VerifyLedgerOptions['verify'];
+  configured: ListProviderCredentialsDependencies['configured'];
+  isRefused: ListProviderCredentialsDependencies['isRefused'];
+  services: TestCredentialsDependencies['services'];
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -113,9 +130,16 @@ const operations = [
   createByok,
   updateByok,
   deleteByok,
+  listProviderCredentials,
+  testCredentials,
   listOrganizationMembers,
   deleteOrganizationMember,
+  getSetup,
+  getSystem,
+  getLedgerStatus,
   releaseLedger,
+  resolveLedger,
+  verifyLedgerNow,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -169,6 +193,11 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     dryRuns,
     mayKeysMakeCodes,
     samplerOffValues,
+    system,
+    verify,
+    configured,
+    isRefused,
+    services,
   } = dependencies;
   const { queries } = database;
   /** The slug of a provider, by slug or else by display name. */
@@ -196,6 +225,11 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     secret,
     mayKeysMakeCodes,
     samplerOffValues,
+    system,
+    verify,
+    configured,
+    isRefused,
+    services,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,

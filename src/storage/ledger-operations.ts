@@ -18,6 +18,17 @@ export interface LedgerNode {
   leases: number;
 }
 
+/** A generation with an estimated part, in a list. */
+export interface EstimatedGeneration {
+  id: string;
+  created_at: string;
+  node_id: string;
+  key_hash: string;
+  model: string;
+  cost_nano: number;
+  estimated_nano: number;
+}
+
 /** A generation whose cost was an estimate, for correction by an operator. */
 export interface Resolvable {
   id: string;
@@ -86,6 +97,24 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .where('estimated', '>', sql.lit(0))
         .executeTakeFirstOrThrow();
       return { booked_nano, ...sums };
+    },
+
+    /** Generations with an estimated part, by id, after the one with the id `after`. */
+    listEstimated: async ({ after, limit }: { after: string; limit: number }): Promise<EstimatedGeneration[]> => {
+      const rows = await queries
+        .selectFrom('ledger_generations')
+        .select(['id', 'created_at', 'node_id', 'key_hash', 'cost', 'estimated', 'record'])
+        .where('estimated', '>', sql.lit(0))
+        .where('id', '>', after)
+        .orderBy('id')
+        .limit(limit)
+        .execute();
+      return rows.map(({ cost, estimated, record, ...row }) => ({
+        ...row,
+        model: recordOf(record).model,
+        cost_nano: cost,
+        estimated_nano: estimated,
+      }));
     },
 
     /** See `releaseLeases`: for a node that was silent for `limits.node_lost_ms`. */

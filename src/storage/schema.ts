@@ -294,6 +294,7 @@ export const tables = {
     sketches: text,
     written_at: bigint,
   },
+  endpoint_days: { endpoint_id: text, day: bigint, successes: bigint, errors: bigint, rate_limited: bigint },
   endpoint_probes: { endpoint_id: text, probed_at: bigint },
   reasoning_states: { id: text, owner: text, sealed: text, chars: bigint, expires_at: text },
   stored_responses: { id: text, workspace_id: text, sealed: text, chars: bigint, expires_at: text },

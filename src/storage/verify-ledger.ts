@@ -27,10 +27,14 @@ export interface Verification {
 const PAGE = 5_000;
 
 /** Sums the charges of every generation by window, a page at a time. */
-async function sumCharges(tx: Queries): Promise<{ generations: number; charged: Map<string, number> }> {
+async function sumCharges(
+  tx: Queries,
+  signal?: AbortSignal,
+): Promise<{ generations: number; charged: Map<string, number> }> {
   const charged = new Map<string, number>();
   let generations = 0;
   for (let last = ''; ; ) {
+    signal?.throwIfAborted();
     const rows = await tx
       .selectFrom('ledger_generations')
       .select(['id', 'charges'])
@@ -50,8 +54,8 @@ async function sumCharges(tx: Queries): Promise<{ generations: number; charged: 
   }
 }
 
-async function windowDifferences(tx: Queries): Promise<Verification> {
-  const { generations, charged } = await sumCharges(tx);
+async function windowDifferences(tx: Queries, signal?: AbortSignal): Promise<Verification> {
+  const { generations, charged } = await sumCharges(tx, signal);
   const adjusted = new Map(
     (
       await tx
@@ -166,11 +170,11 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
   });
 }
 
-/** Recomputes all sums of what was settled, as of one moment. Changes nothing. */
-export async function verifyLedger(queries: Queries): Promise<Verification> {
+/** Recomputes all sums of what was settled, as of one moment. Changes nothing. Rejects soon after `signal` is aborted. */
+export async function verifyLedger(queries: Queries, signal?: AbortSignal): Promise<Verification> {
   const moment = queries.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
   return moment.execute(async (tx) => {
-    const { generations, windows, differences } = await windowDifferences(tx);
+    const { generations, windows, differences } = await windowDifferences(tx, signal);
     const all = [
       ...differences,
       ...(await leaseDifferences(tx)),

@@ -47,6 +47,9 @@ models:
     'playground?models=sandbox%2Fecho',
     'workspaces',
     'audit',
+    'credentials?all=1',
+    'ledger',
+    'system?source=all',
   ];
 
   test.each([
@@ -168,6 +171,58 @@ models:
     await page.getByRole('link', { name: 'Audit' }).first().click();
     await page.getByText('Research Lab').first().click();
     await page.locator('details[open]').getByText('the console or a page').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('credentials by mouse: add, test, disable, delete after the dialog has named it; the secret is on no page', async () => {
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Credentials' }).first().click();
+    await page.getByRole('button', { name: 'Test Sandbox', exact: true }).click();
+    await page
+      .getByRole('row', { name: /^Sandbox sandbox / })
+      .getByRole('status')
+      .getByText(/works|not known|refused/)
+      .waitFor();
+    await page.getByRole('button', { name: 'Add a credential' }).click();
+    await page.getByLabel('Credential', { exact: true }).fill('sk-planted-0123456789abcdef');
+    await page.getByLabel('Name').fill(HOSTILE.slice(0, 40));
+    await page.getByRole('button', { name: 'Store the credential' }).click();
+    const row = page.getByRole('row', { name: /<img src=x/ });
+    await row.getByText('in use').waitFor();
+    expect(await page.content()).not.toContain('planted');
+    expect(await page.locator('main img').count()).toBe(0);
+    await row.getByRole('button', { name: 'Disable' }).click();
+    await row.getByText('disabled').waitFor();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete this credential?' });
+    expect(await dialog.innerText()).toContain('<img src=x');
+    await dialog.getByRole('button', { name: /^Delete/ }).click();
+    await row.waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('the ledger is verified, and a setting is searched, by keyboard', async () => {
+    const { page, faults } = await open.visit();
+    const goTo = async (name: string) => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(name);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name, level: 1 }).waitFor();
+    };
+    await goTo('Ledger');
+    await page.getByRole('button', { name: 'Verify the ledger' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('all sums agree').waitFor();
+    await goTo('System');
+    await page.getByLabel('Search settings').focus();
+    await page.keyboard.type('GATEWAY_MANAGEMENT_KEY');
+    await page
+      .getByRole('row', { name: /GATEWAY_MANAGEMENT_KEY/ })
+      .getByText('set', { exact: true })
+      .waitFor();
+    expect(await page.content()).not.toContain(open.gateway.management_key);
     expect(faults).toEqual([]);
     await page.context().close();
   });
