@@ -75,7 +75,7 @@ function Verification() {
     result.value = undefined;
     result.value = (await call('verifyLedger', {})).data;
   });
-  const found = result.value?.differences ?? [];
+  const differences = result.value?.differences ?? [];
   return (
     <section class="card">
       <h2>Invariants</h2>
@@ -90,15 +90,15 @@ function Verification() {
       <div role="status">
         {result.value !== undefined && (
           <p>
-            <span class={`tag ${found.length === 0 ? 'good' : 'bad'}`}>
-              {found.length === 0 ? 'all sums agree' : `${count(found.length)} differences`}
+            <span class={`tag ${differences.length === 0 ? 'good' : 'bad'}`}>
+              {differences.length === 0 ? 'all sums agree' : `${count(differences.length)} differences`}
             </span>{' '}
             {count(result.value.generations)} calls and {count(result.value.windows)} windows in{' '}
             {result.value.seconds.toFixed(1)} s
           </p>
         )}
       </div>
-      {found.length > 0 && (
+      {differences.length > 0 && (
         <table>
           <caption class="hidden">Differences</caption>
           <thead>
@@ -113,7 +113,7 @@ function Verification() {
             </tr>
           </thead>
           <tbody>
-            {found.slice(0, 100).map(({ of, name, expected, actual }) => (
+            {differences.slice(0, 100).map(({ of, name, expected, actual }) => (
               <tr key={`${of} ${name}`}>
                 <th scope="row">
                   {of} <code>{name}</code>

@@ -23,10 +23,10 @@ describeStores('days of endpoints', ({ open }) => {
     });
     await store.save('one', [row(today - 1, 3, 10), row(today - 1, 95, 20), row(today, 0, 5)], nowMs);
     await store.save('two', [row(today - 1, 3, 100)], nowMs);
-    const gone = { endpoint_id: 'e', day: today - 30, successes: 1, errors: 0, rate_limited: 0 };
+    const old = { endpoint_id: 'e', day: today - 30, successes: 1, errors: 0, rate_limited: 0 };
     await queries
       .insertInto('endpoint_days')
-      .values([gone, { ...gone, day: today - 29 }])
+      .values([old, { ...old, day: today - 29 }])
       .execute();
     await store.sweep(nowMs, ROWS_MAX);
     const expected = [

@@ -36,12 +36,12 @@ const demo = spawn(
   { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
 );
 let output = '';
-const link = await new Promise<string>((found, failed) => {
-  demo.once('exit', () => failed(new Error(`the demo ended: ${output}`)));
+const link = await new Promise<string>((done, reject) => {
+  demo.once('exit', () => reject(new Error(`the demo ended: ${output}`)));
   demo.stdout.on('data', (text: Buffer) => {
     output += text.toString();
     const match = /http:\/\/\S+sign-in\?code=\S+/.exec(output);
-    if (match !== null) found(match[0]);
+    if (match !== null) done(match[0]);
   });
 });
 const browser = await chromium.launch({

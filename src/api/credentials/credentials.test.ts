@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
+import { createVault } from '../../accounts/vault.ts';
 import { dialects } from '../../providers/dialects.ts';
 import { ServiceFailed } from '../../providers/transport/services.ts';
+import { byokStore } from '../../storage/byok.ts';
 import { checkCredential } from './check-credential.ts';
+import { listProviderCredentials } from './list-provider-credentials.ts';
+import { testCredentials } from './test-credentials.ts';
 
 const SECRET = 'sk-own-account-0123456789abcdef';
 
@@ -91,5 +97,32 @@ describe('the operations', () => {
     for (let count = 0; count < 9; count += 1)
       statuses.push((await manage('POST', '/provider-credentials/sandbox/test')).status);
     expect(statuses.at(-1)).toBe(429);
+  });
+});
+
+describeStores('credentials of providers', ({ open }) => {
+  test("the operator's are for the organization that runs the gateway alone; without a provider: 404", async () => {
+    const database = await open();
+    const { server, call, home, change } = await managementServer(database, '2026-11-21T10:00:00.000Z');
+    const configured = () => ({
+      on: [],
+      own_only: [],
+      off: [{ slug: 'acme', name: 'Acme', reason: 'KEY is not set' }],
+    });
+    const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+    listProviderCredentials(server, {
+      configured,
+      catalog: () => ({ models: () => [] }) as never,
+      isRefused: () => false,
+      home,
+    });
+    const services = { ask: () => Promise.reject(new ServiceFailed('none')) };
+    const byok = byokStore(database.queries);
+    testCredentials(server, { configured, byok, change, vault: createVault(SECRET), services, home, clock });
+    expect((await call('GET', '/provider-credentials')).body['data']).toMatchObject([{ slug: 'acme', state: 'off' }]);
+    expect((await call('GET', '/provider-credentials', undefined, 'foreign')).status).toBe(403);
+    expect((await call('POST', '/provider-credentials/acme/test')).status).toBe(404);
+    expect((await call('POST', '/provider-credentials/acme/test', undefined, 'foreign')).status).toBe(403);
+    expect((await call('POST', '/byok/none/test')).status).toBe(404);
   });
 });
