@@ -11,6 +11,8 @@ import { auditStore } from '../storage/audit.ts';
 import { byokStore } from '../storage/byok.ts';
 import { creditStore } from '../storage/credits.ts';
 import type { Database } from '../storage/database.ts';
+import { generationLists } from '../storage/generation-lists.ts';
+import { generationSessions } from '../storage/generation-sessions.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
 import { memberStore } from '../storage/members.ts';
@@ -29,6 +31,8 @@ import { listByok } from './byok/list-byok.ts';
 import { updateByok } from './byok/update-byok.ts';
 import { listProviders } from './catalog/list-providers.ts';
 import type { Change } from './change.ts';
+import { listGenerationSessions } from './generations/list-generation-sessions.ts';
+import { listGenerations } from './generations/list-generations.ts';
 import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
 import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
 import { createGuardrail } from './guardrails/create-guardrail.ts';
@@ -101,6 +105,8 @@ const operations = [
   listProviders,
   getCredits,
   listActivity,
+  listGenerations,
+  listGenerationSessions,
   listAudit,
   listByok,
   getByok,
@@ -195,6 +201,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     audit: auditStore(queries),
     byok: byokStore(queries),
     credits: creditStore(queries),
+    generationLists: generationLists(queries),
+    generationSessions: generationSessions(queries),
     guardrails: guardrailStore(queries),
     keys: keyStore(queries),
     members: memberStore(queries),
