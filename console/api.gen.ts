@@ -4,13 +4,37 @@ export type ActivityItem = { "date": string; "model": string; "model_permaslug":
 
 export type AuditEvent = { "id": string; "created_at": string; "actor": "key" | "environment" | "command" | "page" | "callback"; "actor_key_hash": string | null; "actor_user_id": string | null; "action": "create" | "update" | "delete" | "assign" | "unassign" | "rotate" | "exchange" | "sign-in" | "sign-out"; "resource_type": "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id": string; "before": Record<string, never> | null; "after": Record<string, never> | null; "request_id": string | null; };
 
+export type Charge = { "class": string; "model": string | null; "units": number; "unit_price": string; "discount": number; "amount": string; "attempt": number; "endpoint_id": string; "is_byok": boolean; };
+
 export type Credits = { "total_credits": number; "total_usage": number; };
+
+export type Generation = { "id": string; "request_id": string | null; "upstream_id": string | null; "api_type": string | null; "created_at": string; "model": string; "requested_model": string | null; "api_key_hash"?: string; "user_id"?: string | null; "provider_name": string | null; "app_id": number | null; "external_user": string | null; "workspace_id": string; "preset_id": null; "data_region": "global"; "session_id": string | null; "http_referer": string | null; "title": string | null; "categories": (string)[]; "user_agent": string | null; "origin": string; "router": string | null; "streamed": boolean | null; "cancelled": boolean | null; "is_byok": boolean; "finish_reason": string | null; "native_finish_reason": string | null; "latency": number | null; "generation_time": number | null; "moderation_latency": number | null; "tokens_prompt": number | null; "tokens_completion": number | null; "native_tokens_prompt": number | null; "native_tokens_completion": number | null; "native_tokens_reasoning": number | null; "native_tokens_cached": number | null; "token_classes": Record<string, never> | null; "native_tokens_completion_images": number | null; "num_media_prompt": number | null; "num_media_completion": number | null; "num_input_audio_prompt": number | null; "num_search_results": number | null; "num_fetches": number | null; "usage": number | null; "total_cost": number | null; "upstream_inference_cost": number | null; "cache_discount": number | null; "service_tier": string | null; "web_search_engine": string | null; "response_cache_source_id": string | null; "outcome": string; "estimated": boolean; "estimated_cost": number | null; "charges": (Charge)[]; "routing": GenerationRouting | null; "provider_responses": ({ "id"?: string; "endpoint_id": string; "model_permaslug": string; "provider_name": string; "status": number | null; "latency"?: number; "is_byok": boolean; "byok_id": string | null; "failure": string | null; "wait": number; "tokens_prompt": number | null; "tokens_completion": number | null; "cost": number | null; "estimated": boolean; "continues": boolean; "hedges": boolean; "step"?: number; })[]; };
+
+export type GenerationContent = { "input": { "prompt"?: string; "messages"?: (LoggedMessage)[]; "fields"?: Record<string, never>; }; "output": LoggedOutput; "error": LoggedError | null; "truncated": boolean; "not_kept"?: NotKept; };
+
+export type GenerationRouting = { "strategy": string; "sort": string | null; "endpoints": { "total": number; "planned": ({ "endpoint_id": string; "service_tier": string | null; "byok_id": string | null; "weight": number | null; "because": (string)[]; "expected_cost": number | null; "selected": boolean; })[]; "excluded": ({ "endpoint_id": string; "step": string; })[]; }; "hold": { "amount": number; "budgets": (string)[]; } | null; "pipeline": (PipelineStage)[]; };
+
+export type GenerationRow = { "id"?: string; "created_at"?: string; "api_type"?: string | null; "request_id"?: string | null; "api_key_hash"?: string; "user_id"?: string | null; "workspace_id"?: string; "external_user"?: string | null; "session_id"?: string | null; "app"?: string | null; "requested_model"?: string | null; "model"?: string; "provider_name"?: string | null; "endpoint_id"?: string | null; "outcome"?: "completed" | "failed" | "cancelled" | "unknown"; "status"?: number | null; "attempts"?: number; "failures"?: (string)[]; "guardrails"?: (string)[]; "finish_reason"?: string | null; "streamed"?: boolean; "cancelled"?: boolean; "is_byok"?: boolean; "tokens_prompt"?: number | null; "tokens_completion"?: number | null; "tokens_cached"?: number | null; "tokens_cache_write"?: number | null; "tokens_reasoning"?: number | null; "latency"?: number | null; "generation_time"?: number | null; "tokens_per_second"?: number | null; "total_cost"?: number | null; "upstream_inference_cost"?: number | null; "cache_discount"?: number | null; "service_tier"?: string | null; "estimated"?: boolean; };
+
+export type GenerationSession = { "session_id": string; "count": number; "failed": number; "first_at": string; "last_at": string; "total_cost": number; "models": (string)[]; };
+
+export type GenerationTotals = { "count": number; "total_cost": number; "is_complete": boolean; };
 
 export type Key = { "hash": string; "id": number; "name": string; "label": string; "disabled": boolean; "created_at": string; "updated_at": string | null; "expires_at": string | null; "creator_user_id": string | null; "workspace_id": string; "limit": number | null; "limit_remaining": number | null; "limit_reset": "daily" | "weekly" | "monthly" | null; "include_byok_in_limit": boolean; "usage": number; "usage_daily": number; "usage_weekly": number; "usage_monthly": number; "byok_usage": number; "byok_usage_daily": number; "byok_usage_weekly": number; "byok_usage_monthly": number; "budget_mode": "strict" | "soft" | null; "parent_hash": string | null; "external_user": string | null; "last_used_at": string | null; };
 
+export type LoggedError = { "message": string; "status": number; "provider_name": string | null; "raw"?: unknown; "previous_errors": (Record<string, never>)[]; };
+
+export type LoggedMessage = { "role": string; };
+
+export type LoggedOutput = { "completion": string | null; "reasoning": string | null; "refusal"?: string; "tool_calls"?: ({ "id": string; "type": "function"; "function": { "name": string; "arguments": string; }; })[]; "media"?: (string)[]; "finish_reason"?: string | null; };
+
 export type ModelEndpoints = { "id": string; "name": string; "created": number; "description": string; "architecture": { "input_modalities": ("text" | "image" | "file" | "audio" | "video")[]; "output_modalities": ("text" | "image" | "embeddings" | "audio" | "video" | "rerank" | "speech" | "transcription")[]; "modality": string | null; "instruct_type": string | null; "tokenizer": "Router" | "Media" | "Other" | "GPT" | "Claude" | "Gemini" | "Gemma" | "Grok" | "Cohere" | "Nova" | "Qwen" | "Yi" | "DeepSeek" | "Mistral" | "Llama2" | "Llama3" | "Llama4" | "PaLM" | "RWKV" | "Qwen3"; }; "endpoints": (PublicEndpoint)[]; };
 
+export type NotKept = { "reason": string; "created_at": string; "model": string | null; };
+
 export type OrganizationMember = { "id": string; "email": string; "first_name": string | null; "last_name": string | null; "role": "org:admin" | "org:member"; };
+
+export type PipelineStage = { "type": "guardrail" | "plugin" | "server_tools" | "response_healing" | "context_compression"; "name": string; "summary"?: string; "data"?: Record<string, never>; "cost_usd"?: number; "guardrail_id"?: string; "guardrail_scope"?: "api-key" | "member" | "workspace"; };
 
 export type Pricing = { "prompt": string; "completion": string; "request"?: string; "image"?: string; "image_token"?: string; "image_output"?: string; "audio"?: string; "audio_output"?: string; "input_audio_cache"?: string; "input_cache_read"?: string; "input_cache_write"?: string; "input_cache_write_1h"?: string; "internal_reasoning"?: string; "web_search"?: string; "audio_second"?: string; "discount"?: number; };
 
@@ -29,11 +53,15 @@ export type WorkspaceBudget = { "id": string; "workspace_id": string; "limit_usd
 export type WorkspaceMember = { "id": string; "workspace_id": string; "user_id": string; "role": "admin" | "member"; "created_at": string; };
 
 export interface Operations {
+  getGenerationContent: { path: Record<string, never>; query: { "id": string; }; body: undefined; answer: { "data": GenerationContent; }; };
+  getGeneration: { path: Record<string, never>; query: { "id": string; }; body: undefined; answer: { "data": Generation; }; };
   listModels: { path: Record<string, never>; query: { "category"?: "programming" | "roleplay" | "marketing" | "marketing/seo" | "technology" | "science" | "translation" | "legal" | "finance" | "health" | "trivia" | "academia"; "supported_parameters"?: string; "output_modalities"?: string; "input_modalities"?: string; "q"?: string; "context"?: number; "min_price"?: number; "max_price"?: number; "min_output_price"?: number; "max_output_price"?: number; "arch"?: string; "model_authors"?: string; "providers"?: string; "distillable"?: "true" | "false"; "zdr"?: "true"; "min_age_days"?: number; "max_age_days"?: number; "sort"?: "newest" | "pricing-low-to-high" | "pricing-high-to-low" | "context-high-to-low" | "throughput-high-to-low" | "latency-low-to-high"; "offset"?: number; "limit"?: number; "after_id"?: string; "before_id"?: string; "use_rss"?: string; "use_rss_chat_links"?: string; }; body: undefined; answer: { "data": (RetrievedModel)[]; "total_count": number; "links": { "next": string | null; }; "object": "list"; "has_more": boolean; "first_id": string | null; "last_id": string | null; }; };
   listModelEndpoints: { path: { "author": string; "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": ModelEndpoints; }; };
   listProviders: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": (Provider)[]; }; };
   getCredits: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Credits; }; };
   listActivity: { path: Record<string, never>; query: { "date"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "group_by"?: "workspace"; }; body: undefined; answer: { "data": (ActivityItem)[]; }; };
+  listGenerations: { path: Record<string, never>; query: { "from"?: string; "to"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "model"?: string; "requested_model"?: string; "provider"?: string; "outcome"?: "completed" | "failed" | "cancelled" | "unknown"; "failure"?: string; "fell_back"?: "true" | "false"; "guardrail"?: "true" | "false"; "finish_reason"?: string; "session_id"?: string; "app"?: string; "streamed"?: "true" | "false"; "min_cost"?: number; "min_latency"?: number; "order"?: "desc" | "asc"; "fields"?: string; "totals"?: "true" | "false"; "format"?: "json" | "csv"; "cursor"?: string; "limit"?: number; }; body: undefined; answer: { "data": (GenerationRow)[]; "next_cursor": string | null; "totals"?: GenerationTotals; }; };
+  listGenerationSessions: { path: Record<string, never>; query: { "from"?: string; "to"?: string; "user_id"?: string; "cursor"?: string; "limit"?: number; }; body: undefined; answer: { "data": (GenerationSession)[]; "next_cursor": string | null; }; };
   listAudit: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "resource_type"?: "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id"?: string; "actor_user_id"?: string; "before"?: string; }; body: undefined; answer: { "data": (AuditEvent)[]; "total_count": number; }; };
   listOrganizationMembers: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (OrganizationMember)[]; "total_count": number; }; };
   listWorkspaces: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (Workspace)[]; "total_count": number; }; };
@@ -53,11 +81,15 @@ export interface Operations {
 }
 
 export const routes: Readonly<Record<keyof Operations, readonly [method: string, path: string]>> = {
+  getGenerationContent: ['GET', 'api/v1/generation/content'],
+  getGeneration: ['GET', 'api/v1/generation'],
   listModels: ['GET', 'api/v1/models'],
   listModelEndpoints: ['GET', 'api/v1/models/{author}/{slug}/endpoints'],
   listProviders: ['GET', 'api/v1/providers'],
   getCredits: ['GET', 'api/v1/credits'],
   listActivity: ['GET', 'api/v1/activity'],
+  listGenerations: ['GET', 'api/v1/generations'],
+  listGenerationSessions: ['GET', 'api/v1/generations/sessions'],
   listAudit: ['GET', 'api/v1/audit'],
   listOrganizationMembers: ['GET', 'api/v1/organization/members'],
   listWorkspaces: ['GET', 'api/v1/workspaces'],
