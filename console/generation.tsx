@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { home } from './address.ts';
 import type { Generation, GenerationContent } from './api.gen.ts';
 import { call } from './api.ts';
@@ -7,6 +8,16 @@ import { keepDraft } from './replay.ts';
 import { requests } from './snippets.ts';
 import { go } from './state.ts';
 import { Code, Dialog, Money, Show, Snippets, useAction, useLoaded } from './ui.tsx';
+
+/** A table that scrolls sideways, also by keyboard. */
+export function WideTable({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: wide tables scroll, also by keyboard.
+    <section class="wide-table" tabIndex={0} aria-label={label}>
+      {children}
+    </section>
+  );
+}
 
 const FAILURES: Record<string, string> = {
   rate_limited: 'the provider limited the rate',
@@ -158,7 +169,7 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
         )}
         .
       </p>
-      <div class="wide-table">
+      <WideTable label="Endpoints">
         <table>
           <caption class="hidden">Endpoints in the order in which they are tried</caption>
           <thead>
@@ -186,7 +197,7 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </WideTable>
       {steps.length > 0 && (
         <>
           <h4>Left out</h4>
@@ -207,7 +218,7 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
 function Charges({ of }: { of: Generation }) {
   if (of.charges.length === 0) return <p>Nothing was charged.</p>;
   return (
-    <div class="wide-table">
+    <WideTable label="Charge lines">
       <table>
         <caption class="hidden">Charge lines</caption>
         <thead>
@@ -254,7 +265,7 @@ function Charges({ of }: { of: Generation }) {
           </tr>
         </tfoot>
       </table>
-    </div>
+    </WideTable>
   );
 }
 

@@ -5,7 +5,7 @@ import { base } from '../address.ts';
 import type { GenerationRow } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, time } from '../format.ts';
-import { failureText, GenerationPanel, milliseconds, outcomeTag } from '../generation.tsx';
+import { failureText, GenerationPanel, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery, zone } from '../state.ts';
 import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
@@ -82,7 +82,7 @@ const COLUMNS: Column[] = [
     show: ({ outcome = '', status, failures = [] }) => (
       <>
         <span class={outcomeTag(outcome)}>{outcome === 'completed' ? 'ok' : outcome}</span>{' '}
-        {outcome !== 'completed' && status !== null && <span class="number">{status}</span>}
+        {outcome !== 'completed' && status !== null && <span class="number">{status} </span>}
         {failures.length > 0 && (
           <small title={failures.map(failureText).join('; ')}>
             {outcome === 'completed' ? 'after ' : ''}
@@ -353,7 +353,7 @@ function Table({
   names: ReturnType<typeof useNames>;
 }) {
   return (
-    <div class="wide-table">
+    <WideTable label="Calls">
       <table class="cards logs">
         <caption class="hidden">Calls, newest first</caption>
         <thead>
@@ -383,7 +383,7 @@ function Table({
           ))}
         </tbody>
       </table>
-    </div>
+    </WideTable>
   );
 }
 

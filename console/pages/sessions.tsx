@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, count, time } from '../format.ts';
-import { GenerationPanel, logsOf, milliseconds, outcomeTag } from '../generation.tsx';
+import { GenerationPanel, logsOf, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
 import { useNames } from '../names.ts';
 import { go, route } from '../state.ts';
 import { Empty, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
@@ -120,7 +120,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
   let sum = 0;
   return (
     <>
-      <div class="wide-table">
+      <WideTable label="Calls">
         <table class="cards">
           <caption class="hidden">Calls of the session, the first one first</caption>
           <thead>
@@ -194,7 +194,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
             })}
           </tbody>
         </table>
-      </div>
+      </WideTable>
       {opened.value !== undefined && (
         <GenerationPanel
           id={opened.value}

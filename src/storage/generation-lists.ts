@@ -6,10 +6,11 @@ import { listedColumns } from './ledger.ts';
 import type { Queries } from './queries.ts';
 
 /** Rows that one query examines if an index has all that it needs, and if it reads the rows themselves. */
-const INDEXED_ROWS_MAX = 50_000;
+const INDEXED_ROWS_MAX = 25_000;
 const EXAMINED_ROWS_MAX = 4_000;
-/** Queries of one page. What they did not reach is behind the page's `next`. */
-const PORTIONS_MAX = 4;
+/** Rows that are summed at once, in the same two cases. */
+const SUMMED_INDEXED_ROWS_MAX = 4_000;
+const SUMMED_ROWS_MAX = 1_000;
 /** Rows of older versions whose columns are filled at once. */
 const FILLED_ROWS = 100;
 
@@ -70,10 +71,10 @@ const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, cov
     (value) => sql`session_id IS NOT NULL AND session_id = ${listedText(value)}`,
     ['user_id', 'cost', 'model', 'outcome'],
   ],
-  ['has_guardrails', () => sql`guardrails IS NOT NULL`],
-  ['failure', () => sql`failures IS NOT NULL`, ['failures']],
-  ['outcome', () => sql`outcome <> 'completed'`, ['outcome']],
-  ['has_failures', () => sql`failures IS NOT NULL`, ['failures']],
+  ['has_guardrails', () => sql`guardrails IS NOT NULL`, ['cost']],
+  ['failure', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
+  ['outcome', () => sql`outcome <> 'completed'`, ['outcome', 'cost']],
+  ['has_failures', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
   ['app', (value) => sql`app IS NOT NULL AND app = ${listedText(value)}`],
   ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${listedText(value)}`],
   ['key_hash', (value) => sql`key_hash = ${value}`],
@@ -89,6 +90,8 @@ interface Scan {
   /** The columns that the rest reads. */
   columns: string[];
   rows_max: number;
+  /** How many rows are summed at once. */
+  summed_max: number;
 }
 
 function scanOf(filter: GenerationFilter): Scan {
@@ -135,11 +138,13 @@ function scanOf(filter: GenerationFilter): Scan {
   if (filter.min_cost_nano !== undefined) add('cost', sql`cost >= ${filter.min_cost_nano}`);
   if (filter.min_latency_ms !== undefined) add('latency', sql`latency >= ${filter.min_latency_ms}`);
   const isCovered = [...columns].every((column) => covers.includes(column));
+  const isSumCovered = isCovered && covers.includes('cost');
   return {
     lead: all([sql`organization_id = ${filter.organization_id}`, ...(lead ? [lead[1](String(filter[lead[0]]))] : [])]),
     rest,
     columns: [...columns],
     rows_max: isCovered ? INDEXED_ROWS_MAX : EXAMINED_ROWS_MAX,
+    summed_max: isSumCovered ? SUMMED_INDEXED_ROWS_MAX : SUMMED_ROWS_MAX,
   };
 }
 
@@ -205,32 +210,25 @@ export function generationLists(queries: Queries) {
     ): Promise<GenerationPage> => {
       const scan = scanOf(filter);
       const range = rangeOf(filter);
-      const places: GenerationPlace[] = [];
-      let next = after;
-      for (let portions = 0; portions < PORTIONS_MAX; portions += 1) {
-        const from = next === undefined ? range : [...range, isAfter(next, order)];
-        const some = await portion(scan, from, { limit: limit - places.length, order });
-        places.push(...some.places);
-        next = some.end;
-        if (next === undefined || places.length === limit) break;
-      }
-      return { records: await recordsOf(places.map(({ id }) => id)), next };
+      const from = after === undefined ? range : [...range, isAfter(after, order)];
+      const { places, end } = await portion(scan, from, { limit, order });
+      return { records: await recordsOf(places.map(({ id }) => id)), next: end };
     },
 
     /** The number of the generations and their cost on the gateway's accounts, with its corrections. */
     sum: async (filter: GenerationFilter): Promise<GenerationTotals> => {
-      const { lead, rest, columns } = scanOf(filter);
+      const { lead, rest, columns, summed_max } = scanOf(filter);
       const read = sql.join([...new Set(['created_at', 'id', 'cost', ...columns])].map((name) => sql.ref(name)));
       const { rows } = await sql<{ examined: number; matched: number; cost: number }>`
         SELECT COUNT(*) AS examined, COUNT(*) FILTER (WHERE ${all(rest)}) AS matched,
           CAST(COALESCE(SUM(scanned.cost + COALESCE(a.amount, 0)) FILTER (WHERE ${all(rest)}), 0) AS BIGINT) AS cost
         FROM (SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(filter)])} ${inOrder('desc')}
-          LIMIT ${EXAMINED_ROWS_MAX}) AS scanned
+          LIMIT ${summed_max}) AS scanned
         LEFT JOIN (SELECT id AS adjustment, amount FROM ledger_adjustments) AS a ON a.adjustment = scanned.id || ':usage'`.execute(
         queries,
       );
       const { examined = 0, matched = 0, cost = 0 } = rows[0] ?? {};
-      return { count: matched, cost_nano: cost, is_complete: examined < EXAMINED_ROWS_MAX };
+      return { count: matched, cost_nano: cost, is_complete: examined < summed_max };
     },
 
     /** Fills the columns of some rows that older versions wrote; returns whether more may be left. */

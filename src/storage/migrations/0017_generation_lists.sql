@@ -30,9 +30,9 @@ CREATE INDEX ledger_generations_session ON ledger_generations
   (organization_id, session_id, created_at, id, user_id, cost, model, outcome) WHERE session_id IS NOT NULL;
 CREATE INDEX ledger_generations_sessions ON ledger_generations (organization_id, created_at, id, session_id, user_id)
   WHERE session_id IS NOT NULL;
-CREATE INDEX ledger_generations_incomplete ON ledger_generations (organization_id, created_at, id, outcome)
+CREATE INDEX ledger_generations_incomplete ON ledger_generations (organization_id, created_at, id, outcome, cost)
   WHERE outcome <> 'completed';
-CREATE INDEX ledger_generations_failures ON ledger_generations (organization_id, created_at, id, failures)
+CREATE INDEX ledger_generations_failures ON ledger_generations (organization_id, created_at, id, failures, outcome, cost)
   WHERE failures IS NOT NULL;
-CREATE INDEX ledger_generations_guardrails ON ledger_generations (organization_id, created_at, id)
+CREATE INDEX ledger_generations_guardrails ON ledger_generations (organization_id, created_at, id, cost)
   WHERE guardrails IS NOT NULL;
