@@ -2,53 +2,49 @@
 
 export type ActivityItem = { "date": string; "model": string; "model_permaslug": string; "endpoint_id": string; "provider_name": string; "usage": number; "byok_usage_inference": number; "requests": number; "prompt_tokens": number; "completion_tokens": number; "reasoning_tokens": number; "workspace_id"?: string; };
 
-export type AuditEvent = { "id": string; "created_at": string; "actor": "key" | "environment" | "command" | "page" | "callback"; "actor_key_hash": string | null; "actor_user_id": string | null; "action": "create" | "update" | "delete" | "assign" | "unassign" | "rotate" | "exchange" | "test" | "sign-in" | "sign-out"; "resource_type": "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "provider" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id": string; "before": Record<string, never> | null; "after": Record<string, never> | null; "request_id": string | null; };
+export type AuditEvent = { "id": string; "created_at": string; "actor": "key" | "environment" | "command" | "page" | "callback"; "actor_key_hash": string | null; "actor_user_id": string | null; "action": "create" | "update" | "delete" | "assign" | "unassign" | "rotate" | "exchange" | "sign-in" | "sign-out"; "resource_type": "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id": string; "before": Record<string, never> | null; "after": Record<string, never> | null; "request_id": string | null; };
 
-export type ByokCredential = { "id": string; "provider": string; "label": string; "name": string | null; "disabled": boolean; "is_fallback": boolean; "allow_shared_fallback": boolean; "is_required": boolean; "is_byok_only": boolean; "sort_order": number; "allowed_models": (string)[] | null; "allowed_api_key_hashes": (string)[] | null; "allowed_user_ids": (string)[] | null; "declared_zdr": boolean | null; "declared_region": "global" | "europe" | "us" | null; "workspace_id": string; "created_at": string; "updated_at": string | null; };
-
-export type CredentialCheck = { "result": "works" | "refused" | "limited" | "unreachable" | "unknown"; "status": number | null; "message": string; "ms": number; };
+export type Charge = { "class": string; "model": string | null; "units": number; "unit_price": string; "discount": number; "amount": string; "attempt": number; "endpoint_id": string; "is_byok": boolean; };
 
 export type Credits = { "total_credits": number; "total_usage": number; };
 
-export type EffectiveSetting = { "name": string; "value": string; "source": "default" | "file" | "environment"; "takes_effect": "at once" | "at the next start"; "meaning": string; };
+export type Generation = { "id": string; "request_id": string | null; "upstream_id": string | null; "api_type": string | null; "created_at": string; "model": string; "requested_model": string | null; "api_key_hash"?: string; "user_id"?: string | null; "provider_name": string | null; "app_id": number | null; "external_user": string | null; "workspace_id": string; "preset_id": null; "data_region": "global"; "session_id": string | null; "http_referer": string | null; "title": string | null; "categories": (string)[]; "user_agent": string | null; "origin": string; "router": string | null; "streamed": boolean | null; "cancelled": boolean | null; "is_byok": boolean; "finish_reason": string | null; "native_finish_reason": string | null; "latency": number | null; "generation_time": number | null; "moderation_latency": number | null; "tokens_prompt": number | null; "tokens_completion": number | null; "native_tokens_prompt": number | null; "native_tokens_completion": number | null; "native_tokens_reasoning": number | null; "native_tokens_cached": number | null; "token_classes": Record<string, never> | null; "native_tokens_completion_images": number | null; "num_media_prompt": number | null; "num_media_completion": number | null; "num_input_audio_prompt": number | null; "num_search_results": number | null; "num_fetches": number | null; "usage": number | null; "total_cost": number | null; "upstream_inference_cost": number | null; "cache_discount": number | null; "service_tier": string | null; "web_search_engine": string | null; "response_cache_source_id": string | null; "outcome": string; "estimated": boolean; "estimated_cost": number | null; "charges": (Charge)[]; "routing": GenerationRouting | null; "provider_responses": ({ "id"?: string; "endpoint_id": string; "model_permaslug": string; "provider_name": string; "status": number | null; "latency"?: number; "is_byok": boolean; "byok_id": string | null; "failure": string | null; "wait": number; "tokens_prompt": number | null; "tokens_completion": number | null; "cost": number | null; "estimated": boolean; "continues": boolean; "hedges": boolean; "step"?: number; })[]; };
 
-export type EndpointHealth = { "tag": string; "provider_name": string; "days": ({ "date": string; "calls": number; "errors": number; "rate_limited": number; "uptime": number | null; })[]; };
+export type GenerationContent = { "input": { "prompt"?: string; "messages"?: (LoggedMessage)[]; "fields"?: Record<string, never>; }; "output": LoggedOutput; "error": LoggedError | null; "truncated": boolean; "not_kept"?: NotKept; };
+
+export type GenerationRouting = { "strategy": string; "sort": string | null; "endpoints": { "total": number; "planned": ({ "endpoint_id": string; "service_tier": string | null; "byok_id": string | null; "weight": number | null; "because": (string)[]; "expected_cost": number | null; "selected": boolean; })[]; "excluded": ({ "endpoint_id": string; "step": string; })[]; }; "hold": { "amount": number; "budgets": (string)[]; } | null; "pipeline": (PipelineStage)[]; };
+
+export type GenerationRow = { "id"?: string; "created_at"?: string; "api_type"?: string | null; "request_id"?: string | null; "api_key_hash"?: string; "user_id"?: string | null; "workspace_id"?: string; "external_user"?: string | null; "session_id"?: string | null; "app"?: string | null; "requested_model"?: string | null; "model"?: string; "provider_name"?: string | null; "endpoint_id"?: string | null; "outcome"?: "completed" | "failed" | "cancelled" | "unknown"; "status"?: number | null; "attempts"?: number; "failures"?: (string)[]; "guardrails"?: (string)[]; "finish_reason"?: string | null; "streamed"?: boolean; "cancelled"?: boolean; "is_byok"?: boolean; "tokens_prompt"?: number | null; "tokens_completion"?: number | null; "tokens_cached"?: number | null; "tokens_cache_write"?: number | null; "tokens_reasoning"?: number | null; "latency"?: number | null; "generation_time"?: number | null; "tokens_per_second"?: number | null; "total_cost"?: number | null; "upstream_inference_cost"?: number | null; "cache_discount"?: number | null; "service_tier"?: string | null; "estimated"?: boolean; };
+
+export type GenerationSession = { "session_id": string; "count": number; "failed": number; "first_at": string; "last_at": string; "total_cost": number; "models": (string)[]; };
+
+export type GenerationTotals = { "count": number; "total_cost": number; "is_complete": boolean; };
 
 export type Key = { "hash": string; "id": number; "name": string; "label": string; "disabled": boolean; "created_at": string; "updated_at": string | null; "expires_at": string | null; "creator_user_id": string | null; "workspace_id": string; "limit": number | null; "limit_remaining": number | null; "limit_reset": "daily" | "weekly" | "monthly" | null; "include_byok_in_limit": boolean; "usage": number; "usage_daily": number; "usage_weekly": number; "usage_monthly": number; "byok_usage": number; "byok_usage_daily": number; "byok_usage_weekly": number; "byok_usage_monthly": number; "budget_mode": "strict" | "soft" | null; "parent_hash": string | null; "external_user": string | null; "last_used_at": string | null; };
 
-export type LedgerNodeStatus = { "id": string; "seconds_unseen": number | null; "is_lost": boolean; "held": number; "windows": number; };
+export type LoggedError = { "message": string; "status": number; "provider_name": string | null; "raw"?: unknown; "previous_errors": (Record<string, never>)[]; };
 
-export type LedgerRelease = { "node_id": string; "released": number; "windows": number; "booked": number; };
+export type LoggedMessage = { "role": string; };
 
-export type LedgerReleaseRequest = { "node_id": string; };
-
-export type LedgerResolution = { "generation_id": string; "before": number; "cost": number; "windows": number; };
-
-export type LedgerResolveRequest = { "generation_id": string; "cost": number; "reason"?: string; };
-
-export type LedgerStatus = { "nodes": (LedgerNodeStatus)[]; "node_count": number; "held": number; "in_doubt": number; "booked": number; "estimated": number; "estimated_count": number; "generations": ({ "id": string; "created_at": string; "node_id": string; "key_hash": string; "model": string; "cost": number; "estimated": number; })[]; "next": string | null; };
-
-export type LedgerVerification = { "generations": number; "windows": number; "differences": ({ "of": "window" | "leases" | "usage" | "activity" | "requests" | "generations"; "name": string; "expected": number; "actual": number; })[]; "seconds": number; };
+export type LoggedOutput = { "completion": string | null; "reasoning": string | null; "refusal"?: string; "tool_calls"?: ({ "id": string; "type": "function"; "function": { "name": string; "arguments": string; }; })[]; "media"?: (string)[]; "finish_reason"?: string | null; };
 
 export type ModelEndpoints = { "id": string; "name": string; "created": number; "description": string; "architecture": { "input_modalities": ("text" | "image" | "file" | "audio" | "video")[]; "output_modalities": ("text" | "image" | "embeddings" | "audio" | "video" | "rerank" | "speech" | "transcription")[]; "modality": string | null; "instruct_type": string | null; "tokenizer": "Router" | "Media" | "Other" | "GPT" | "Claude" | "Gemini" | "Gemma" | "Grok" | "Cohere" | "Nova" | "Qwen" | "Yi" | "DeepSeek" | "Mistral" | "Llama2" | "Llama3" | "Llama4" | "PaLM" | "RWKV" | "Qwen3"; }; "endpoints": (PublicEndpoint)[]; };
 
+export type NotKept = { "reason": string; "created_at": string; "model": string | null; };
+
 export type OrganizationMember = { "id": string; "email": string; "first_name": string | null; "last_name": string | null; "role": "org:admin" | "org:member"; };
+
+export type PipelineStage = { "type": "guardrail" | "plugin" | "server_tools" | "response_healing" | "context_compression"; "name": string; "summary"?: string; "data"?: Record<string, never>; "cost_usd"?: number; "guardrail_id"?: string; "guardrail_scope"?: "api-key" | "member" | "workspace"; };
 
 export type Pricing = { "prompt": string; "completion": string; "request"?: string; "image"?: string; "image_token"?: string; "image_output"?: string; "audio"?: string; "audio_output"?: string; "input_audio_cache"?: string; "input_cache_read"?: string; "input_cache_write"?: string; "input_cache_write_1h"?: string; "internal_reasoning"?: string; "web_search"?: string; "audio_second"?: string; "discount"?: number; };
 
 export type Provider = { "name": string; "slug": string; "privacy_policy_url": string | null; "terms_of_service_url": string | null; "status_page_url": string | null; "headquarters": string | null; "datacenters": (string)[] | null; };
 
-export type ProviderCredential = { "slug": string; "name": string; "state": "on" | "refused" | "own_only" | "off"; "has_credential": boolean; "is_sandbox": boolean; "reason": string | null; "endpoints": number; "refused_endpoints": number; };
-
 export type PublicEndpoint = { "name": string; "model_id": string; "model_name": string; "context_length": number; "pricing": Pricing; "provider_name": string; "tag": string; "quantization": "int4" | "int8" | "fp4" | "fp6" | "fp8" | "fp16" | "bf16" | "fp32" | "unknown"; "max_completion_tokens": number | null; "max_prompt_tokens": number | null; "supported_parameters": ("temperature" | "top_p" | "top_k" | "min_p" | "top_a" | "frequency_penalty" | "presence_penalty" | "repetition_penalty" | "max_tokens" | "max_completion_tokens" | "logit_bias" | "logprobs" | "top_logprobs" | "seed" | "response_format" | "structured_outputs" | "stop" | "tools" | "tool_choice" | "parallel_tool_calls" | "include_reasoning" | "reasoning" | "reasoning_effort" | "web_search_options" | "verbosity")[]; "supports_implicit_caching": boolean; "supports_tool_choice": { "auto": boolean; "none": boolean; "required": boolean; "function": boolean; }; "native_tools": Record<string, unknown>; "service_tier": string | null; "supports_diarization": boolean; "supports_voice_cloning": boolean; "status"?: "0" | "-1" | "-2" | "-3" | "-5" | "-10" | number; "latency_last_30m": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "throughput_last_30m": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "samples_last_30m": number | null; "uptime_last_5m": number | null; "uptime_last_30m": number | null; "uptime_last_1d": number | null; };
 
 export type RetrievedModel = { "id": string; "canonical_slug": string; "name": string; "description"?: string; "created": number; "context_length": number | null; "expiration_date": string | null; "knowledge_cutoff": string | null; "model_hub_id": string | null; "architecture": { "input_modalities": ("text" | "image" | "file" | "audio" | "video")[]; "output_modalities": ("text" | "image" | "embeddings" | "audio" | "video" | "rerank" | "speech" | "transcription")[]; "modality": string | null; "instruct_type": string | null; "tokenizer": "Router" | "Media" | "Other" | "GPT" | "Claude" | "Gemini" | "Gemma" | "Grok" | "Cohere" | "Nova" | "Qwen" | "Yi" | "DeepSeek" | "Mistral" | "Llama2" | "Llama3" | "Llama4" | "PaLM" | "RWKV" | "Qwen3"; }; "pricing": Pricing; "top_provider": { "is_moderated": boolean; "context_length": number | null; "max_completion_tokens": number | null; }; "per_request_limits": { "prompt_tokens": number; "completion_tokens": number; } | null; "supported_parameters": ("temperature" | "top_p" | "top_k" | "min_p" | "top_a" | "frequency_penalty" | "presence_penalty" | "repetition_penalty" | "max_tokens" | "max_completion_tokens" | "logit_bias" | "logprobs" | "top_logprobs" | "seed" | "response_format" | "structured_outputs" | "stop" | "tools" | "tool_choice" | "parallel_tool_calls" | "include_reasoning" | "reasoning" | "reasoning_effort" | "web_search_options" | "verbosity")[]; "default_parameters": { "temperature": number | null; "top_p": number | null; "top_k": number | null; "frequency_penalty": number | null; "presence_penalty": number | null; "repetition_penalty": number | null; }; "supported_voices": (string)[] | null; "links": { "details": string; }; "object": "model"; "owned_by": string; "type": "model"; "display_name": string; "created_at": string; "max_input_tokens": number | null; "max_tokens": number | null; "lifecycle": "active" | "deprecated"; "retires_at": string | null; };
 
-export type Session = { "organization_id": string; "user_id": string; "user_name": string; "user_email": string | null; "role": "admin" | "member"; "is_demo": boolean; "expires_at": string; "form_token": string; };
-
-export type Setup = { "is_demo": boolean; "steps": ({ "step": "provider" | "key" | "first_call" | "limit" | "console"; "title": string; "is_done": boolean; "at": string | null; "detail": string; "command": string; })[]; "warnings": ({ "warning": "no_provider" | "no_tls" | "secret_per_node" | "secret_beside_data" | "unpriced_model" | "model_expires" | "model_expired"; "message": string; "command": string | null; })[]; };
-
-export type System = { "version": string; "runtime": string; "started_at": string; "node": string; "store": "sqlite" | "postgres"; "nodes": (LedgerNodeStatus)[]; "node_count": number; "migrations": ({ "name": string; "applied_at": string; })[]; "settings": (EffectiveSetting)[]; };
+export type Session = { "organization_id": string; "user_id": string; "user_name": string; "user_email": string | null; "role": "admin" | "member"; "expires_at": string; "form_token": string; };
 
 export type Workspace = { "id": string; "name": string; "slug": string; "description": string | null; "created_at": string; "created_by": string | null; "updated_at": string | null; "default_image_model": string | null; "default_text_model": string | null; "default_provider_sort": "price" | "throughput" | "latency" | "exacto" | null; "io_logging_api_key_ids": (number)[] | null; "io_logging_sampling_rate": number; "is_data_discount_logging_enabled": boolean; "is_observability_broadcast_enabled": boolean; "is_observability_io_logging_enabled": boolean; "default_guardrail_id": string; "include_byok_in_budgets": boolean; };
 
@@ -57,27 +53,17 @@ export type WorkspaceBudget = { "id": string; "workspace_id": string; "limit_usd
 export type WorkspaceMember = { "id": string; "workspace_id": string; "user_id": string; "role": "admin" | "member"; "created_at": string; };
 
 export interface Operations {
+  getGenerationContent: { path: Record<string, never>; query: { "id": string; }; body: undefined; answer: { "data": GenerationContent; }; };
+  getGeneration: { path: Record<string, never>; query: { "id": string; }; body: undefined; answer: { "data": Generation; }; };
   listModels: { path: Record<string, never>; query: { "category"?: "programming" | "roleplay" | "marketing" | "marketing/seo" | "technology" | "science" | "translation" | "legal" | "finance" | "health" | "trivia" | "academia"; "supported_parameters"?: string; "output_modalities"?: string; "input_modalities"?: string; "q"?: string; "context"?: number; "min_price"?: number; "max_price"?: number; "min_output_price"?: number; "max_output_price"?: number; "arch"?: string; "model_authors"?: string; "providers"?: string; "distillable"?: "true" | "false"; "zdr"?: "true"; "min_age_days"?: number; "max_age_days"?: number; "sort"?: "newest" | "pricing-low-to-high" | "pricing-high-to-low" | "context-high-to-low" | "throughput-high-to-low" | "latency-low-to-high"; "offset"?: number; "limit"?: number; "after_id"?: string; "before_id"?: string; "use_rss"?: string; "use_rss_chat_links"?: string; }; body: undefined; answer: { "data": (RetrievedModel)[]; "total_count": number; "links": { "next": string | null; }; "object": "list"; "has_more": boolean; "first_id": string | null; "last_id": string | null; }; };
   listModelEndpoints: { path: { "author": string; "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": ModelEndpoints; }; };
-  listEndpointHealth: { path: { "author": string; "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": (EndpointHealth)[]; }; };
   listProviders: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": (Provider)[]; }; };
   getCredits: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Credits; }; };
   listActivity: { path: Record<string, never>; query: { "date"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "group_by"?: "workspace"; }; body: undefined; answer: { "data": (ActivityItem)[]; }; };
-  listAudit: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "resource_type"?: "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "provider" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id"?: string; "actor_user_id"?: string; "before"?: string; }; body: undefined; answer: { "data": (AuditEvent)[]; "total_count": number; }; };
-  listByok: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "workspace_id"?: string; "provider"?: string; }; body: undefined; answer: { "data": (ByokCredential)[]; "total_count": number; }; };
-  createByok: { path: Record<string, never>; query: Record<string, never>; body: { "provider": string; "key": string; "workspace_id"?: string; "name"?: string | null; "disabled"?: boolean; "is_fallback"?: boolean; "allow_shared_fallback"?: boolean; "is_required"?: boolean; "is_byok_only"?: boolean; "declared_zdr"?: boolean | null; "declared_region"?: "global" | "europe" | "us" | null; "sort_order"?: number; "allowed_models"?: (string)[] | null; "allowed_api_key_hashes"?: (string)[] | null; "allowed_user_ids"?: (string)[] | null; }; answer: { "data": ByokCredential; }; };
-  updateByok: { path: { "id": string; }; query: Record<string, never>; body: { "key"?: string; "name"?: string | null; "disabled"?: boolean; "is_fallback"?: boolean; "allow_shared_fallback"?: boolean; "is_required"?: boolean; "is_byok_only"?: boolean; "declared_zdr"?: boolean | null; "declared_region"?: "global" | "europe" | "us" | null; "sort_order"?: number; "allowed_models"?: (string)[] | null; "allowed_api_key_hashes"?: (string)[] | null; "allowed_user_ids"?: (string)[] | null; }; answer: { "data": ByokCredential; }; };
-  deleteByok: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "deleted": true; }; };
-  listProviderCredentials: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": (ProviderCredential)[]; }; };
-  testProviderCredential: { path: { "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": CredentialCheck; }; };
-  testByok: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "data": CredentialCheck; }; };
+  listGenerations: { path: Record<string, never>; query: { "from"?: string; "to"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "model"?: string; "requested_model"?: string; "provider"?: string; "outcome"?: "completed" | "failed" | "cancelled" | "unknown"; "failure"?: string; "fell_back"?: "true" | "false"; "guardrail"?: "true" | "false"; "finish_reason"?: string; "session_id"?: string; "app"?: string; "streamed"?: "true" | "false"; "min_cost"?: number; "min_latency"?: number; "order"?: "desc" | "asc"; "fields"?: string; "totals"?: "true" | "false"; "format"?: "json" | "csv"; "cursor"?: string; "limit"?: number; }; body: undefined; answer: { "data": (GenerationRow)[]; "next_cursor": string | null; "totals"?: GenerationTotals; }; };
+  listGenerationSessions: { path: Record<string, never>; query: { "from"?: string; "to"?: string; "user_id"?: string; "cursor"?: string; "limit"?: number; }; body: undefined; answer: { "data": (GenerationSession)[]; "next_cursor": string | null; }; };
+  listAudit: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "resource_type"?: "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id"?: string; "actor_user_id"?: string; "before"?: string; }; body: undefined; answer: { "data": (AuditEvent)[]; "total_count": number; }; };
   listOrganizationMembers: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (OrganizationMember)[]; "total_count": number; }; };
-  getSetup: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Setup; }; };
-  getSystem: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": System; }; };
-  getLedgerStatus: { path: Record<string, never>; query: { "limit"?: number; "after"?: string; }; body: undefined; answer: { "data": LedgerStatus; }; };
-  releaseLedger: { path: Record<string, never>; query: Record<string, never>; body: LedgerReleaseRequest; answer: { "data": LedgerRelease; }; };
-  resolveLedger: { path: Record<string, never>; query: Record<string, never>; body: LedgerResolveRequest; answer: { "data": LedgerResolution; }; };
-  verifyLedger: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": LedgerVerification; }; };
   listWorkspaces: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (Workspace)[]; "total_count": number; }; };
   createWorkspace: { path: Record<string, never>; query: Record<string, never>; body: { "name": string; "slug": string; "description"?: string | null; "default_image_model"?: string | null; "default_text_model"?: string | null; "default_provider_sort"?: "price" | "throughput" | "latency" | "exacto" | null; "io_logging_api_key_ids"?: (number)[] | null; "io_logging_sampling_rate"?: number; "include_byok_in_budgets"?: boolean; "disabled_server_tools"?: (string)[] | null; "is_data_discount_logging_enabled"?: boolean; "is_observability_broadcast_enabled"?: boolean; "is_observability_io_logging_enabled"?: boolean; "default_guardrail_id"?: string | null; }; answer: { "data": Workspace; }; };
   listWorkspaceMembers: { path: { "id": string; }; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (WorkspaceMember)[]; "total_count": number; }; };
@@ -95,27 +81,17 @@ export interface Operations {
 }
 
 export const routes: Readonly<Record<keyof Operations, readonly [method: string, path: string]>> = {
+  getGenerationContent: ['GET', 'api/v1/generation/content'],
+  getGeneration: ['GET', 'api/v1/generation'],
   listModels: ['GET', 'api/v1/models'],
   listModelEndpoints: ['GET', 'api/v1/models/{author}/{slug}/endpoints'],
-  listEndpointHealth: ['GET', 'api/v1/models/{author}/{slug}/endpoints/health'],
   listProviders: ['GET', 'api/v1/providers'],
   getCredits: ['GET', 'api/v1/credits'],
   listActivity: ['GET', 'api/v1/activity'],
+  listGenerations: ['GET', 'api/v1/generations'],
+  listGenerationSessions: ['GET', 'api/v1/generations/sessions'],
   listAudit: ['GET', 'api/v1/audit'],
-  listByok: ['GET', 'api/v1/byok'],
-  createByok: ['POST', 'api/v1/byok'],
-  updateByok: ['PATCH', 'api/v1/byok/{id}'],
-  deleteByok: ['DELETE', 'api/v1/byok/{id}'],
-  listProviderCredentials: ['GET', 'api/v1/provider-credentials'],
-  testProviderCredential: ['POST', 'api/v1/provider-credentials/{slug}/test'],
-  testByok: ['POST', 'api/v1/byok/{id}/test'],
   listOrganizationMembers: ['GET', 'api/v1/organization/members'],
-  getSetup: ['GET', 'api/v1/setup'],
-  getSystem: ['GET', 'api/v1/system'],
-  getLedgerStatus: ['GET', 'api/v1/ledger/status'],
-  releaseLedger: ['POST', 'api/v1/ledger/release'],
-  resolveLedger: ['POST', 'api/v1/ledger/resolve'],
-  verifyLedger: ['POST', 'api/v1/ledger/verify'],
   listWorkspaces: ['GET', 'api/v1/workspaces'],
   createWorkspace: ['POST', 'api/v1/workspaces'],
   listWorkspaceMembers: ['GET', 'api/v1/workspaces/{id}/members'],

@@ -12,6 +12,8 @@ const dist = join(home, 'dist');
 /** Paths that open the console. Pages are one level deep, so that relative addresses work below any path of a proxy. */
 const PAGES = [
   '',
+  'logs',
+  'sessions',
   'keys',
   'models',
   'playground',

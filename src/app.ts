@@ -21,6 +21,7 @@ import { createLoggedContents } from './api/chat/logged-contents.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
+import { createGenerationFill } from './api/generations/fill-generation-lists.ts';
 import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
 import { type ManagementDependencies, serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
@@ -92,6 +93,7 @@ import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
+import { generationLists } from './storage/generation-lists.ts';
 import { generationStore } from './storage/generations.ts';
 import { guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
@@ -332,6 +334,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
     metrics,
   });
+  const generationFill = createGenerationFill({ lists: generationLists(database.queries), log });
   const broadcast = createBroadcast({
     destinations: config.logging.broadcast,
     services,
@@ -520,6 +523,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   lost.start();
   responses.start();
   contents.start();
+  generationFill.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -540,7 +544,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { shutdown_grace_ms } = config.timeouts;
       if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
-      const probed = Promise.all([probes?.stop(), lost.stop()]);
+      const probed = Promise.all([probes?.stop(), lost.stop(), generationFill.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);

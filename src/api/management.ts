@@ -11,6 +11,8 @@ import { auditStore } from '../storage/audit.ts';
 import { byokStore } from '../storage/byok.ts';
 import { creditStore } from '../storage/credits.ts';
 import type { Database } from '../storage/database.ts';
+import { generationLists } from '../storage/generation-lists.ts';
+import { generationSessions } from '../storage/generation-sessions.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
 import { memberStore } from '../storage/members.ts';
@@ -35,6 +37,8 @@ import {
   listProviderCredentials,
 } from './credentials/list-provider-credentials.ts';
 import { type TestCredentialsDependencies, testCredentials } from './credentials/test-credentials.ts';
+import { listGenerationSessions } from './generations/list-generation-sessions.ts';
+import { listGenerations } from './generations/list-generations.ts';
 import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
 import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
 import { createGuardrail } from './guardrails/create-guardrail.ts';
@@ -124,6 +128,8 @@ const operations = [
   getCredits,
   listActivity,
   listBudgets,
+  listGenerations,
+  listGenerationSessions,
   listAudit,
   listByok,
   getByok,
@@ -239,6 +245,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     audit: auditStore(queries),
     byok: byokStore(queries),
     credits: creditStore(queries),
+    generationLists: generationLists(queries),
+    generationSessions: generationSessions(queries),
     guardrails: guardrailStore(queries),
     keys: keyStore(queries),
     members: memberStore(queries),

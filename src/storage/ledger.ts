@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { ListedFacts } from '../ledger/listed-facts.ts';
 import {
   type ActivityRaise,
   activityRaisesOf,
@@ -216,6 +217,24 @@ function generationRow(settle: Settle, nodeId: string) {
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
     estimated: settle.estimated_nano,
+    ...listedColumns(settle.listed),
+  };
+}
+
+/** The columns that generations are listed by, in a fixed order. */
+export function listedColumns(facts: ListedFacts) {
+  return {
+    user_id: facts.user_id,
+    model: facts.model,
+    requested_model: facts.requested_model,
+    provider_name: facts.provider_name,
+    session_id: facts.session_id,
+    app: facts.app,
+    finish_reason: facts.finish_reason,
+    streamed: facts.streamed,
+    latency: facts.latency,
+    failures: facts.failures,
+    guardrails: facts.guardrails,
   };
 }
 

@@ -325,6 +325,17 @@ export const tables = {
     admitted_at: bigint,
     created_at: text,
     estimated: bigint,
+    user_id: textOrNull,
+    model: textOrNull,
+    requested_model: textOrNull,
+    provider_name: textOrNull,
+    session_id: textOrNull,
+    app: textOrNull,
+    finish_reason: textOrNull,
+    streamed: booleanOrNull,
+    latency: bigintOrNull,
+    failures: textOrNull,
+    guardrails: textOrNull,
   },
 } as const satisfies Record<string, Record<string, Column<unknown>>>;
 
