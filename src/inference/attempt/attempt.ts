@@ -31,7 +31,7 @@ export interface SpendBound {
 }
 
 /** Why a service tier is dropped. */
-export const UNPRICED_TIER = 'the endpoint has no price for this tier';
+const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
 /** Parameters by which hosts of open models make and bill several answers, and return one. */
 const SEVERAL_ANSWERS = ['best_of', 'num_generations', 'num_return_sequences'] as const;
