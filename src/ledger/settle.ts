@@ -2,6 +2,7 @@ import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './journal/record-values.ts';
 import type { Charged, GenerationRecord } from './records.ts';
+import { type UsageFacts, usageFactsOf } from './usage-facts.ts';
 
 /** One finished call on its way to the store: its amounts, and its generation record. */
 export interface Settle {
@@ -17,6 +18,7 @@ export interface Settle {
   byok_usage_nano: number;
   created_at: string;
   activity: Activity;
+  usage: UsageFacts;
   charges: readonly Charged[];
   /** The charges and the generation record as they are stored: encoded once, for journal and store alike. */
   charged: string;
@@ -214,6 +216,7 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     byok_usage_nano: byokUsageNano,
     created_at: generation.created_at,
     activity: activityOf(generation),
+    usage: usageFactsOf(generation, byokUsageNano),
     charges,
     charged: chargesText(charges),
     record: recordText(generation),

@@ -11,6 +11,7 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
+import { tagsOf } from './tags.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 /** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
@@ -52,14 +53,16 @@ function categoriesOf(header: string | undefined): string[] {
     .slice(0, APP_CATEGORIES_MAX);
 }
 
-function attributionOf(headers: IncomingHttpHeaders): Attribution {
+function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution {
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  const tags = tagsOf(headers, body);
   return {
     http_referer: cut(headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer')),
     title: cut(headerOf(headers, 'x-gateway-title')),
     categories: categoriesOf(headerOf(headers, 'x-gateway-categories')),
     user_agent: cut(headerOf(headers, 'user-agent')),
+    ...(tags === undefined ? {} : { tags }),
     traceparent: traced ? traceparent : undefined,
     tracestate: traced ? (cut(headerOf(headers, 'tracestate')) ?? undefined) : undefined,
   };
@@ -125,7 +128,7 @@ export function callOf(
     generation_id: generationId(acceptedMs),
     request_id: request.id,
     principal,
-    attribution: attributionOf(headers),
+    attribution: attributionOf(headers, request.body),
     accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: new CallCancellation(),
