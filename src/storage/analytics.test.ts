@@ -18,7 +18,7 @@ const FROM = hourOf('2026-11-01T00:00:00.000Z');
 
 function query(over: Partial<UsageQuery>): UsageQuery {
   const range = { from: FROM, to: FROM + 30 * 24, starts: 'whole' as const };
-  const read = { measures: ['requests', 'usage_nano'] as const, histograms: [], rows_max: 1_000 };
+  const read = { measures: ['requests', 'usage_nano'] as const, histograms: [], rows_max: 1_000, groups_max: 1_000 };
   return { organization_id: ORGANIZATION, filters: [], groups: [], ...range, ...read, ...over };
 }
 
@@ -36,7 +36,11 @@ describeStores('sums of usage', ({ open }) => {
     const settle = await spendingNode(database);
     const ids = Array.from({ length: 450 }, (_, index) => `g${index}`);
     await settle(
-      ...ids.map((id, index) => ({ id, cost_nano: index, outcome: index === 7 ? ('unknown' as const) : ('completed' as const) })),
+      ...ids.map((id, index) => ({
+        id,
+        cost_nano: index,
+        outcome: index === 7 ? ('unknown' as const) : ('completed' as const),
+      })),
     );
     const expected = await analyticsStore(queries).sum(query({}));
     expect(expected).toEqual([{ start: FROM, values: [], sums: { requests: 450, usage_nano: 101_025 } }]);

@@ -2,6 +2,7 @@ import { type Expression, type RawBuilder, sql } from 'kysely';
 import { recordOf } from '../ledger/journal/record-values.ts';
 import { toSettle } from '../ledger/settle.ts';
 import { BulkStatement, type Step, transact } from './bulk.ts';
+import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 import { countedRows, type MEASURES, SeriesNames, UsageStatements } from './usage-rows.ts';
 
@@ -60,21 +61,22 @@ export interface UsageQuery {
   measures: readonly (typeof MEASURES)[number][];
   /** The metrics of `HISTOGRAMS` whose buckets to read. */
   histograms: readonly number[];
-  /** The most rows that may be read, of sums and of buckets each. */
+  /** The most rows that may be read, of sums and of buckets each; and the most groups. */
   rows_max: number;
+  groups_max: number;
 }
 
 /** Sums of one group. `start`: the first hour of its time group. */
 export interface UsageGroup {
   start: number;
-  values: (string | null)[];
+  values: string[];
   sums: Record<string, number>;
 }
 
 /** The calls of one group in one bucket. */
 export interface BucketGroup {
   start: number;
-  values: (string | null)[];
+  values: string[];
   metric: number;
   bucket: number;
   calls: number;
@@ -151,6 +153,10 @@ export function analyticsStore(queries: Queries) {
     if ((rows[0]?.rows ?? 0) > query.rows_max) throw new QueryTooLarge('The query would read too many rows');
   }
 
+  function refuseMany(rows: readonly unknown[], { groups_max }: UsageQuery): void {
+    if (rows.length > groups_max) throw new QueryTooLarge('The query has too many groups');
+  }
+
   return {
     /** Whether generations of older versions are not counted yet. */
     hasUncounted: async (): Promise<boolean> => {
@@ -202,9 +208,9 @@ export function analyticsStore(queries: Queries) {
         SELECT ${timeGroup(query.starts, query.from)} AS start_hour, ${sql.join([...values, ...sums])}
         FROM (${source('analytics_usage', query, columns)}) AS u JOIN analytics_series AS s ON s.id = u.series
         WHERE ${conditions(query)}
-        GROUP BY ${sql.join(['start_hour', ...groups.map((_, index) => `d${index}`)].map((name) => sql.ref(name)))}`.execute(
-        queries,
-      );
+        GROUP BY ${sql.join(['start_hour', ...groups.map((_, index) => `d${index}`)].map((name) => sql.ref(name)))}
+        LIMIT ${sql.lit(query.groups_max + 1)}`.execute(queries);
+      refuseMany(rows, query);
       return rows.map((row) => ({
         start: Number(row['start_hour']),
         values: groups.map((_, index) => String(row[`d${index}`])),
@@ -225,7 +231,9 @@ export function analyticsStore(queries: Queries) {
         FROM (${source('analytics_buckets', query, sql`metric, bucket, calls`)}) AS u
           JOIN analytics_series AS s ON s.id = u.series
         WHERE ${conditions(query)} AND u.metric IN (${sql.join(histograms.map((metric) => sql.lit(metric)))})
-        GROUP BY ${sql.join(grouped.map((name) => sql.ref(name)))}`.execute(queries);
+        GROUP BY ${sql.join(grouped.map((name) => sql.ref(name)))}
+        LIMIT ${sql.lit(query.groups_max + 1)}`.execute(queries);
+      refuseMany(rows, query);
       return rows.map((row) => ({
         start: Number(row['start_hour']),
         values: groups.map((_, index) => String(row[`d${index}`])),
@@ -235,26 +243,71 @@ export function analyticsStore(queries: Queries) {
       }));
     },
 
-    /** The generations of the range, for groups shorter than an hour; `undefined` if there are more than `rows_max`. */
+    /** The generations of the range, for groups shorter than an hour. Rejects with `QueryTooLarge`. */
     listCalls: async (
-      { organization_id, filters, groups, rows_max }: UsageQuery,
+      { organization_id, filters, groups }: Pick<UsageQuery, 'organization_id' | 'filters' | 'groups'>,
       range: { from: string; to: string },
+      callsMax: number,
     ): Promise<{ created_at: string; record: string; values: string[] }[]> => {
       const values = groups.map((column, index) => sql`${sql.ref(`s.${column}`)} AS ${sql.ref(`d${index}`)}`);
       const { rows } = await sql<Record<string, string>>`
         SELECT ${sql.join([sql`g.created_at AS created_at`, sql`g.record AS record`, ...values])}
         FROM ledger_generations AS g JOIN analytics_series AS s ON s.id = g.series
-        WHERE g.created_at >= ${range.from} AND g.created_at < ${range.to} AND g.organization_id = ${organization_id}
-          AND ${conditions({ organization_id, filters } as UsageQuery)}
-        LIMIT ${sql.lit(rows_max + 1)}`.execute(queries);
-      if (rows.length > rows_max) throw new QueryTooLarge('The query would read too many generations');
+        WHERE g.organization_id = ${organization_id} AND g.created_at >= ${range.from} AND g.created_at < ${range.to}
+          AND ${sql.join([sql`s.organization_id = ${organization_id}`, ...filters.map(filterOf)], sql` AND `)}
+        LIMIT ${sql.lit(callsMax + 1)}`.execute(queries);
+      if (rows.length > callsMax) throw new QueryTooLarge('The query would read too many calls');
       return rows.map((row) => ({
         created_at: row['created_at'] ?? '',
         record: row['record'] ?? '',
         values: groups.map((_, index) => String(row[`d${index}`])),
       }));
     },
+
+    /** The hash of a key by its number; undefined if there is none. */
+    findKeyHash: async (organizationId: string, id: number): Promise<string | undefined> => {
+      const row = await queries
+        .selectFrom('api_keys')
+        .select('hash')
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return row?.hash;
+    },
+
+    /** The names of what the values of a dimension identify; without those that were deleted. */
+    namesOf: async (
+      column: SeriesColumn,
+      ids: readonly string[],
+      organizationId: string,
+    ): Promise<ReadonlyMap<string, string>> => {
+      const names = new Map<string, string>();
+      const named = NAMED[column];
+      if (named === undefined) return names;
+      for (const portion of portionsOf(ids)) {
+        const { rows } = await sql<{ id: string; name: string | null }>`
+          SELECT ${sql.ref(named.id)} AS id, ${sql.ref(named.name)} AS name FROM ${sql.table(named.table)}
+          WHERE ${sql.ref(named.id)} IN (${sql.join(portion)}) AND ${named.isOf(organizationId)}`.execute(queries);
+        for (const { id, name } of rows) if (name !== null) names.set(id, name);
+      }
+      return names;
+    },
   };
 }
+
+/** The tables that name the values of dimensions. */
+const NAMED: Partial<
+  Record<SeriesColumn, { table: string; id: string; name: string; isOf(organizationId: string): RawBuilder<unknown> }>
+> = {
+  key_hash: { table: 'api_keys', id: 'hash', name: 'name', isOf: (id) => sql`organization_id = ${id}` },
+  workspace_id: { table: 'workspaces', id: 'id', name: 'name', isOf: (id) => sql`organization_id = ${id}` },
+  guardrails: { table: 'guardrails', id: 'id', name: 'name', isOf: (id) => sql`organization_id = ${id}` },
+  user_id: {
+    table: 'users',
+    id: 'id',
+    name: 'email',
+    isOf: (id) => sql`id IN (SELECT user_id FROM organization_members WHERE organization_id = ${id})`,
+  },
+};
 
 export type AnalyticsStore = ReturnType<typeof analyticsStore>;
