@@ -1,6 +1,6 @@
 /**
  * Measures analytics at a year of usage: fills a fresh store with the sums that a million generations leave, then times queries. Also
- * times the settling of batches. `node bench/analytics.ts [generations]`; with `TEST_DATABASE_URL`, PostgreSQL as well. Exits with 1 if a
+ * times the settling of batches. `node bin/launch.cjs bench/analytics.ts [generations]`; with `TEST_DATABASE_URL`, PostgreSQL as well. Exits with 1 if a
  * query over the year takes longer than its bound.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,6 +20,7 @@ import { registerNode } from '../test/ledger/registered-node.ts';
 
 const GENERATIONS = Number(process.argv[2] ?? 1_000_000);
 const QUERY_MS_MAX = 100;
+const print = (line: string) => process.stdout.write(`${line}\n`);
 const YEAR_MS = 365 * 86_400_000;
 const START = Date.parse('2026-01-01T00:00:00Z');
 const BATCH = 2_000;
@@ -126,7 +127,7 @@ async function timeQueries(database: Database, spent: bigint): Promise<boolean> 
     times.sort((a, b) => a - b);
     const [least = 0, median = 0] = [times[0], times[3]];
     if (median > QUERY_MS_MAX) isFast = false;
-    console.log(`  ${title}: median ${median.toFixed(1)} ms, least ${least.toFixed(1)} ms, ${rows} rows`);
+    print(`  ${title}: median ${median.toFixed(1)} ms, least ${least.toFixed(1)} ms, ${rows} rows`);
   }
   return isFast;
 }
@@ -146,11 +147,11 @@ async function timeSettling(database: Database): Promise<void> {
     times.push(performance.now() - started);
   }
   times.sort((a, b) => a - b);
-  console.log(`  settling 256 calls: median ${times[30]?.toFixed(1)} ms, least ${times[0]?.toFixed(1)} ms`);
+  print(`  settling 256 calls: median ${times[30]?.toFixed(1)} ms, least ${times[0]?.toFixed(1)} ms`);
 }
 
 async function run(title: string, database: Database): Promise<boolean> {
-  console.log(title);
+  print(title);
   try {
     const started = performance.now();
     const spent = await fill(database);
@@ -158,7 +159,7 @@ async function run(title: string, database: Database): Promise<boolean> {
       .selectFrom('analytics_usage')
       .select(({ fn }) => fn.countAll<number>().as('rows'))
       .executeTakeFirstOrThrow();
-    console.log(
+    print(
       `  filled with ${GENERATIONS} generations in ${((performance.now() - started) / 1000).toFixed(0)} s: ${sums.rows} rows of sums`,
     );
     const isFast = await timeQueries(database, spent);

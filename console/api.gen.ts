@@ -2,6 +2,12 @@
 
 export type ActivityItem = { "date": string; "model": string; "model_permaslug": string; "endpoint_id": string; "provider_name": string; "usage": number; "byok_usage_inference": number; "requests": number; "prompt_tokens": number; "completion_tokens": number; "reasoning_tokens": number; "workspace_id"?: string; };
 
+export type AnalyticsMeta = { "dimensions": ({ "name": string; "display_label": string; })[]; "granularities": ({ "name": "minute" | "hour" | "day" | "week" | "month"; "display_label": string; })[]; "metrics": ({ "name": string; "display_label": string; "display_format": "number" | "currency" | "percent" | "latency" | "throughput"; "is_rate": boolean; })[]; "operators": ({ "name": "eq" | "neq" | "in" | "not_in" | "gt" | "gte" | "lt" | "lte"; "value_type": "scalar" | "array"; })[]; };
+
+export type AnalyticsQuery = { "metrics": ("request_count" | "error_count" | "error_rate" | "byok_request_count" | "total_usage" | "credits_usage" | "byok_usage" | "usage_cache" | "usage_fees" | "usage_web" | "tokens_total" | "tokens_prompt" | "tokens_completion" | "reasoning_tokens" | "cached_tokens" | "cache_write_tokens" | "audio_tokens" | "image_tokens" | "cache_hit_rate" | "guardrail_invoked_count" | "guardrail_invoked_rate" | "avg_latency" | "p50_latency" | "p90_latency" | "p95_latency" | "p99_latency" | "avg_ttft" | "p50_ttft" | "p90_ttft" | "p95_ttft" | "p99_ttft" | "avg_throughput" | "p50_throughput" | "p90_throughput" | "p95_throughput" | "p99_throughput")[]; "dimensions"?: ("model" | "provider" | "api_key_id" | "user" | "workspace" | "app" | "tag" | "external_user" | "status" | "finish_reason" | "guardrail" | "operation")[]; "granularity"?: "minute" | "hour" | "day" | "week" | "month"; "time_range"?: { "start": string; "end": string; }; "filters"?: ({ "field": string; "operator": "eq" | "neq" | "in" | "not_in" | "gt" | "gte" | "lt" | "lte"; "value": string | number | (string | number)[]; "include_unset"?: boolean; })[]; "order_by"?: { "field": string; "direction": "asc" | "desc"; }; "limit"?: number; "group_limit"?: number; };
+
+export type AnalyticsResult = { "data": (Record<string, unknown>)[]; "metadata": { "query_time_ms": number; "row_count": number; "truncated": boolean; }; "warnings"?: (string)[]; };
+
 export type AuditEvent = { "id": string; "created_at": string; "actor": "key" | "environment" | "command" | "page" | "callback"; "actor_key_hash": string | null; "actor_user_id": string | null; "action": "create" | "update" | "delete" | "assign" | "unassign" | "rotate" | "exchange" | "sign-in" | "sign-out"; "resource_type": "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id": string; "before": Record<string, never> | null; "after": Record<string, never> | null; "request_id": string | null; };
 
 export type Credits = { "total_credits": number; "total_usage": number; };
@@ -34,6 +40,8 @@ export interface Operations {
   listProviders: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": (Provider)[]; }; };
   getCredits: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Credits; }; };
   listActivity: { path: Record<string, never>; query: { "date"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "group_by"?: "workspace"; }; body: undefined; answer: { "data": (ActivityItem)[]; }; };
+  getAnalyticsMeta: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": AnalyticsMeta; }; };
+  queryAnalytics: { path: Record<string, never>; query: Record<string, never>; body: AnalyticsQuery; answer: { "data": AnalyticsResult; }; };
   listAudit: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "resource_type"?: "api_key" | "authorization_code" | "byok_credential" | "credits" | "generation" | "guardrail" | "guardrail_assignment" | "ledger_node" | "session" | "user" | "workspace" | "workspace_budget" | "workspace_member"; "resource_id"?: string; "actor_user_id"?: string; "before"?: string; }; body: undefined; answer: { "data": (AuditEvent)[]; "total_count": number; }; };
   listOrganizationMembers: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (OrganizationMember)[]; "total_count": number; }; };
   listWorkspaces: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (Workspace)[]; "total_count": number; }; };
@@ -58,6 +66,8 @@ export const routes: Readonly<Record<keyof Operations, readonly [method: string,
   listProviders: ['GET', 'api/v1/providers'],
   getCredits: ['GET', 'api/v1/credits'],
   listActivity: ['GET', 'api/v1/activity'],
+  getAnalyticsMeta: ['GET', 'api/v1/analytics/meta'],
+  queryAnalytics: ['POST', 'api/v1/analytics/query'],
   listAudit: ['GET', 'api/v1/audit'],
   listOrganizationMembers: ['GET', 'api/v1/organization/members'],
   listWorkspaces: ['GET', 'api/v1/workspaces'],

@@ -10,7 +10,7 @@ const home = import.meta.dirname;
 const dist = join(home, 'dist');
 
 /** Paths that open the console. Pages are one level deep, so that relative addresses work below any path of a proxy. */
-const PAGES = ['', 'keys', 'models', 'playground', 'workspaces', 'audit'];
+const PAGES = ['', 'usage', 'keys', 'models', 'playground', 'workspaces', 'audit'];
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',

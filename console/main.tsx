@@ -10,6 +10,7 @@ type PageModule = { default: FunctionComponent };
 /** The pages, in the order of the menu. Each is loaded when it is first opened. */
 const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise<PageModule> }[] = [
   { path: '', title: 'Overview', load: () => import('./pages/overview.tsx') },
+  { path: 'usage', title: 'Usage', load: () => import('./pages/usage.tsx') },
   { path: 'keys', title: 'Keys', load: () => import('./pages/keys.tsx') },
   { path: 'models', title: 'Models', load: () => import('./pages/models.tsx') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.tsx') },
