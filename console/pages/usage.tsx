@@ -227,6 +227,11 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
         };
         const notes = [
           ...rows.warnings,
+          ...(by.includes('tag') || by.includes('guardrail')
+            ? [
+                'A call with several tags or guardrails counts for each of them, so that the rows may add up to more than the total.',
+              ]
+            : []),
           ...(rows.truncated
             ? ['The range has more rows than one answer holds; the chart and the file lack some. Use a longer step.']
             : []),

@@ -133,7 +133,9 @@ export function analyticsStore(queries: Queries) {
 
   /** The rows of a table in the range, of the caller's series. */
   function source(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery, columns: RawBuilder<unknown>) {
-    const parts = partsOf(query.from, query.to, query.starts === 'hours');
+    // Histograms are kept by hour alone.
+    const isByHour = table === 'analytics_buckets' || query.starts === 'hours';
+    const parts = partsOf(query.from, query.to, isByHour);
     const read = parts.map(
       ({ span, from, to }) => sql`SELECT start, series, ${columns} FROM ${sql.table(table)}
         WHERE span = ${sql.lit(span)} AND start >= ${sql.lit(from)} AND start < ${sql.lit(to)}`,

@@ -281,15 +281,6 @@ export const tables = {
   },
   analytics_buckets: { span: bigint, start: bigint, series: bigint, metric: bigint, bucket: bigint, calls: bigint },
   organization_usage: { organization_id: text, node_id: text, usage_nano: bigint },
-  ledger_swept: {
-    start: bigint,
-    series: bigint,
-    key_hash: text,
-    day: text,
-    cost: bigint,
-    adjusted: bigint,
-    requests: bigint,
-  },
   /** The last number assigned under a name; the engines share no syntax for generated integers. */
   counters: { name: text, value: bigint },
   usage_days: {

@@ -16,8 +16,9 @@ const HOURS_MAX = 64;
 const SERIES_IDS_MAX = 5_000;
 
 const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
 /** The hours of a row. */
-export const SPANS = [1, 24] as const;
+export const SPANS = [1, DAY_HOURS] as const;
 
 /** The hour of a moment (ISO 8601 in UTC), counted from 1970. */
 export function hourOf(createdAt: string): number {
@@ -33,9 +34,16 @@ type SeriesDimensions = UsageDimensions & { node_id: string };
 
 const CHOSEN = ['app', 'tags', 'external_user'] as const;
 
+interface NamedSeries {
+  id: number;
+  dimensions: SeriesDimensions;
+}
+
 interface Hour {
   values: Record<(typeof CHOSEN)[number], Set<string>>;
   series: Set<number>;
+  /** By the values as callers set them. */
+  named: Map<string, NamedSeries>;
 }
 
 /**
@@ -47,8 +55,19 @@ export class SeriesNames {
   readonly #ids = new Map<string, number>();
 
   /** The series of a call: its dimensions as they are kept, and its id. */
-  of(dimensions: UsageDimensions, nodeId: string, hour: number): { id: number; dimensions: SeriesDimensions } {
+  of(dimensions: UsageDimensions, nodeId: string, hour: number): NamedSeries {
     const known = this.#hour(`${dimensions.organization_id} ${hour}`);
+    const text = textOf(dimensions, nodeId);
+    let named = known.named.get(text);
+    if (named === undefined) {
+      named = this.#name(dimensions, nodeId, known);
+      if (known.named.size >= SERIES_OF_HOUR_MAX) known.named.clear();
+      known.named.set(text, named);
+    }
+    return named;
+  }
+
+  #name(dimensions: UsageDimensions, nodeId: string, known: Hour): NamedSeries {
     const kept: SeriesDimensions = { ...dimensions, node_id: nodeId };
     for (const name of CHOSEN) {
       const value = kept[name];
@@ -71,7 +90,11 @@ export class SeriesNames {
   #hour(name: string): Hour {
     let hour = this.#hours.get(name);
     if (hour === undefined) {
-      hour = { values: { app: new Set(), tags: new Set(), external_user: new Set() }, series: new Set() };
+      hour = {
+        values: { app: new Set(), tags: new Set(), external_user: new Set() },
+        series: new Set(),
+        named: new Map(),
+      };
       const [oldest] = this.#hours.keys();
       if (this.#hours.size >= HOURS_MAX && oldest !== undefined) this.#hours.delete(oldest);
       this.#hours.set(name, hour);
@@ -90,6 +113,12 @@ export class SeriesNames {
     }
     return id;
   }
+}
+
+/** All values in one text; no value has a NUL character. */
+function textOf(of: UsageDimensions, nodeId: string): string {
+  const caller = `${nodeId}\0${of.workspace_id}\0${of.key_hash}\0${of.user_id}\0${of.app}\0${of.tags}\0${of.external_user}`;
+  return `${caller}\0${of.model}\0${of.provider_name}\0${of.operation}\0${of.status}\0${of.finish_reason}\0${of.guardrails}`;
 }
 
 /** In the order of the columns. */
@@ -156,44 +185,78 @@ function firstUsage(span: number, start: number, series: number, measures: Usage
   return { span, start, series, ...measures };
 }
 
-/** Sums calls by hour, day and series. */
+/** The calls of one series in one hour. */
+interface HourSums {
+  named: NamedSeries;
+  usage: UsageRow;
+  /** Calls by metric and bucket. */
+  buckets: Map<number, number>;
+}
+
+/** More than any bucket. */
+const METRIC_STEP = 1_000;
+
+/** Sums calls by hour, day and series. Histograms are kept by hour alone. */
 export function countedRows(calls: readonly CountedCall[], names: SeriesNames): CountedRows {
   const seriesOf = new Map<string, number>();
-  const series = new Map<number, ReturnType<typeof seriesRow>>();
-  const usage = new Map<string, UsageRow>();
-  const buckets = new Map<string, BucketRow>();
+  const byHour = new Map<number, Map<number, HourSums>>();
   const spent = new Map<string, SpentRow>();
   for (const { id, node_id, created_at, facts } of calls) {
     const hour = hourOf(created_at);
-    const { organization_id } = facts.dimensions;
-    const owner = `${organization_id} ${node_id}`;
-    const paid = spent.get(owner) ?? { organization_id, node_id, usage_nano: 0 };
-    paid.usage_nano += facts.measures.usage_nano;
-    spent.set(owner, paid);
     const named = names.of(facts.dimensions, node_id, hour);
     seriesOf.set(id, named.id);
-    if (!series.has(named.id)) series.set(named.id, seriesRow(named.id, named.dimensions));
-    for (const span of SPANS) {
-      const start = startOf(hour, span);
-      const name = `${span} ${start} ${named.id}`;
-      const row = usage.get(name);
-      if (row === undefined) usage.set(name, firstUsage(span, start, named.id, facts.measures));
-      else addTo(row, facts.measures);
-      for (const [metric, bucket] of facts.buckets) {
-        const bucketName = `${name} ${metric} ${bucket}`;
-        const counted = buckets.get(bucketName);
-        if (counted === undefined) {
-          buckets.set(bucketName, { span, start, series: named.id, metric, bucket, calls: 1 });
-        } else counted.calls += 1;
+    let ofHour = byHour.get(hour);
+    if (ofHour === undefined) {
+      ofHour = new Map();
+      byHour.set(hour, ofHour);
+    }
+    let sums = ofHour.get(named.id);
+    if (sums === undefined) {
+      sums = { named, usage: firstUsage(1, hour, named.id, facts.measures), buckets: new Map() };
+      ofHour.set(named.id, sums);
+    } else addTo(sums.usage, facts.measures);
+    for (const [metric, bucket] of facts.buckets) {
+      const place = metric * METRIC_STEP + bucket;
+      sums.buckets.set(place, (sums.buckets.get(place) ?? 0) + 1);
+    }
+  }
+  const series = new Map<number, ReturnType<typeof seriesRow>>();
+  const days = new Map<string, UsageRow>();
+  const usage: UsageRow[] = [];
+  const buckets: BucketRow[] = [];
+  for (const [hour, ofHour] of byHour) {
+    for (const { named, usage: row, buckets: counts } of ofHour.values()) {
+      const { id, dimensions } = named;
+      const { organization_id, node_id } = dimensions;
+      if (!series.has(id)) series.set(id, seriesRow(id, dimensions));
+      usage.push(row);
+      const start = startOf(hour, DAY_HOURS);
+      const day = days.get(`${start} ${id}`);
+      if (day === undefined) days.set(`${start} ${id}`, { ...row, span: DAY_HOURS, start });
+      else addTo(day, row);
+      for (const [place, count] of counts) {
+        const bucket = place % METRIC_STEP;
+        buckets.push({
+          span: 1,
+          start: hour,
+          series: id,
+          metric: (place - bucket) / METRIC_STEP,
+          bucket,
+          calls: count,
+        });
       }
+      const owner = `${organization_id} ${node_id}`;
+      const paid = spent.get(owner) ?? { organization_id, node_id, usage_nano: 0 };
+      paid.usage_nano += row.usage_nano;
+      spent.set(owner, paid);
     }
   }
   return {
     seriesOf,
     series: [...series.values()].sort((a, b) => a.id - b.id),
-    usage: [...usage.values()].sort(byPlace),
+    usage: [...usage, ...days.values()].sort(byPlace),
     spent: [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row),
-    buckets: [...buckets.values()].sort((a, b) => byPlace(a, b) || a.metric - b.metric || a.bucket - b.bucket),
+    buckets: buckets.sort((a, b) => byPlace(a, b) || a.metric - b.metric || a.bucket - b.bucket),
   };
 }
 

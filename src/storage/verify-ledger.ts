@@ -32,7 +32,7 @@ const PAGE = 5_000;
 interface Counted {
   cost: number;
   requests: number;
-  /** Undefined if the generations are deleted. */
+  /** Undefined for corrections alone. */
   key_hash: string | undefined;
 }
 
@@ -167,7 +167,6 @@ async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Di
     FROM (
       SELECT key_hash, substr(created_at, 1, 10) AS day, cost AS expected, 0 AS actual, 1 AS requests_expected, 0 AS requests_actual
         FROM ledger_generations
-      UNION ALL SELECT key_hash, day, cost, 0, requests, 0 FROM ledger_swept
       UNION ALL ${counted}
       UNION ALL SELECT substr(budget_id, ${USAGE_OF_KEY.length + 1}), window_start, amount, 0, 0, 0
         FROM ledger_adjustments WHERE substr(budget_id, 1, ${USAGE_OF_KEY.length}) = ${USAGE_OF_KEY}) AS days
@@ -213,9 +212,6 @@ async function analyticsDifferences(tx: Queries, counted: Map<string, Counted>):
     .execute();
   for (const { series, created_at, amount } of adjusted) {
     add(`${series} ${hourOf(created_at)}`, { cost: amount, requests: 0 });
-  }
-  for (const row of await tx.selectFrom('ledger_swept').selectAll().execute()) {
-    add(`${row.series} ${row.start}`, { cost: row.cost + row.adjusted, requests: row.requests });
   }
   for (let last = { start: -1, series: -1 }; ; ) {
     const rows = await tx

@@ -21,7 +21,7 @@ const AnalyticsMeta = Type.Object(
   { title: 'AnalyticsMeta' },
 );
 
-/** Serves `GET /analytics/meta`: what `POST /analytics/query` can be asked for. */
+/** Serves `GET /analytics/meta`: what `POST /analytics/query` can be read. */
 export function getAnalyticsMeta(server: Server): void {
   server.route({
     method: 'GET',

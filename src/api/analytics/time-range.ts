@@ -28,15 +28,15 @@ function momentOf(field: string, text: string): number {
 
 /** The range of a query, in whole hours, or in whole minutes for `minute`. Throws a 400 for one that is not allowed. */
 export function rangeOf(
-  given: { start: string; end: string } | undefined,
+  requested: { start: string; end: string } | undefined,
   { granularity, hasPercentiles, now }: { granularity: Granularity | undefined; hasPercentiles: boolean; now: number },
 ): Range & { isRounded: boolean } {
   const step = granularity === 'minute' ? MINUTE_MS : HOUR_MS;
-  const isDefault = given === undefined;
+  const isDefault = requested === undefined;
   const span = granularity === 'minute' ? HOUR_MS : DEFAULT_DAYS * DAY_MS;
-  const start = isDefault ? now - span : momentOf('time_range.start', given.start);
+  const start = isDefault ? now - span : momentOf('time_range.start', requested.start);
   // The end is not included: this very millisecond is.
-  const end = isDefault ? now + 1 : momentOf('time_range.end', given.end);
+  const end = isDefault ? now + 1 : momentOf('time_range.end', requested.end);
   if (end <= start) throw invalidField('time_range.end', 'must be after time_range.start');
   const from = Math.floor(start / step) * step;
   const to = Math.ceil(end / step) * step;

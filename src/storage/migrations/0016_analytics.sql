@@ -48,7 +48,7 @@ CREATE TABLE analytics_usage (
   PRIMARY KEY (span, start, series)
 );
 
--- Histograms of the same rows. metric: 0 latency, 1 time to first token (ms), 2 throughput (tokens per 1000 s). Bucket n: values around 1.1^n.
+-- Histograms of the rows of hours. metric: 0 latency, 1 time to first token (ms), 2 throughput (tokens per 1000 s). Bucket n: values around 1.1^n.
 CREATE TABLE analytics_buckets (
   span BIGINT NOT NULL,
   start BIGINT NOT NULL,
@@ -71,16 +71,4 @@ CREATE TABLE organization_usage (
   node_id TEXT NOT NULL,
   usage_nano BIGINT NOT NULL,
   PRIMARY KEY (organization_id, node_id)
-);
-
--- What retention has deleted, so that sums can still be verified: the cost of deleted generations, and their corrections.
-CREATE TABLE ledger_swept (
-  start BIGINT NOT NULL,
-  series BIGINT NOT NULL,
-  key_hash TEXT NOT NULL,
-  day TEXT NOT NULL,
-  cost BIGINT NOT NULL,
-  adjusted BIGINT NOT NULL,
-  requests BIGINT NOT NULL,
-  PRIMARY KEY (start, series)
 );
