@@ -61,7 +61,7 @@ const BUCKET_RATIO = Math.log(1.1);
 const BUCKET_MAX = 218;
 
 /** The bucket of a value: its logarithm to the base 1.1, so that a percentile is wrong by at most 5 percent. */
-export function bucketOf(value: number): number {
+function bucketOf(value: number): number {
   return value <= 1 ? 0 : Math.min(BUCKET_MAX, Math.round(Math.log(value) / BUCKET_RATIO));
 }
 
