@@ -14,6 +14,7 @@ const PAGES = [
   '',
   'logs',
   'sessions',
+  'usage',
   'keys',
   'models',
   'playground',

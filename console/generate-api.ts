@@ -27,6 +27,8 @@ const OPERATIONS = [
   'endSession',
   'getCredits',
   'listActivity',
+  'getAnalyticsMeta',
+  'queryAnalytics',
   'listAudit',
   'listGenerations',
   'listGenerationSessions',

@@ -12,6 +12,7 @@ const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise
   { path: '', title: 'Overview', load: () => import('./pages/overview.tsx') },
   { path: 'logs', title: 'Logs', load: () => import('./pages/logs.tsx') },
   { path: 'sessions', title: 'Sessions', load: () => import('./pages/sessions.tsx') },
+  { path: 'usage', title: 'Usage', load: () => import('./pages/usage.tsx') },
   { path: 'keys', title: 'Keys', load: () => import('./pages/keys.tsx') },
   { path: 'models', title: 'Models', load: () => import('./pages/models.tsx') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.tsx') },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createVault } from './accounts/vault.ts';
+import { createUsageUpkeep } from './api/analytics/usage-upkeep.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
@@ -88,6 +89,7 @@ import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
 import { endpointStates, statisticsShown } from './routing/endpoint-status.ts';
 import { createHealth } from './routing/health.ts';
 import { createStickiness } from './routing/stickiness.ts';
+import { analyticsStore } from './storage/analytics.ts';
 import { budgetStore } from './storage/budgets.ts';
 import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
@@ -335,6 +337,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
   });
   const generationFill = createGenerationFill({ lists: generationLists(database.queries), log });
+  const usageUpkeep = createUsageUpkeep({ store: analyticsStore(database.queries), log });
   const broadcast = createBroadcast({
     destinations: config.logging.broadcast,
     services,
@@ -524,6 +527,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   responses.start();
   contents.start();
   generationFill.start();
+  usageUpkeep.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -570,7 +574,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await healing.stop();
       await turns.stop();
       await responses.stop();
-      await Promise.all([contents.stop(), broadcast.stop()]);
+      await Promise.all([contents.stop(), usageUpkeep.stop(), broadcast.stop()]);
       await services.close();
       await exchange.stop();
       await rates.stop();

@@ -7,6 +7,7 @@ import type { Clock } from '../inference/call.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { activityStore } from '../storage/activity.ts';
+import { analyticsStore } from '../storage/analytics.ts';
 import { auditStore } from '../storage/audit.ts';
 import { byokStore } from '../storage/byok.ts';
 import { creditStore } from '../storage/credits.ts';
@@ -22,6 +23,8 @@ import { workspaceStore } from '../storage/workspaces.ts';
 import { getCredits } from './accounting/get-credits.ts';
 import { listActivity } from './accounting/list-activity.ts';
 import { listBudgets } from './accounting/list-budgets.ts';
+import { getAnalyticsMeta } from './analytics/get-analytics-meta.ts';
+import { queryAnalytics } from './analytics/query-analytics.ts';
 import { listAudit } from './audit/list-audit.ts';
 import { createAuthorizationCode } from './auth/create-authorization-code.ts';
 import { exchangeAuthorizationCode } from './auth/exchange-authorization-code.ts';
@@ -130,6 +133,8 @@ const operations = [
   listBudgets,
   listGenerations,
   listGenerationSessions,
+  getAnalyticsMeta,
+  queryAnalytics,
   listAudit,
   listByok,
   getByok,
@@ -241,6 +246,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
       dependencies.proxies,
     ),
     activity: activityStore(queries),
+    analytics: analyticsStore(queries),
     assignments: assignmentStore(queries),
     audit: auditStore(queries),
     byok: byokStore(queries),

@@ -3,6 +3,7 @@ import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './journal/record-values.ts';
 import { type ListedFacts, listedFactsOf } from './listed-facts.ts';
 import type { Charged, GenerationRecord } from './records.ts';
+import { type UsageFacts, usageFactsOf } from './usage-facts.ts';
 
 /** One finished call on its way to the store: its amounts, and its generation record. */
 export interface Settle {
@@ -19,6 +20,7 @@ export interface Settle {
   created_at: string;
   activity: Activity;
   listed: ListedFacts;
+  usage: UsageFacts;
   charges: readonly Charged[];
   /** The charges and the generation record as they are stored: encoded once, for journal and store alike. */
   charged: string;
@@ -217,6 +219,7 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     created_at: generation.created_at,
     activity: activityOf(generation),
     listed: listedFactsOf(generation),
+    usage: usageFactsOf(generation, byokUsageNano),
     charges,
     charged: chargesText(charges),
     record: recordText(generation),

@@ -118,6 +118,9 @@ export const Generation = Type.Object(
     http_referer: nullable(Type.String()),
     title: nullable(Type.String()),
     categories: Type.Array(Type.String()),
+    tags: Type.Array(Type.String(), {
+      description: 'The tags that the caller set in `metadata.tags` or in the header `x-gateway-tags`.',
+    }),
     user_agent: nullable(Type.String()),
     origin: Type.String(),
     router: nullable(Type.String()),

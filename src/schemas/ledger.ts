@@ -84,7 +84,16 @@ export const LedgerVerification = Type.Object(
     windows: Type.Integer({ description: 'The number of limit windows that were compared.' }),
     differences: Type.Array(
       Type.Object({
-        of: Type.Enum(['window', 'leases', 'usage', 'activity', 'requests', 'generations'] as const),
+        of: Type.Enum([
+          'window',
+          'leases',
+          'usage',
+          'activity',
+          'requests',
+          'generations',
+          'analytics',
+          'total',
+        ] as const),
         name: Type.String(),
         expected: Type.Number({ description: 'The sum of what was settled, nano-USD or requests.' }),
         actual: Type.Number({ description: 'The stored sum.' }),

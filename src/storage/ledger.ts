@@ -23,6 +23,7 @@ import { restoreLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
+import { countedRows, SeriesNames, UsageStatements } from './usage-rows.ts';
 
 /** How long a node's claim on money that is idle at other nodes keeps another node from claiming it. */
 export const CLAIM_MS = 120;
@@ -202,7 +203,7 @@ function lockWindowsQuery(rows: readonly { budget_id: string; window_start: stri
     ORDER BY budget_id COLLATE "C", window_start COLLATE "C" FOR UPDATE`;
 }
 
-function generationRow(settle: Settle, nodeId: string) {
+function generationRow(settle: Settle, nodeId: string, series: number | undefined) {
   return {
     id: settle.id,
     node_id: nodeId,
@@ -218,6 +219,8 @@ function generationRow(settle: Settle, nodeId: string) {
     created_at: settle.created_at,
     estimated: settle.estimated_nano,
     ...listedColumns(settle.listed),
+    series: series ?? null,
+    tags: settle.usage.dimensions.tags || null,
   };
 }
 
@@ -329,6 +332,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       .onConflict((conflict) => conflict.column('id').doNothing())
       .compile(),
   );
+  const countUsage = new UsageStatements();
+  const seriesNames = new SeriesNames();
   const raiseUsage = new BulkStatement<ReturnType<typeof usageRow>>((tx, rows) =>
     tx
       .insertInto('usage_days')
@@ -380,11 +385,15 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const { node, at } = batch;
     const claimant = claimantOf(batch);
     const activity = activityRaisesOf(charged);
+    const counted = countedRows(
+      charged.map(({ id, created_at, usage }) => ({ id, node_id: node, created_at, facts: usage })),
+      seriesNames,
+    );
     const raises = windowRaisesOf(charged, batch.windows);
     const fresh = raises.filter(({ is_new }) => is_new);
     const passed = pass.step([passRow(engine, batch)], { must_change: true });
     const inserted = insertGenerations.step(
-      charged.map((settle) => generationRow(settle, node)),
+      charged.map((settle) => generationRow(settle, node, counted.seriesOf.get(settle.id))),
       { must_change: true },
     );
     const raised = raiseWindows.step(
@@ -396,6 +405,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       inserted,
       raiseUsage.step(raisesOf(activity).map(usageRow)),
       raiseActivity.step(activity.map(activityRow)),
+      ...countUsage.steps(counted),
       openWindows.step(fresh.map(emptyWindow)),
       ...(engine === 'postgres' ? [lockWindows.step(raises.map(nameOf))] : []),
       raised,

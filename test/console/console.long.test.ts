@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { createServer, request as httpRequest, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../http/console-client.ts';
@@ -41,6 +42,8 @@ models:
 
   const PAGES = [
     '',
+    'usage?compare=on&by2=tag',
+    'usage?metric=p95_latency&range=24h&by=none',
     'keys',
     'models',
     'models?id=sandbox%2Fecho',
@@ -117,6 +120,37 @@ models:
     expect(await dialog.innerText()).toContain('nightly job');
     await dialog.getByRole('button', { name: 'Delete nightly job' }).click();
     await row.waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('usage: a metric by two dimensions, one value alone, the period before, and a file without formulas', async () => {
+    const hostile = {
+      model: 'sandbox/echo',
+      metadata: { tags: '=HYPERLINK(1)' },
+      messages: [{ role: 'user', content: 'x' }],
+    };
+    await (await open.gateway.call('POST', '/chat/completions', hostile)).text();
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Usage' }).first().click();
+    await page.getByLabel('Metric').selectOption('request_count');
+    await page.getByLabel('and by').selectOption('tag');
+    await page.getByLabel('Compare with the period before').check();
+    await page.getByRole('columnheader', { name: 'Before' }).waitFor();
+    await page.waitForURL(/metric=request_count.*by2=tag.*compare=on/);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const text = await readFile(await (await saved).path(), 'utf8');
+    expect(text.split('\r\n')[0]).toBe('"date__day","model","tag","request_count"');
+    expect(text).toContain(`"'=HYPERLINK(1)"`);
+    await page.getByRole('button', { name: 'sandbox/story' }).first().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: /Model: sandbox\/story/ }).waitFor();
+    await page.waitForURL(/model=sandbox%2Fstory/);
+    const total = page.locator('dl.figures dd').first();
+    await expect.poll(() => total.innerText()).toBe('1');
+    await page.getByRole('button', { name: 'Values by day' }).click();
+    await page.getByRole('region', { name: 'Values by day' }).waitFor();
     expect(faults).toEqual([]);
     await page.context().close();
   });

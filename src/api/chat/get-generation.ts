@@ -55,6 +55,7 @@ function describeGeneration(record: GenerationRecord, owners: boolean): Static<t
     http_referer: record.http_referer,
     title: record.title,
     categories: record.categories,
+    tags: [...(record.tags ?? [])],
     user_agent: record.user_agent,
     origin: record.http_referer ?? '',
     router: isRouter(record.routing) ? record.requested_model : null,

@@ -10,6 +10,7 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
+import { tagsOf } from './tags.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 /** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
@@ -46,17 +47,19 @@ function categoriesOf(header: string): string[] {
     .slice(0, APP_CATEGORIES_MAX);
 }
 
-function attributionOf(headers: IncomingHttpHeaders): Attribution {
+function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution {
   const charsMax = limits.attribution_chars_max;
   const referer = headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer');
   const categories = headerOf(headers, 'x-gateway-categories');
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  const tags = tagsOf(headers, body);
   return {
     http_referer: referer?.slice(0, charsMax) ?? null,
     title: headerOf(headers, 'x-gateway-title')?.slice(0, charsMax) ?? null,
     categories: categories === undefined ? [] : categoriesOf(categories),
     user_agent: headerOf(headers, 'user-agent')?.slice(0, charsMax) ?? null,
+    ...(tags === undefined ? {} : { tags }),
     traceparent: traced ? traceparent : undefined,
     tracestate: traced ? headerOf(headers, 'tracestate')?.slice(0, charsMax) : undefined,
   };
@@ -122,7 +125,7 @@ export function callOf(
     generation_id: generationId(acceptedMs),
     request_id: request.id,
     principal,
-    attribution: attributionOf(headers),
+    attribution: attributionOf(headers, request.body),
     accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: new CallCancellation(),

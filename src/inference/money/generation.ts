@@ -67,6 +67,7 @@ export function openRecord(
     attempts: attempts.length === 0 ? [] : attempts.map((attempt) => attempt.record!),
   };
   if (fees.length > 0) record.fees = fees;
+  if (attribution.tags !== undefined) record.tags = attribution.tags;
   return record;
 }
 
@@ -136,6 +137,7 @@ export function closeRecord(
     attempts: records,
   };
   if (fees.length > 0) closed.fees = fees;
+  if (open.tags !== undefined) closed.tags = open.tags;
   return closed;
 }
 

@@ -27,6 +27,7 @@ function entryValues({ attempt, endpoint, hold, grant_nano, mode, is_byok = fals
     record.fees,
     endpoint === record.endpoint_id ? undefined : endpoint,
     is_byok === record.is_byok ? undefined : is_byok,
+    record.tags,
   );
 }
 
@@ -83,7 +84,7 @@ export function attemptIn(line: AttemptLine, contexts: Map<number, ContextFields
   if (context === undefined) return undefined;
   const [id, requestId, createdAt, attempt, hold, grantNano, mode, least, media, audio, user, session, ...rest] =
     line.v;
-  const [attempts, fees, endpoint, isByok] = rest;
+  const [attempts, fees, endpoint, isByok, tags] = rest;
   return {
     t: 'A',
     id,
@@ -101,7 +102,7 @@ export function attemptIn(line: AttemptLine, contexts: Map<number, ContextFields
       num_media_prompt: media ?? null,
       num_input_audio_prompt: audio ?? null,
       attempts: attempts?.map(attemptOf) ?? [],
-      ...present({ fees }),
+      ...present({ fees, tags }),
     },
   };
 }
