@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { startSandbox } from '../../sandbox/index.ts';
 import { type Environment, loadConfig } from '../config.ts';
 import type { Clock } from '../inference/call.ts';
+import { CHAT_WIRE } from '../schemas/inner.ts';
 import { DATABASE_FILE, openDatabase } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { setupStore } from '../storage/setup.ts';
@@ -52,7 +53,7 @@ function demoFile(sandboxUrl: string): object {
     providers: Object.fromEntries(
       Object.entries(demoProviders).map(([slug, name]) => [
         slug,
-        { name, dialect: 'openai-chat', base_url: base, api_key: 'invented' },
+        { name, dialect: CHAT_WIRE, base_url: base, api_key: 'invented' },
       ]),
     ),
     models: Object.fromEntries(

@@ -49,8 +49,8 @@ export const System = Type.Object(
   { title: 'System' },
 );
 
-export const setupSteps = ['provider', 'key', 'first_call', 'limit', 'console'] as const;
-export const setupWarnings = [
+const setupSteps = ['provider', 'key', 'first_call', 'limit', 'console'] as const;
+const setupWarnings = [
   'no_provider',
   'no_tls',
   'secret_per_node',

@@ -10,8 +10,8 @@ const CHECK_BYTES_MAX = 2 * 1024 * 1024;
 const WRONG_CREDENTIAL = 'not-a-credential';
 
 export interface CheckOptions {
-  provider: Pick<Provider, 'base_url' | 'headers' | 'quirks' | 'dialect'>;
-  dialect: Pick<ChatDialect, 'addressFor' | 'authorize'>;
+  provider: Pick<Provider, 'base_url' | 'headers' | 'quirks'>;
+  dialect: Pick<ChatDialect, 'addressFor' | 'authorize' | 'facts'>;
   credential: string | undefined;
   services: Pick<Services, 'ask'>;
   now_ms: number;
@@ -22,9 +22,9 @@ export interface CheckOptions {
  * was accepted. The answer never contains text of the provider.
  */
 export async function checkCredential(options: CheckOptions): Promise<Omit<CredentialCheck, 'ms'>> {
-  const { credential, provider } = options;
-  // These wires have no list of models below the address that calls are sent to.
-  if (provider.dialect === 'bedrock-converse' || credential?.startsWith('{') === true) {
+  const { credential, dialect } = options;
+  // A credential of several fields is for a platform, which lists its models elsewhere.
+  if (!dialect.facts.listsModels || credential?.startsWith('{') === true) {
     return { result: 'unknown', status: null, message: 'This provider offers no test that is free of charge.' };
   }
   let status: number;
