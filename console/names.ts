@@ -2,16 +2,25 @@ import { call } from './api.ts';
 import { isAdmin, session } from './state.ts';
 import { useLoaded } from './ui.tsx';
 
+/** The keys of so many workspaces are named; others are shown by the beginning of their hash. */
+const WORKSPACES_NAMED_MAX = 20;
+
 /** The names of keys, and of members for administrators; an id that has none is shown by its beginning. */
 export function useNames() {
   const hasUsers = isAdmin.value;
-  const keys = useLoaded((abort) => call('listKeys', { query: { limit: 100 } }, abort));
+  const keys = useLoaded(async (abort) => {
+    const { data: workspaces } = await call('listWorkspaces', { query: { limit: WORKSPACES_NAMED_MAX } }, abort);
+    const lists = workspaces.map(({ id }) =>
+      call('listKeys', { query: { workspace_id: id, include_disabled: 'true', limit: 100 } }, abort),
+    );
+    return (await Promise.all(lists)).flatMap(({ data }) => data);
+  });
   const users = useLoaded(
     async (abort) => (hasUsers ? call('listOrganizationMembers', { query: { limit: 100 } }, abort) : undefined),
     String(hasUsers),
   );
   const names = {
-    key: new Map((keys.value?.data ?? []).map(({ hash, name }) => [hash, name])),
+    key: new Map((keys.value ?? []).map(({ hash, name }) => [hash, name])),
     user: new Map(
       (users.value?.data ?? []).map(({ id, email, first_name, last_name }) => [
         id,

@@ -84,7 +84,9 @@ function Settings({ of }: { of: readonly EffectiveSetting[] }) {
                   <small>{meaning.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')}</small>
                 </th>
                 <td data-label="Value">{value.replaceAll('`', '')}</td>
-                <td data-label="Source">{SOURCES[from]}</td>
+                <td data-label="Source" class="whole-words">
+                  {SOURCES[from]}
+                </td>
                 <td data-label="A change applies">{takes_effect}</td>
               </tr>
             ))}

@@ -12,8 +12,9 @@ import { BROWSER } from './browser.ts';
 const PICTURE_BYTES_MAX = 150_000;
 const PAGES = [
   ['overview', ''],
+  ['usage', 'usage?metric=total_usage&by=model'],
+  ['logs', 'logs'],
   ['model', 'models?id=aurora%2Flarge-3'],
-  ['keys', 'keys'],
   ['ledger', 'ledger'],
 ] as const;
 
