@@ -1,3 +1,4 @@
+import { isStorable } from '../schemas/text.ts';
 import type { GenerationRecord } from './records.ts';
 
 /** What generations are listed by, besides their times and costs: columns of the store, made from the record. */
@@ -22,10 +23,17 @@ export interface ListedFacts {
 /** Texts that clients choose are cut at this length, so that an index has room for them. */
 const FACT_CHARS_MAX = 256;
 
-/** Stores refuse NUL and halves of characters, which records may contain as escapes. */
+/**
+ * A text as the store's columns can hold it, cut. PostgreSQL refuses NUL and halves of characters, which records may contain as escapes:
+ * a batch with such a text would never be settled.
+ */
+export function storedFact(text: string): string {
+  const kept = text.length > FACT_CHARS_MAX ? text.slice(0, FACT_CHARS_MAX) : text;
+  return isStorable(kept) ? kept : kept.toWellFormed().replaceAll('\u0000', '\ufffd');
+}
+
 function cut(text: string | null | undefined): string | null {
-  if (text === null || text === undefined || text === '') return null;
-  return text.slice(0, FACT_CHARS_MAX).toWellFormed().replaceAll('\u0000', '\ufffd');
+  return text === null || text === undefined || text === '' ? null : storedFact(text);
 }
 
 const joined = (names: readonly string[]): string | null => (names.length === 0 ? null : cut(names.join(',')));
@@ -40,13 +48,10 @@ export function listedFactsOf(record: GenerationRecord): ListedFacts {
     provider_name: cut(record.provider_name),
     session_id: cut(record.session_id),
     app: cut(record.title) ?? cut(record.http_referer),
-    finish_reason: cut(record.finish_reason),
+    finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),
     failures: joined(record.attempts.flatMap(({ failure }) => failure ?? [])),
     guardrails: joined([...new Set(stages.map(({ name }) => name))]),
   };
 }
-
-/** A filter on a cut text. */
-export const listedText = (text: string): string => cut(text) ?? '';

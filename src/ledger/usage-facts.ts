@@ -1,5 +1,6 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
+import { storedFact } from './listed-facts.ts';
 import type { GenerationRecord } from './records.ts';
 
 /** The values by which the usage of calls is grouped; an empty text if there is none. */
@@ -126,9 +127,9 @@ export function usageFactsOf(record: GenerationRecord, byokUsageNano: number): U
       operation: record.api_type,
       status: record.outcome,
       finish_reason: record.finish_reason ?? '',
-      app: record.title ?? record.http_referer ?? '',
+      app: storedFact(record.title || record.http_referer || ''),
       tags: record.tags?.join(',') ?? '',
-      external_user: record.external_user ?? '',
+      external_user: storedFact(record.external_user ?? ''),
       guardrails: guardrails.ids,
     },
     measures: {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { recordOf } from '../ledger/journal/record-values.ts';
-import { listedFactsOf, listedText } from '../ledger/listed-facts.ts';
+import { listedFactsOf, storedFact } from '../ledger/listed-facts.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { listedColumns } from './ledger.ts';
 import type { Queries } from './queries.ts';
@@ -68,17 +68,17 @@ const likeText = (text: string) => `%,${text.replace(/[\\%_]/g, '\\$&')},%`;
 const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, covers?: readonly string[]][] = [
   [
     'session_id',
-    (value) => sql`session_id IS NOT NULL AND session_id = ${listedText(value)}`,
+    (value) => sql`session_id IS NOT NULL AND session_id = ${storedFact(value)}`,
     ['user_id', 'cost', 'model', 'outcome'],
   ],
   ['has_guardrails', () => sql`guardrails IS NOT NULL`, ['cost']],
   ['failure', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
   ['outcome', () => sql`outcome <> 'completed'`, ['outcome', 'cost']],
   ['has_failures', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
-  ['app', (value) => sql`app IS NOT NULL AND app = ${listedText(value)}`],
-  ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${listedText(value)}`],
+  ['app', (value) => sql`app IS NOT NULL AND app = ${storedFact(value)}`],
+  ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${storedFact(value)}`],
   ['key_hash', (value) => sql`key_hash = ${value}`],
-  ['model', (value) => sql`model = ${listedText(value)}`],
+  ['model', (value) => sql`model = ${storedFact(value)}`],
   ['workspace_id', (value) => sql`workspace_id = ${value}`],
 ];
 const TIME_COVERS = ['cost', 'latency', 'provider_name', 'requested_model', 'finish_reason', 'streamed', 'outcome'];
@@ -120,7 +120,7 @@ function scanOf(filter: GenerationFilter): Scan {
     'app',
   ] as const) {
     const value = filter[name];
-    if (value !== undefined && lead?.[0] !== name) add(name, sql`${sql.ref(name)} = ${listedText(value)}`);
+    if (value !== undefined && lead?.[0] !== name) add(name, sql`${sql.ref(name)} = ${storedFact(value)}`);
   }
   if (filter.outcome !== undefined) add('outcome', sql`outcome = ${filter.outcome}`);
   if (filter.failure !== undefined) {
