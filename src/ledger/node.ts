@@ -82,7 +82,15 @@ export class Node implements Recorder {
     this.#time = new StoreTime(clock, () => store.watch(slot.node, clock.now()));
     this.#time.update(registered.now);
     const boot = segments.disk.boot();
-    this.#journal = new Journal({ segments, node: slot.node, epoch, boot, sync: journal_sync, clock });
+    this.#journal = new Journal({
+      segments,
+      node: slot.node,
+      epoch,
+      boot,
+      sync: journal_sync,
+      clock,
+      outcomeLineOf: (id) => this.#outcomes.lineOf(id),
+    });
     this.#upkeep = new JournalUpkeep({ journal: this.#journal, segments, clock, log });
     this.#leases = new Leases({
       now: () => this.#time.now(),
@@ -222,10 +230,8 @@ export class Node implements Recorder {
       // If a power loss can take the record, an older record may still count, so its hold is kept.
       if (this.#sync === 'group') this.#leases.book.attempted(hold);
     } catch (error) {
-      if (attempt === 1) {
-        this.#journal.abandon(id);
-        this.release(hold);
-      }
+      // If the record may be on the disk, its money stays reserved until the next start has counted it.
+      if (attempt === 1 && this.#journal.abandon(id)) this.release(hold);
       throw refusal(error);
     }
   };

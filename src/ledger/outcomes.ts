@@ -40,6 +40,12 @@ export class Outcomes {
     return this.#unflushed.has(id);
   }
 
+  /** The journal's line of an outcome that the store has not acknowledged. */
+  lineOf(id: string): string | undefined {
+    const settle = this.#unflushed.get(id);
+    return settle && outcomeLine(settle.charged, settle.record);
+  }
+
   /** See `Recorder.find`. */
   find(id: string): GenerationRecord | undefined {
     const settle = this.#unflushed.get(id);
@@ -106,7 +112,7 @@ export class Outcomes {
     for (const id of ids) this.#unflushed.delete(id);
   }
 
-  /** The outcome is queued for the store even if the journal cannot be written; its attempt stays open until the store has it. */
+  /** The outcome is queued for the store even if the journal cannot be written; its attempt stays open until one of the two has it. */
   async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
     if (this.#unflushed.has(generation.id)) return;
     try {

@@ -112,13 +112,94 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     store.settle = down;
     full(disk);
     await recorder.outcome(generation({ id: 'lost', cost_nano: 5 }), noHold());
-    disk.write = nodeDisk.write;
-    await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
     await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
     await new Promise((resolve) => setTimeout(resolve, 200));
     const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
     await next.flush();
     expect((await stored(database)).filter(({ id }) => id === 'lost')).toMatchObject([{ outcome: 'unknown' }]);
+  });
+
+  test('an outcome that a full disk did not take is written before any later record', async () => {
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    const budget = await budgetOf(database, 1_000);
+    const request = (id: string, nano: number) => ({
+      id,
+      budgets: [budget],
+      is_byok: false,
+      full_nano: nano,
+      least_nano: nano,
+    });
+    const hold = await recorder.reserve(request('g1', 900));
+    await recorder.attempt({ ...attempt('g1'), hold });
+    await recorder.flush();
+    store.settle = down;
+    full(disk);
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 100 }), hold);
+    disk.write = nodeDisk.write;
+    // The second call has money that the first one's outcome freed. It is killed with its attempt written.
+    const next = await recorder.reserve(request('g2', 800));
+    await recorder.attempt({ ...attempt('g2'), hold: next });
+    const restarted = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
+    await restarted.flush();
+    expect(await stored(database)).toMatchObject([
+      { id: 'g1', outcome: 'completed', cost: 100 },
+      { id: 'g2', outcome: 'unknown', cost: 800 },
+    ]);
+    const [window] = await database.queries.selectFrom('ledger_windows').select('spent').execute();
+    expect(window?.spent).toBe(900);
+  });
+
+  test('an outcome that neither the disk nor the store takes for a while is written when the disk has room', async () => {
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    await recorder.attempt(attempt('g1'));
+    store.settle = down;
+    full(disk);
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
+    disk.write = nodeDisk.write;
+    await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
+    await (await start(ledgerStore(database.queries, database.engine), asKilled(data_dir))).flush();
+    expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'completed', cost: 3 }]);
+  });
+
+  test('an outcome is written however long it is', async () => {
+    const { database, store, data_dir, recorder } = await onDisk(breakable());
+    await recorder.attempt(attempt('g1'));
+    store.settle = down;
+    const title = 'x'.repeat(limits.journal_record_bytes_max);
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 3, title }), noHold());
+    await (await start(ledgerStore(database.queries, database.engine), asKilled(data_dir))).flush();
+    expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'completed', cost: 3 }]);
+  });
+
+  test('an attempt that was refused after a failed sync keeps its money reserved, since the next start may count it', async () => {
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    const budget = await budgetOf(database, 1_000);
+    const hold = await recorder.reserve({
+      id: 'g1',
+      budgets: [budget],
+      is_byok: false,
+      full_nano: 900,
+      least_nano: 900,
+    });
+    disk.sync = () => Promise.reject(errorOf('EIO'));
+    await expect(recorder.attempt({ ...attempt('g1'), hold })).rejects.toMatchObject({ status: 503 });
+    expect(recorder.state().held_nano).toBe(900);
+    // One that comes later is not in the file.
+    const later = await recorder.reserve({
+      id: 'g2',
+      budgets: [budget],
+      is_byok: false,
+      full_nano: 50,
+      least_nano: 50,
+    });
+    await expect(recorder.attempt({ ...attempt('g2'), hold: later })).rejects.toMatchObject({ status: 503 });
+    expect(recorder.state().held_nano).toBe(900);
+    disk.sync = nodeDisk.sync;
+    await (await start(store, asKilled(data_dir))).flush();
+    expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'unknown', cost: 900 }]);
   });
 
   test('a larger hold that cannot be written down is not relied on', async () => {

@@ -21,6 +21,7 @@ export interface Fault {
 
 const LEASES = 'ledger/leases/leases.ts';
 const BOOK = 'ledger/leases/lease-book.ts';
+const JOURNAL = 'ledger/journal/journal.ts';
 const NODE = 'ledger/node.ts';
 const START_NODE = 'ledger/start-node.ts';
 const OUTCOMES = 'ledger/outcomes.ts';
@@ -541,6 +542,13 @@ export const FAULTS: Fault[] = [
     edits: [
       { file: SEGMENTS, text: 'this.disk.replace(join(this.dir, OWED), JSON.stringify(position))', replacement: '{}' },
     ],
+  },
+  {
+    name: 'an outcome that a full disk did not take is not written again',
+    seed: 417,
+    paper: 'not in it',
+    options: { full_disks: true },
+    edits: [{ file: JOURNAL, text: 'this.#refused = this.#refused.concat(outcomes);', replacement: '' }],
   },
 ];
 

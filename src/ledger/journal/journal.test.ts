@@ -9,7 +9,7 @@ import { realClock } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
 import type { AttemptEntry } from './attempt-line.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalOptions } from './journal.ts';
 import { replay } from './replay.ts';
 import { Segments } from './segments.ts';
 
@@ -17,6 +17,20 @@ const dirs: string[] = [];
 afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true });
 });
+
+function journalOf(segments: Segments, over: Partial<JournalOptions> = {}): Journal {
+  const clock = realClock(Date.now);
+  return new Journal({
+    segments,
+    node: 'n',
+    epoch: 1,
+    boot: 'b',
+    sync: 'group',
+    clock,
+    outcomeLineOf: () => '',
+    ...over,
+  });
+}
 
 test('an attempt is durable only when its own file is synced, however many are full before', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
@@ -33,7 +47,7 @@ test('an attempt is durable only when its own file is synced, however many are f
     sync: (file: OpenFile) => new Promise<void>((done) => void waiting.push({ file, done })),
   };
   const segments = new Segments(dir, { disk });
-  const journal = new Journal({ segments, node: 'n', epoch: 1, boot: 'b', sync: 'group', clock: realClock(Date.now) });
+  const journal = journalOf(segments);
   const fillFile = async () => {
     const files = made.length;
     const id = 'x'.repeat(limits.journal_record_bytes_max / 2);
@@ -84,7 +98,7 @@ test('what lines have in common is defined again in a new file, and after lines 
     return nodeDisk.write(file, bytes, from);
   };
   const segments = new Segments(dir, { disk: { ...nodeDisk, write } });
-  const journal = new Journal({ segments, node: 'n', epoch: 1, boot: 'b', sync: 'group', clock: realClock(Date.now) });
+  const journal = journalOf(segments);
   isFull = true;
   await expect(journal.attempt(opened('lost'))).rejects.toThrow('no space');
   isFull = false;
@@ -109,7 +123,7 @@ function slot() {
   const write = async (epoch: number, ...files: JournalRecord[][]) => {
     const segments = new Segments(dir);
     segments.discard(replay(segments).lost);
-    const journal = new Journal({ segments, node: 'n', epoch, boot: 'b', sync: 'os', clock: realClock(Date.now) });
+    const journal = journalOf(segments, { epoch, sync: 'os' });
     for (const [index, records] of files.entries()) {
       if (index > 0) journal.beginEpoch(epoch + index);
       for (const record of records) journal.note(record);

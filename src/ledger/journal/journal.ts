@@ -23,6 +23,8 @@ export interface JournalOptions {
   boot: string;
   sync: JournalSync;
   clock: LedgerClock;
+  /** The line of an outcome; undefined if the store has the outcome. */
+  outcomeLineOf(id: string): string | undefined;
 }
 
 /**
@@ -45,6 +47,11 @@ export class Journal {
   #written: Deferred | undefined;
   /** The outcomes among the gathered records. */
   #outcomes: string[] = [];
+  /**
+   * Outcomes that the disk did not take, the oldest first. They are written before any later record: a later attempt may have
+   * the money that they freed, and a replay that found the attempt without them would charge both at their full holds.
+   */
+  #refused: string[] = [];
   readonly #attemptLines = new AttemptLines();
   /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
@@ -96,7 +103,10 @@ export class Journal {
   /** As `attempt`, for a running attempt: its progress is kept. */
   extend(entry: AttemptEntry): Promise<void> {
     const { id } = entry;
-    const refused = this.#append(this.#attemptLines.lineOf(entry));
+    const line = this.#attemptLines.lineOf(entry);
+    // Only an attempt can be refused for its length: nothing has relied on it yet.
+    const isLong = line.length > limits.journal_record_bytes_max;
+    const refused = isLong ? new Error(`A journal record has ${line.length} characters`) : this.#append(line);
     if (refused) {
       this.#attemptLines.clear();
       return Promise.reject(refused);
@@ -125,9 +135,14 @@ export class Journal {
     if (record.t === 'F') this.#segments.flushed(record.ids);
   }
 
-  /** Takes back an attempt that could not be recorded and will not be made. */
-  abandon(id: string): void {
+  /**
+   * Takes back an attempt that could not be recorded and will not be made. False if its record may be in the file nevertheless:
+   * then the next start counts it.
+   */
+  abandon(id: string): boolean {
+    if (this.#dead && this.#segments.newestAttempt(id) !== undefined) return false;
     this.#segments.abandon(id);
+    return true;
   }
 
   /** Continues in a new segment under another epoch. If the segment cannot be created, throws and keeps the old one. */
@@ -193,6 +208,7 @@ export class Journal {
 
   /** Writes and syncs what is left, and closes the file. Nothing may be appended afterwards. */
   async close(): Promise<void> {
+    if (!this.#dead) this.#repeatRefused();
     this.#write();
     this.#dead = true;
     this.#options.clock.clearTimeout(this.#retry);
@@ -211,9 +227,7 @@ export class Journal {
   /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
   #append(json: string): Error | undefined {
     if (this.#dead) return this.#failure ?? new Error('The journal is closed');
-    if (json.length > limits.journal_record_bytes_max) {
-      return new Error(`A journal record has ${json.length} characters`);
-    }
+    if (this.#refused.length > 0) this.#repeatRefused();
     this.#lines.add(json);
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -223,6 +237,19 @@ export class Journal {
       });
     }
     return undefined;
+  }
+
+  /** Gathers the refused outcomes again, except those that the store has by now. */
+  #repeatRefused(): void {
+    const refused = this.#refused;
+    this.#refused = [];
+    for (const id of refused) {
+      const line = this.#options.outcomeLineOf(id);
+      if (line === undefined) continue;
+      this.#lines.add(line);
+      this.#outcomes.push(id);
+      this.#segments.move({ t: 'O', id }, this.#segment);
+    }
   }
 
   #write(): void {
@@ -249,6 +276,7 @@ export class Journal {
     } catch (error) {
       // Definitions may be among the lines that are lost.
       this.#attemptLines.clear();
+      this.#refused = this.#refused.concat(outcomes);
       written?.reject(error as Error);
       durable?.reject(error as Error);
       this.#fail(error as Error, file);
@@ -346,6 +374,7 @@ export class Journal {
     this.#segmentBytesMax = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
+    this.#repeatRefused();
     this.#write();
   }
 

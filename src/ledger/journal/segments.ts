@@ -258,7 +258,7 @@ export class Segments {
     const from = open?.[record.t];
     if (open === undefined || from === undefined) return;
     open[record.t] = to;
-    if (open.newest === to) open.newest = undefined;
+    if (record.t === 'A' && open.newest === to) open.newest = undefined;
     from.unsettled--;
     to.unsettled++;
   }
