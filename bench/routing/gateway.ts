@@ -175,6 +175,7 @@ const forgetful: Recorder = {
     epoch: 0,
     unflushed: 0,
     refused: 0,
+    reduced: 0,
     oldest_unflushed_ms: 0,
     admitting: true,
     store_failing: false,

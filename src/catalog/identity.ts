@@ -1,10 +1,12 @@
+import { lookupTable } from '../schemas/lookup-table.ts';
+
 /**
  * Identifies the model of a provider's listing. A wrong match would serve and bill another model than the requested one, so two listings
  * are the same model only if their normalised names are equal, word for word.
  */
 
 /** Names of organisations at hosts, with those of the public `author/slug` ids. */
-const authors: Record<string, string> = {
+const authors: Record<string, string> = lookupTable({
   alibaba: 'qwen',
   'deepseek-ai': 'deepseek',
   liquidai: 'liquid',
@@ -18,7 +20,7 @@ const authors: Record<string, string> = {
   'zai-org': 'z-ai',
   zai: 'z-ai',
   zhipuai: 'z-ai',
-};
+});
 
 /** The first words of a normalised name, with the maker that they imply if a host names none. */
 const makers: [RegExp, string][] = [
@@ -123,7 +125,7 @@ export function normalise(name: string): string {
  * Normalised names of models with another public id, where no rule applies. Sources: the model pages of
  * https://docs.mistral.ai/getting-started/models and the model cards on https://huggingface.co.
  */
-export const otherNames: Readonly<Record<string, string>> = {
+export const otherNames: Readonly<Record<string, string>> = lookupTable({
   'devstral 2 123 b': 'mistralai/devstral-2512',
   'l 3 8 b lunaris': 'sao10k/l3-lunaris-8b',
   'l 31 70 b euryale v 2 2': 'sao10k/l3.1-euryale-70b',
@@ -135,7 +137,7 @@ export const otherNames: Readonly<Record<string, string>> = {
   'mistral small 2503': 'mistralai/mistral-small-3.1-24b-instruct',
   'mistral small 2506': 'mistralai/mistral-small-3.2-24b-instruct',
   'mistral small 3 2 24 b 2506': 'mistralai/mistral-small-3.2-24b-instruct',
-};
+});
 
 const numberFormats = new Set(['fp 8', 'fp 4', 'bf 16', 'fp 16', 'int 8', 'int 4', 'nvfp 4']);
 const hostVariants = new Set(['turbo', 'fast', 'tput', 'tee', 'lite', 'highspeed', 'versatile', 'instant']);

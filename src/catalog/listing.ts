@@ -2,6 +2,7 @@ import { dialectOf } from '../providers/dialects.ts';
 import type { Quirks } from '../providers/quirks.ts';
 import { listedWire, searchFee } from '../providers/shared/listing-facts.ts';
 import type { ProviderRow } from '../providers/table.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';
 import type { Ability, BundledEndpoint } from './bundled.ts';
 import type { PriceList, PriceTier } from './model.ts';
@@ -86,11 +87,11 @@ function pricesOf(cost: Cost, row: ProviderRow, isClaude: boolean): Prices | und
  * The fee of each request to Sonar in addition to its tokens, in pico-USD, which the facts lack: that of the smallest search context,
  * the default (https://docs.perplexity.ai/guides/pricing).
  */
-const sonarFees: Readonly<Record<string, number>> = {
+const sonarFees: Readonly<Record<string, number>> = lookupTable({
   sonar: 5_000_000_000,
   'sonar-pro': 6_000_000_000,
   'sonar-reasoning-pro': 6_000_000_000,
-};
+});
 
 function tiersOf(cost: Cost, row: ProviderRow, isClaude: boolean): PriceTier[] | undefined {
   const tiers = (cost.tiers ?? []).flatMap(({ tier, ...rest }) => {

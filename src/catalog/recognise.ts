@@ -1,10 +1,11 @@
 import type { ProviderRow } from '../providers/table.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import type { BundledCatalog } from './bundled.ts';
 import { makerOf, normalise, otherNames, publicAuthor, readListingId, splitVariant } from './identity.ts';
 import { type Identity, type Listing, type PublicSlugs, unixDay } from './listing.ts';
 
 /** The public author of the models that a provider makes itself. */
-export const ownAuthor: Record<string, string> = {
+export const ownAuthor: Record<string, string> = lookupTable({
   'google-ai-studio': 'google',
   alibaba: 'qwen',
   mistral: 'mistralai',
@@ -16,7 +17,7 @@ export const ownAuthor: Record<string, string> = {
     ]),
   ),
   ...Object.fromEntries(['inception', 'upstage', 'stepfun', 'morph'].map((slug) => [slug, slug])),
-};
+});
 
 /** Names by which a listing may be recognised. Earlier sources take precedence: ids, base models, display names. */
 export interface KnownModels {

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import type { Server } from './server.ts';
 
-const FAULTS: Readonly<Record<string, { status: number; reason: string; message: string }>> = {
+const FAULTS: Readonly<Record<string, { status: number; reason: string; message: string }>> = lookupTable({
   HPE_HEADER_OVERFLOW: {
     status: 431,
     reason: 'Request Header Fields Too Large',
@@ -13,7 +14,7 @@ const FAULTS: Readonly<Record<string, { status: number; reason: string; message:
     reason: 'Request Timeout',
     message: 'The complete request did not arrive in time; send it again',
   },
-};
+});
 const INVALID = { status: 400, reason: 'Bad Request', message: 'The request is not valid HTTP' };
 
 /** Answers bytes that never became a request with an error, and closes the connection. */

@@ -1,3 +1,4 @@
+import { lookupTable } from '../schemas/lookup-table.ts';
 import { runsModels } from './metered.ts';
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -10,7 +11,7 @@ export interface Operation {
 }
 
 /** Default descriptions of statuses. */
-const MEANINGS: Readonly<Record<string, string>> = {
+const MEANINGS: Readonly<Record<string, string>> = lookupTable({
   200: 'The answer.',
   201: 'The new record.',
   400: 'The request is wrong: the message names the field, and what is expected there.',
@@ -27,12 +28,12 @@ const MEANINGS: Readonly<Record<string, string>> = {
   500: 'A fault of the gateway.',
   502: 'The provider failed, or its answer is not valid.',
   503: 'No provider can serve the request at the moment, the store does not answer, or the gateway has no free memory.',
-};
+});
 
 const header = (description: string, type = 'string'): Json => ({ description, schema: { type } });
 
 /** Headers of answers, by the name under which the document refers to them. */
-export const documentedHeaders: Readonly<Record<string, Json>> = {
+export const documentedHeaders: Readonly<Record<string, Json>> = lookupTable({
   'X-Generation-Id': header(
     'The id of the call for `GET /generation`, also for calls that fail after they were accepted.',
   ),
@@ -43,7 +44,7 @@ export const documentedHeaders: Readonly<Record<string, Json>> = {
   'X-RateLimit-Reset': header('When the limit resets, in milliseconds since 1970.', 'integer'),
   ETag: header('Identifies this version of the answer; send it back as `If-None-Match`.'),
   'Cache-Control': header('How long the answer may be cached.'),
-};
+});
 
 const refs = (...names: string[]): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

@@ -1,10 +1,11 @@
 import type { FastifyError } from 'fastify';
 import { GatewayError, internalError } from '../errors.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import { metadataMembers } from '../schemas/routing-metadata.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import { ValidationError } from './validation.ts';
 
-const TRANSLATED: Record<string, () => GatewayError> = {
+const TRANSLATED: Record<string, () => GatewayError> = lookupTable({
   FST_ERR_CTP_INVALID_JSON_BODY: () => new GatewayError(400, 'The request body is not valid JSON'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new GatewayError(400, 'The request body is empty; a JSON object is expected'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new GatewayError(400, 'content-type must be application/json'),
@@ -13,7 +14,7 @@ const TRANSLATED: Record<string, () => GatewayError> = {
   FST_ERR_BAD_URL: () => new GatewayError(400, 'The path of the request is not a valid URL'),
   FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError(404, 'Resource not found'),
   FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),
-};
+});
 
 /** Turns anything that was thrown into the error that the client sees. Unknown errors become a 500 with one fixed sentence. */
 export function toGatewayError(thrown: unknown): GatewayError {

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 
 /** Reported violations of one body. */
 export const VIOLATIONS_MAX = 20;
@@ -310,7 +311,7 @@ export class ValidationError extends Error {
 }
 
 /** The notation of numbers in a query string or a path, by type: decimal digits only. */
-const NOTATIONS: Readonly<Record<string, RegExp>> = { integer: /^-?\d+$/, number: /^-?\d+(?:\.\d+)?$/ };
+const NOTATIONS: Readonly<Record<string, RegExp>> = lookupTable({ integer: /^-?\d+$/, number: /^-?\d+(?:\.\d+)?$/ });
 
 /** Converts the numbers of a query string or a path, which are text there. */
 function readNumbers(schema: SchemaNode, input: unknown): unknown {

@@ -248,12 +248,13 @@ export class Node implements Recorder {
   flush: Recorder['flush'] = () => this.#pipe.flush();
 
   state: Recorder['state'] = () => {
-    const { unflushed, aside, oldestAt, batches, failing } = this.#pipe.state();
+    const { unflushed, aside, reduced, oldestAt, batches, failing } = this.#pipe.state();
     return {
       node: this.#slot.node,
       epoch: this.#epoch,
       unflushed,
       refused: aside,
+      reduced,
       oldest_unflushed_ms: oldestAt === undefined ? 0 : Math.max(0, this.#clock.now() - oldestAt),
       admitting: this.admits(),
       store_failing: failing,

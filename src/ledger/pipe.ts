@@ -1,6 +1,15 @@
 import { limits } from '../limits.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
-import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, WindowRequest } from './settle.ts';
+import {
+  type LedgerStore,
+  type Registered,
+  type Settle,
+  type SettleAnswer,
+  type SettleBatch,
+  UnstorableData,
+  type WindowRequest,
+} from './settle.ts';
+import { storable } from './storable-settle.ts';
 
 /** The time between two batches for the store. */
 const FLUSH_INTERVAL_MS = 100;
@@ -11,6 +20,8 @@ const FLUSH_RETRY_MS = 100;
 export const FLUSH_RETRY_MS_MAX = 5_000;
 /** A batch that failed so often, while the store takes other writes, is divided. */
 export const FLUSH_REFUSALS_MAX = 3;
+/** Outcomes of one batch that a log line names. */
+const REDUCED_LOGGED_MAX = 10;
 
 /** The ledger's log; pino's interface. */
 export interface LedgerLog {
@@ -57,8 +68,9 @@ interface Queued {
 /**
  * Sends outcomes and lease requests from this node to the store. One numbered batch is in flight at a time, and its content
  * is frozen: if an answer is lost, the same batch is sent again until its fate is known, so nothing is applied twice and
- * nothing is lost. A batch that the store refuses while it accepts others is halved, under a new epoch, until the outcome at
- * fault is alone; that outcome is set aside, so that it does not hold up the others, and tried again from time to time.
+ * nothing is lost. If the data of a batch are at fault, the outcomes with values that no store accepts are sent without these. A
+ * batch that the store still refuses while it accepts others is halved, under a new epoch, until the outcome at fault is alone;
+ * that outcome is set aside, so that it does not hold up the others, and tried again from time to time.
  */
 export class Pipe {
   readonly #options: PipeOptions;
@@ -78,6 +90,7 @@ export class Pipe {
   #pushed = 0;
   #acknowledged = 0;
   #batches = 0;
+  #reduced = 0;
   #failures = 0;
   #failure: string | undefined;
   #stopped = false;
@@ -122,6 +135,8 @@ export class Pipe {
   state(): {
     unflushed: number;
     aside: number;
+    /** Outcomes that were sent without a part of their values, since the start. */
+    reduced: number;
     oldestAt: number | undefined;
     batches: number;
     failing: boolean;
@@ -132,6 +147,7 @@ export class Pipe {
     return {
       unflushed: this.#queue.length + this.#flying.length + this.#aside.length,
       aside: this.#aside.length,
+      reduced: this.#reduced,
       oldestAt: waiting.length === 0 ? undefined : Math.min(...waiting),
       batches: this.#batches,
       failing: this.#failures > 0,
@@ -262,7 +278,8 @@ export class Pipe {
             'the store does not accept outcomes; they wait in the journal',
           );
         }
-        if (refusals % FLUSH_REFUSALS_MAX === 0 && (await this.#divide(error))) return;
+        const isCertain = error instanceof UnstorableData || refusals % FLUSH_REFUSALS_MAX === 0;
+        if (isCertain && (await this.#divide(error))) return;
         await this.#pause();
         continue;
       }
@@ -281,6 +298,7 @@ export class Pipe {
       return false;
     }
     this.#failures = 0;
+    if (this.#reduce(cause)) return true;
     const [only, ...others] = this.#flying;
     const single = others.length === 0;
     if (only?.alone && single) {
@@ -296,6 +314,26 @@ export class Pipe {
       this.#size = Math.ceil(this.#flying.length / 2);
       this.#queue.unshift(...this.#flying.map((queued) => ({ ...queued, alone: single })));
     }
+    this.#flying = [];
+    return true;
+  }
+
+  /** Queues the refused batch again, its outcomes without what no store accepts. False if all their values are acceptable. */
+  #reduce(cause: unknown): boolean {
+    const ids: string[] = [];
+    const reduced = this.#flying.map((queued): Queued => {
+      const settle = storable(queued.settle);
+      if (settle === queued.settle) return queued;
+      ids.push(settle.id);
+      return { ...queued, settle };
+    });
+    if (ids.length === 0) return false;
+    this.#reduced += ids.length;
+    this.#options.log.error(
+      { err: cause, count: ids.length, generations: ids.slice(0, REDUCED_LOGGED_MAX) },
+      'the store refuses values of outcomes; they are stored without these values, with their full cost',
+    );
+    this.#queue.unshift(...reduced);
     this.#flying = [];
     return true;
   }

@@ -33,6 +33,22 @@ describeStores('a store that refuses', ({ open }) => {
     expect((await stored(database)).map(({ id }) => id)).toContain('g5');
   });
 
+  test('outcomes with values that no column holds are stored without them, at full cost, and hold up no others', async () => {
+    const { database, store, recorder } = await setUp();
+    const odd = [{ finish_reason: Object }, { finish_reason: {} }, { model: 'a\u0000b' }, { latency: Number.NaN }];
+    const records = odd.map((fields, index) => generation({ id: `odd${index}`, cost_nano: 7, ...(fields as object) }));
+    const usual = Array.from({ length: 20 }, (_, index) => generation({ id: `usual${index}`, cost_nano: 7 }));
+    await Promise.all([...records, ...usual].map((record) => recorder.outcome(record, noHold())));
+    await recorder.flush();
+    const rows = await stored(database);
+    expect(rows.map(({ id }) => id)).toEqual([...records, ...usual].map(({ id }) => id).sort());
+    expect(rows.every(({ cost }) => cost === 7)).toBe(true);
+    expect(recorder.state()).toMatchObject({ unflushed: 0, refused: 0 });
+    expect(recorder.state().reduced).toBeGreaterThan(0);
+    // The refused batch and the batch in its place.
+    expect(store.batches.length).toBeLessThanOrEqual(4);
+  });
+
   test('a refused outcome is tried again by itself', { timeout: 180_000 }, async () => {
     const database = await open();
     const store = faulty(ledgerStore(database.queries, database.engine));

@@ -36,6 +36,8 @@ interface RecorderState {
   unflushed: number;
   /** Of these, those that the store refuses while it accepts others. */
   refused: number;
+  /** Outcomes that were stored without values that the store refuses, since the start. */
+  reduced: number;
   /** Age of the oldest of them in milliseconds; 0 if there is none. */
   oldest_unflushed_ms: number;
   /** See `Recorder.admits`. */

@@ -125,6 +125,11 @@ interface Registration {
   at: number;
 }
 
+/** The store refuses the data of a batch, and would refuse them again. Nothing of the batch was applied. */
+export class UnstorableData extends Error {
+  override readonly name = 'UnstorableData';
+}
+
 /** A point in a node's batches: everything up to `batch` of `epoch`. */
 export interface Position {
   epoch: number;
@@ -147,7 +152,7 @@ export interface LedgerStore {
   position(node: string): Promise<Position>;
   /** Raises the node's epoch, which fences every batch of an older one, and returns its leases. Undefined if `known` is outdated. */
   register(registration: Registration): Promise<Registered | undefined>;
-  /** Applies a batch atomically and once, however often it is sent. */
+  /** Applies a batch atomically and once, however often it is sent. Rejects with `UnstorableData` if the data of the batch are at fault. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
   /** What a node with leases must know between its batches. Marks the node as alive at `at`. */
   watch(node: string, at: number): Promise<Watched>;

@@ -1,17 +1,18 @@
 import { invalidField } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 
 /** The engine for PDFs. If none is named, the endpoint reads them if it can, otherwise the gateway. */
 export type PdfEngine = 'native' | 'pdf-text' | 'mistral-ocr';
 
 /** The names of engines in the public API. `cloudflare-ai` is its text extraction. */
-const ENGINES: Readonly<Record<string, PdfEngine>> = {
+const ENGINES: Readonly<Record<string, PdfEngine>> = lookupTable({
   native: 'native',
   'pdf-text': 'pdf-text',
   'cloudflare-ai': 'pdf-text',
   'mistral-ocr': 'mistral-ocr',
-};
+});
 
 /** The options that `routing/router-models.ts` reads. */
 const AUTO_OPTIONS = [
@@ -60,11 +61,11 @@ function checkCompression(plugin: Plugin, field: string): void {
 }
 
 /** Plugins of the public API that do not exist here, and their alternatives. */
-const MISSING: Readonly<Record<string, string>> = {
+const MISSING: Readonly<Record<string, string>> = lookupTable({
   moderation: 'does not exist here: filters of a guardrail check contents',
   fusion: 'does not exist here: call several models yourself',
   'pareto-router': 'does not exist here: use gateway/auto with the plugin auto-router, or provider.max_price',
-};
+});
 
 function checkWeb(plugin: Plugin, field: string): void {
   if (plugin['x_search'] == null || plugin.enabled === false) return;

@@ -2,6 +2,7 @@ import { invalidField } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest, InnerTool, ServerTool, ToolChoice } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import { readDatetimeOptions, readFetchOptions, readSearchOptions } from './tool-options.ts';
 
 /** The internal names of the gateway's tools. Requests are normalized to them. */
@@ -27,11 +28,11 @@ function nameOf(type: string): string | undefined {
 }
 
 /** The checks of each tool's options. They throw a 400 that names the field. */
-const CHECKS: Readonly<Record<string, (options: JsonObject, path: string) => unknown>> = {
+const CHECKS: Readonly<Record<string, (options: JsonObject, path: string) => unknown>> = lookupTable({
   [WEB_SEARCH]: readSearchOptions,
   [WEB_FETCH]: readFetchOptions,
   [DATETIME]: readDatetimeOptions,
-};
+});
 
 /** The options of a tool: members beside `type` or of `parameters`, which take precedence. */
 function optionsOf(tool: ServerTool, at: number): { parameters: JsonObject; path: string } {

@@ -1,3 +1,4 @@
+import { lookupTable } from '../schemas/lookup-table.ts';
 import type { DataPolicy } from './provider.ts';
 
 /** The provider's published policy for the data of paying API callers, as far as it holds without an agreement or a setting. */
@@ -18,7 +19,7 @@ const checked = '2026-11-22';
  * declare. A provider that trains on the data of unpaid callers (Google AI Studio, Mistral) is unknown, since the gateway does not know
  * the plan.
  */
-export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
+export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = lookupTable({
   openai: {
     training: false,
     retention_days: 30,
@@ -118,4 +119,4 @@ export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
     sources: ['https://www.scaleway.com/en/docs/generative-apis/reference-content/data-privacy/'],
     checked,
   },
-};
+});

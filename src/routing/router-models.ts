@@ -2,6 +2,7 @@ import type { Endpoint, Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import { lookupTable } from '../schemas/lookup-table.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';
 import { type Needs, promptTokensMax, supports } from './needs.ts';
 import { typicalPrice } from './order.ts';
@@ -61,7 +62,7 @@ interface AutoOptions {
 }
 
 /** Cost tiers as values of the tradeoff. */
-const COST_TIERS: Readonly<Record<string, number>> = { low: 10, medium: 7.5, high: 5, xhigh: 2.5, max: 0 };
+const COST_TIERS: Readonly<Record<string, number>> = lookupTable({ low: 10, medium: 7.5, high: 5, xhigh: 2.5, max: 0 });
 
 function invalidOption(field: string, requirement: string): GatewayError {
   return new GatewayError(400, `plugins: ${field} of auto-router must be ${requirement}`);

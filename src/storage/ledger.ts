@@ -12,6 +12,7 @@ import {
   type Settle,
   type SettleAnswer,
   type SettleBatch,
+  UnstorableData,
   type WindowRaise,
   type WindowState,
   windowRaisesOf,
@@ -23,6 +24,7 @@ import { restoreLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
+import { isDataFault } from './unavailable.ts';
 import { countedRows, SeriesNames, UsageStatements } from './usage-rows.ts';
 
 /** How long a node's claim on money that is idle at other nodes keeps another node from claiming it. */
@@ -400,7 +402,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       raises.map((raise) => windowRow(raise, batch, claimant)),
       { must_change: true },
     );
-    const missed = await transact(queries, [
+    const steps = [
       passed,
       inserted,
       raiseUsage.step(raisesOf(activity).map(usageRow)),
@@ -411,7 +413,10 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       raised,
       writeLeases.step(raises.map((raise) => leaseRow(raise, node))),
       endLeases.step(raises.filter(isUsedUp).map((raise) => leaseName(raise, node))),
-    ]);
+    ];
+    const missed = await transact(queries, steps).catch((error: unknown) => {
+      throw isDataFault(error) ? new UnstorableData((error as Error).message, { cause: error }) : error;
+    });
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
     if (missed !== undefined) throw new Error('A window of a batch does not exist in the store');

@@ -23,6 +23,23 @@ const POSTGRES = /^(?:08...|25006|53...|57014|57P0[123])$/;
 const BROKEN = /^(?:ECONNRESET|ETIMEDOUT|EPIPE)$/;
 const BROKEN_TEXT = /^(?:Query read timeout|Connection terminated|Client has encountered a connection error)/;
 
+// Data exceptions, a missing value, a failed check, a limit of the server (the size of a row of an index), a value of another type.
+const POSTGRES_DATA = /^(?:22...|23502|23514|54...|42804)$/;
+// Primary result codes TOOBIG, CONSTRAINT, MISMATCH and RANGE.
+const SQLITE_DATA: ReadonlySet<number> = new Set([18, 19, 20, 25]);
+/** The thread of SQLite and its driver take no functions and no objects as values. */
+const BINDING = /^(?:DataCloneError|ERR_INVALID_ARG_TYPE|ERR_OUT_OF_RANGE)$/;
+
+/** Whether the data of a statement are at fault, so that it fails each time. */
+export function isDataFault(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  // The query builder takes a function for an expression.
+  if (error instanceof TypeError) return true;
+  const { name, code, errcode } = error as { name: string; code?: unknown; errcode?: unknown };
+  if (typeof errcode === 'number') return SQLITE_DATA.has(errcode % 256);
+  return BINDING.test(name) || (typeof code === 'string' && (POSTGRES_DATA.test(code) || BINDING.test(code)));
+}
+
 /** Whether a query failed for a reason that has nothing to do with the query, so that it may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -63,6 +63,7 @@ test('the ledger reports what is reserved, in USD', async () => {
   const journal = {
     unflushed: 0,
     refused: 0,
+    reduced: 0,
     oldest_unflushed_ms: 0,
     journal_bytes: 0,
     journal_discarded_bytes: 0,

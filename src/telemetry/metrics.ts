@@ -13,6 +13,7 @@ const DOUBT_READ_MS = 15_000;
 export interface RecorderState {
   unflushed: number;
   refused: number;
+  reduced: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
   journal_discarded_bytes: number;
@@ -350,6 +351,11 @@ export function createMetrics(): Metrics {
         'max',
       );
       gauge('gateway_journal_refused_records', 'Outcomes that the store refuses.', (now) => now.refused);
+      gauge(
+        'gateway_journal_reduced_records',
+        'Outcomes since the start that were stored without values that the store refuses. Their cost is complete.',
+        (now) => now.reduced,
+      );
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
       gauge(
         'gateway_journal_given_up_bytes',

@@ -34,3 +34,24 @@ test('a prompt_cache_key that is not a text is a 400 that names it', async () =>
   const response = await gateway.call('POST', '/chat/completions', body);
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('prompt_cache_key')]);
 });
+
+test('a part of an item that is null is a 400 that names it', async () => {
+  const types = ['function_call', 'reasoning', 'web_search_call', 'mcp_call', 'function_call_output'];
+  for (const type of types) {
+    const item = { type, id: 'i', call_id: 'c', name: 'f', arguments: '{}', summary: [], output: [null] };
+    const response = await gateway.call('POST', '/responses', { model: 'sandbox/echo', input: [item] });
+    expect([type, response.status, await response.text()]).toEqual([type, 400, expect.stringContaining('input')]);
+  }
+});
+
+test('an id with a NUL character, which PostgreSQL takes in no text, is a 400 or an unknown id', async () => {
+  const authorization = `Bearer ${gateway.management_key}`;
+  const requests = [
+    ['GET', '/ledger/status?after=a%00b', undefined],
+    ['POST', '/ledger/release', { node_id: 'a\u0000b' }],
+  ] as const;
+  for (const [method, path, body] of requests) {
+    const response = await gateway.call(method, path, body, { authorization });
+    expect([path, response.status, await response.text()]).toEqual([path, 400, expect.stringContaining('NUL')]);
+  }
+});

@@ -1,6 +1,7 @@
 import { detailsPath } from '../../catalog/describe.ts';
 import type { Model } from '../../catalog/model.ts';
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 export const feedContentType = 'application/rss+xml; charset=utf-8';
 
@@ -54,13 +55,13 @@ function writable(text: string): string {
   return text.toWellFormed().replace(UNWRITABLE, '\ufffd');
 }
 
-const entities: Readonly<Record<string, string>> = {
+const entities: Readonly<Record<string, string>> = lookupTable({
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
   "'": '&#39;',
-};
+});
 
 /** Escapes text between tags or in an attribute. */
 function escaped(text: string): string {

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type Parameter, parameters } from '../../schemas/endpoint.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import {
   type Category,
   categories,
@@ -96,7 +97,7 @@ const ModelFilters = Type.Object({ ...modelFilters, ...modelPage });
 export type ModelQueryString = Static<typeof ModelFilters>;
 
 /** Filters of the public service that this gateway cannot evaluate. They are refused, since ignoring them would change the answer. */
-const unanswerable: Readonly<Record<string, string>> = {
+const unanswerable: Readonly<Record<string, string>> = lookupTable({
   region: 'this gateway does not know in which region an endpoint runs',
   min_tool_success_rate: 'what this gateway measures of tool calls serves routing alone (:exacto)',
   max_tool_success_rate: 'what this gateway measures of tool calls serves routing alone (:exacto)',
@@ -105,7 +106,7 @@ const unanswerable: Readonly<Record<string, string>> = {
       ['min', 'max'].map((bound) => [`${bound}_${name}_index`, 'this gateway has no benchmark results of models']),
     ),
   ),
-};
+});
 
 /** A parsed query for models. */
 export interface ModelQuery {

@@ -7,6 +7,7 @@ import { errors } from '../../schemas/error.ts';
 import { LedgerStatus } from '../../schemas/ledger.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { LedgerNodeStatus } from '../../schemas/system.ts';
+import { checkStorable } from '../../schemas/text.ts';
 import type { Database } from '../../storage/database.ts';
 import { type LedgerNode, ledgerOperations } from '../../storage/ledger-operations.ts';
 import { principalOf } from '../change.ts';
@@ -74,6 +75,7 @@ export function getLedgerStatus(server: Server, { database, home, now }: GetLedg
       requireHome(request, home);
       const operations = ledgerOperations(database.queries, database.engine);
       const { limit = DOUBTFUL_PAGE_DEFAULT, after = '' } = request.query;
+      checkStorable({ after });
       const [nodes, presumed, estimated] = await Promise.all([
         operations.listNodes(now()),
         operations.sumPresumed(),

@@ -5,6 +5,7 @@ import type { Clock } from '../../inference/call.ts';
 import { errors } from '../../schemas/error.ts';
 import { LedgerRelease, LedgerReleaseRequest } from '../../schemas/ledger.ts';
 import { toUsd } from '../../schemas/money.ts';
+import { checkStorable } from '../../schemas/text.ts';
 import type { Database } from '../../storage/database.ts';
 import { actorOf, type Change, principalOf } from '../change.ts';
 import { liveNode, releaseNode } from './release-node.ts';
@@ -41,6 +42,7 @@ export function releaseLedger(server: Server, { database, change, clock, home }:
         throw new GatewayError(403, 'Only the organization that runs the gateway may release its nodes');
       }
       const { node_id } = request.body;
+      checkStorable({ node_id });
       const release = await change(actorOf(request), (work) =>
         releaseNode(work, { engine: database.engine, node: node_id, at: clock.now_ms() }),
       );

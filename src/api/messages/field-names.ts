@@ -1,8 +1,9 @@
 import type { JsonObject } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { MessagesRequestBody } from './parse-request.ts';
 
 /** Fields with another name in chat. */
-const NAMES: Readonly<Record<string, string>> = {
+const NAMES: Readonly<Record<string, string>> = lookupTable({
   max_completion_tokens: 'max_tokens',
   stop: 'stop_sequences',
   response_format: 'output_config.format',
@@ -10,7 +11,7 @@ const NAMES: Readonly<Record<string, string>> = {
   reasoning: 'thinking',
   user: 'metadata.user_id',
   parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
-};
+});
 
 /** Matches a message, or a part of one. */
 const ENTRY = /^messages\[(\d+)\](?:\.content\[(\d+)\])?/;

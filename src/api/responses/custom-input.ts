@@ -1,3 +1,5 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
+
 /** Extracts the text of a custom tool from arguments of the form `{"input": "…"}`, piece by piece. */
 export interface CustomInput {
   /** Adds a piece of the arguments. Returns the text that it adds. */
@@ -9,7 +11,7 @@ export interface CustomInput {
 /** Arguments that do not begin in this form within so many characters have another form. */
 const BEGINNING_CHARS_MAX = 1_000;
 const BEGINNING = /^\s*\{\s*"input"\s*:\s*"/;
-const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+const ESCAPES: Readonly<Record<string, string>> = lookupTable({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' });
 
 /** Makes the reader of the arguments of one call. */
 export function createCustomInput(): CustomInput {

@@ -1,9 +1,10 @@
 import { groupItems } from '../../providers/openai-responses/from-wire.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 /** Fields with another name in chat. */
-const NAMES: Readonly<Record<string, string>> = {
+const NAMES: Readonly<Record<string, string>> = lookupTable({
   messages: 'input',
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
@@ -11,7 +12,7 @@ const NAMES: Readonly<Record<string, string>> = {
   verbosity: 'text.verbosity',
   reasoning_effort: 'reasoning.effort',
   logprobs: 'include',
-};
+});
 
 /** Matches a message, a tool, or a part of one. */
 const ENTRY = /^(messages|tools)\[(\d+)\](?:\.content(\[\d+\]))?/;

@@ -29,8 +29,9 @@ export function checkInput(input: readonly JsonObject[]): void {
 function checkParts(parts: unknown, field: string, isAssistant: boolean): void {
   if (!Array.isArray(parts)) return;
   for (const [i, part] of (parts as JsonObject[]).entries()) {
-    const { type, image_url, file_id, file_url, file_data } = part;
     const at = `${field}[${i}]`;
+    if (typeof part !== 'object' || part === null) throw invalidField(at, 'must be an object');
+    const { type, image_url, file_id, file_url, file_data } = part;
     if (isAssistant && !OF_ASSISTANT.has(type)) {
       throw invalidField(`${at}.type`, 'must be one of "output_text", "refusal" in a message of the assistant');
     }

@@ -1,3 +1,5 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
+
 /** Separates words. */
 export const BREAK = 0;
 /** Invisible and not a separator: zero-width characters, soft hyphens, combining marks, variation selectors. */
@@ -8,7 +10,7 @@ export const HALF = 2;
 export const UNSPACED = 3;
 
 /** Letters that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, small capitals and phonetic letters (Unicode, confusables.txt). */
-const LOOK_ALIKES: Readonly<Record<string, string>> = {
+const LOOK_ALIKES: Readonly<Record<string, string>> = lookupTable({
   a: 'аАαΑɑᴀꭺⱥ',
   b: 'вВβΒЬьʙƅᏏᖯ',
   c: 'сСϲϹᴄⅽᏟ',
@@ -38,7 +40,7 @@ const LOOK_ALIKES: Readonly<Record<string, string>> = {
   '|': '｜∣ǀ',
   '<': '‹＜〈⟨《',
   '>': '›＞〉⟩》',
-};
+});
 
 const LATIN = new Map(
   Object.entries(LOOK_ALIKES).flatMap(([letter, alike]) => [...alike].map((one) => [one, letter] as const)),

@@ -1,3 +1,4 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { folded, letters } from '../entities/letters.ts';
 
 /** Roles of words in phrases, as bits. The rules read the surroundings of two words with matching roles close to each other. */
@@ -115,7 +116,7 @@ export function unscrambled(word: string): string | undefined {
 }
 
 /** Digits and signs in place of letters. `1` can be `i` or `l`. */
-const SIGN_LETTERS: Readonly<Record<string, string>> = {
+const SIGN_LETTERS: Readonly<Record<string, string>> = lookupTable({
   '0': 'o',
   '3': 'e',
   '4': 'a',
@@ -124,7 +125,7 @@ const SIGN_LETTERS: Readonly<Record<string, string>> = {
   '8': 'b',
   '@': 'a',
   $: 's',
-};
+});
 
 /** The known word that is spelled with digits in place of letters: `1gn0r3`. Undefined if there is none. */
 export function withoutDigits(word: string): string | undefined {

@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import {
   createStreamFilter,
   type Edit,
@@ -15,7 +16,7 @@ const STRUCTURE = '{}[],:';
 const WHITE_SPACE = ' \n\t\r';
 /** A JSON value that is not a string. */
 const SCALAR = /^(?:-?\d[\d.eE+-]*|true|false|null)$/;
-const SHORT: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
+const SHORT: Readonly<Record<string, string>> = lookupTable({ n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' });
 
 /** A text escaped for JSON, without the quotes. */
 function escaped(text: string): string {

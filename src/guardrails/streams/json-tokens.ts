@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 /** A string or a number in a text of JSON. */
 export interface JsonToken {
   /** Offsets in the text, quotes included. */
@@ -11,7 +12,7 @@ export interface JsonToken {
 }
 
 const ESCAPE = /\\[\s\S]/g;
-const SPACES: Readonly<Record<string, string>> = { '\\n': '\n\n', '\\r': '\n\n', '\\t': '\t\t' };
+const SPACES: Readonly<Record<string, string>> = lookupTable({ '\\n': '\n\n', '\\r': '\n\n', '\\t': '\t\t' });
 
 /** Replaces escaped line breaks in JSON by real ones, so that patterns see the lines of its strings. The length stays the same. */
 export function withLines(json: string): string {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 /** Markup that is safe to send. Made only by `html`. */
 export class Html {
@@ -12,13 +13,13 @@ export class Html {
 
 type Part = string | number | Html | readonly Html[] | undefined;
 
-const ENTITIES: Readonly<Record<string, string>> = {
+const ENTITIES: Readonly<Record<string, string>> = lookupTable({
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
   "'": '&#39;',
-};
+});
 
 function render(part: Part): string {
   if (part === undefined) return '';

@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 /** The failure of an answer with too many parts of one kind. */
 export function tooMany(parts: string, most: number): UpstreamError {
@@ -22,7 +23,7 @@ export function requireBounded(text: string, bounds: StructureBounds): void {
 }
 
 /** The lists of parts in whole answers, in all wires, with the most entries that an answer may have in one of them. */
-const PARTS_MAX: Readonly<Record<string, number>> = {
+const PARTS_MAX: Readonly<Record<string, number>> = lookupTable({
   choices: limits.choices_max,
   candidates: limits.choices_max,
   output: limits.answer_blocks_max,
@@ -34,7 +35,7 @@ const PARTS_MAX: Readonly<Record<string, number>> = {
   images: limits.answer_images_max,
   annotations: limits.answer_annotations_max,
   citations: limits.answer_annotations_max,
-};
+});
 const PART_LISTS = Object.keys(PARTS_MAX);
 /** The parts of one answer together, of whatever kind. */
 const ALL_PARTS_MAX = 3 * limits.answer_annotations_max;

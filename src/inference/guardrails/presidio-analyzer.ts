@@ -4,6 +4,7 @@ import { canHoldEntity, merged } from '../../guardrails/entities/entities.ts';
 import { limits } from '../../limits.ts';
 import { ServiceFailed, type Services } from '../../providers/transport/services.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { PresidioSettings } from '../../schemas/presidio.ts';
 
 /** Concurrent requests to an analyzer. */
@@ -12,7 +13,7 @@ export const ANALYZER_REQUESTS_AT_ONCE = 4;
 export const ANALYZER_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Entity names of Presidio and the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
-const SLUGS: Readonly<Record<string, Entity['slug']>> = {
+const SLUGS: Readonly<Record<string, Entity['slug']>> = lookupTable({
   PERSON: 'person-name',
   PER: 'person-name',
   LOCATION: 'address',
@@ -20,7 +21,7 @@ const SLUGS: Readonly<Record<string, Entity['slug']>> = {
   GPE: 'address',
   ADDRESS: 'address',
   STREET_ADDRESS: 'address',
-};
+});
 
 /**
  * An analyzer with the API of Presidio (https://microsoft.github.io/presidio/api-docs/api-docs.html), one request a text. Its locations

@@ -4,6 +4,7 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { AttributeValue, Span } from '../../telemetry/otlp.ts';
@@ -27,7 +28,7 @@ const HEX_TRACE = /^(?!0{32})[0-9a-f]{32}$/;
 const HEX_SPAN = /^(?!0{16})[0-9a-f]{16}$/;
 
 /** The conventions' names of providers (`gen_ai.provider.name`), if they differ from ours. */
-const PROVIDER_NAMES: Readonly<Record<string, string>> = {
+const PROVIDER_NAMES: Readonly<Record<string, string>> = lookupTable({
   OpenAI: 'openai',
   Anthropic: 'anthropic',
   'Amazon Bedrock': 'aws.bedrock',
@@ -40,10 +41,10 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   Mistral: 'mistral_ai',
   Perplexity: 'perplexity',
   xAI: 'x_ai',
-};
+});
 
 /** The conventions' names of operations that are not chat. */
-const OPERATIONS: Readonly<Record<string, string>> = { embeddings: 'embeddings', stt: 'transcription' };
+const OPERATIONS: Readonly<Record<string, string>> = lookupTable({ embeddings: 'embeddings', stt: 'transcription' });
 
 function operationOf({ api_type }: Pick<GenerationRecord, 'api_type'>): string {
   return OPERATIONS[api_type] ?? 'chat';

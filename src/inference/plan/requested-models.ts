@@ -11,6 +11,7 @@ import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from
 import { isFree } from '../../routing/rules.ts';
 import { resolveVariant, variantOf } from '../../routing/variants.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { BOUNDS } from '../attempt/attempt.ts';
 import { type KnownModels, unknownModel } from './unknown-model.ts';
 
@@ -68,12 +69,12 @@ interface Resolved {
 }
 
 /** Names of the router models; those of the public service too, so that its clients work unchanged. */
-const ROUTER_NAMES: Readonly<Record<string, string>> = {
+const ROUTER_NAMES: Readonly<Record<string, string>> = lookupTable({
   [AUTO]: AUTO,
   [FREE]: FREE,
   'openrouter/auto': AUTO,
   'openrouter/free': FREE,
-};
+});
 
 function invalid({ field }: Named, message: string): GatewayError {
   return new GatewayError(400, message, { metadata: { field } });

@@ -1,12 +1,13 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
 import { classOfStatus } from '../shared/failure-class.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { retryAfterMs } from '../shared/retry-after.ts';
 
 /** Error types with their failures and statuses (https://platform.claude.com/docs/en/api/errors). */
-const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = lookupTable({
   invalid_request_error: { failure: 'invalid_request', status: 400 },
   authentication_error: { failure: 'credential', status: 401 },
   billing_error: { failure: 'payment', status: 402 },
@@ -18,7 +19,7 @@ const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>>
   api_error: { failure: 'unavailable', status: 500 },
   timeout_error: { failure: 'timeout', status: 504 },
   overloaded_error: { failure: 'overloaded', status: 529 },
-};
+});
 
 /** Decodes an error answer: the provider's own error body, or any text that a proxy wrote. Never throws. */
 export function decodeError(

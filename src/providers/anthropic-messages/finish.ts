@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
-const REASONS: Readonly<Record<string, FinishReason>> = {
+const REASONS: Readonly<Record<string, FinishReason>> = lookupTable({
   end_turn: 'stop',
   stop_sequence: 'stop',
   pause_turn: 'stop',
@@ -9,7 +10,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
   refusal: 'content_filter',
-};
+});
 
 /**
  * The public finish reason (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Between `stop` and

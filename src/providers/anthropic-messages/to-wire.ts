@@ -9,6 +9,7 @@ import type {
   ToolCall,
 } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 import type { Quirks } from '../quirks.ts';
@@ -215,12 +216,12 @@ function encodeNative(native: InnerPart & { type: 'native' }, field: string, enc
   return encoded === undefined ? [] : [encoded];
 }
 
-const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
+const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = lookupTable({
   'image/jpeg': 'image/jpeg',
   'image/png': 'image/png',
   'image/gif': 'image/gif',
   'image/webp': 'image/webp',
-};
+});
 
 /** The address, or a data URL if its media were fetched. */
 function withFetchedMedia(url: string, { media }: Encoding): string {

@@ -2,6 +2,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { countCodePoints } from '../../schemas/text.ts';
 import { asArray, asText, remainder } from '../shared/json-shape.ts';
 import { createSlot } from '../shared/slot.ts';
@@ -33,11 +34,11 @@ export interface Turn {
 }
 
 /** The block of a delta that no event opened: some servers omit the opening of texts. */
-const IMPLIED: Readonly<Record<string, WireBlock>> = {
+const IMPLIED: Readonly<Record<string, WireBlock>> = lookupTable({
   text_delta: { type: 'text', text: '' },
   thinking_delta: { type: 'thinking', thinking: '' },
   signature_delta: { type: 'thinking', thinking: '' },
-};
+});
 
 /** An empty turn. */
 export function createTurn(state: DecoderState): Turn {

@@ -1,5 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { asArray, asObject, remainder } from '../shared/json-shape.ts';
 
@@ -9,11 +10,11 @@ const USAGE_ITERATIONS_MAX = 200;
 const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
 
 /** Objects with members that are counted. */
-const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = {
+const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = lookupTable({
   cache_creation: ['ephemeral_5m_input_tokens', 'ephemeral_1h_input_tokens'],
   output_tokens_details: ['thinking_tokens'],
   server_tool_use: ['web_search_requests', 'web_fetch_requests', 'code_execution_requests'],
-};
+});
 
 /**
  * The disjoint token classes of a usage object. On this wire `input_tokens` excludes the cache, and thinking is inside

@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { type FailureClass, type Frame, UpstreamError } from '../dialect.ts';
 import { classOfStatus } from '../shared/failure-class.ts';
 import { asObject } from '../shared/json-shape.ts';
@@ -9,7 +10,7 @@ import { retryAfterMs } from '../shared/retry-after.ts';
  * Exceptions with their failures and statuses (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
  */
-const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = lookupTable({
   ValidationException: { failure: 'invalid_request', status: 400 },
   ServiceQuotaExceededException: { failure: 'rate_limited', status: 400 },
   ConflictException: { failure: 'conflict', status: 400 },
@@ -27,7 +28,7 @@ const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>>
   ModelNotReadyException: { failure: 'overloaded', status: 429 },
   InternalServerException: { failure: 'unavailable', status: 500 },
   ServiceUnavailableException: { failure: 'overloaded', status: 503 },
-};
+});
 
 /** Statuses with another meaning on this wire. */
 const OWN_STATUSES: Readonly<Record<number, FailureClass>> = { 424: 'unavailable', 503: 'overloaded' };

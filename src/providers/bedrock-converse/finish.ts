@@ -1,6 +1,7 @@
 import type { ChoiceError, FinishReason } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
-const REASONS: Readonly<Record<string, FinishReason>> = {
+const REASONS: Readonly<Record<string, FinishReason>> = lookupTable({
   end_turn: 'stop',
   stop_sequence: 'stop',
   tool_use: 'tool_calls',
@@ -10,13 +11,13 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   guardrail_intervened: 'content_filter',
   malformed_model_output: 'error',
   malformed_tool_use: 'error',
-};
+});
 
 /** Messages for clients if the model's output is malformed. */
-const MALFORMED: Readonly<Record<string, string>> = {
+const MALFORMED: Readonly<Record<string, string>> = lookupTable({
   malformed_model_output: "The model's output is malformed.",
   malformed_tool_use: 'The model wrote a malformed tool call.',
-};
+});
 
 /**
  * The public finish reason (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_MessageStopEvent.html). Between

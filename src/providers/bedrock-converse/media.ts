@@ -1,5 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import type { AudioPart, ChatRequest, FilePart, ImagePart, InnerPart, VideoPart } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { MediaNeed } from '../dialect.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
@@ -13,13 +14,13 @@ const WEB_URL = /^https?:\/\//i;
 const S3_URI = /^s3:\/\/[^/]+\/./i;
 
 /** The wire's formats by media type (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html). */
-const IMAGES: Readonly<Record<string, string>> = {
+const IMAGES: Readonly<Record<string, string>> = lookupTable({
   'image/jpeg': 'jpeg',
   'image/png': 'png',
   'image/gif': 'gif',
   'image/webp': 'webp',
-};
-const DOCUMENTS: Readonly<Record<string, string>> = {
+});
+const DOCUMENTS: Readonly<Record<string, string>> = lookupTable({
   'application/pdf': 'pdf',
   'text/csv': 'csv',
   'application/msword': 'doc',
@@ -31,8 +32,8 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   'text/x-markdown': 'md',
   'text/plain': 'txt',
   'application/json': 'txt',
-};
-const VIDEOS: Readonly<Record<string, string>> = {
+});
+const VIDEOS: Readonly<Record<string, string>> = lookupTable({
   'video/mp4': 'mp4',
   'video/quicktime': 'mov',
   'video/x-matroska': 'mkv',
@@ -43,12 +44,17 @@ const VIDEOS: Readonly<Record<string, string>> = {
   'video/x-ms-wmv': 'wmv',
   'video/wmv': 'wmv',
   'video/3gpp': 'three_gp',
-};
+});
 const AUDIOS: ReadonlySet<string> = new Set(
   'aac flac m4a mka mkv mp3 mp4 mpeg mpga ogg opus pcm wav webm x-aac'.split(' '),
 );
 /** File extensions that differ from the format's name. */
-const ENDINGS: Readonly<Record<string, string>> = { jpg: 'jpeg', '3gp': 'three_gp', markdown: 'md', htm: 'html' };
+const ENDINGS: Readonly<Record<string, string>> = lookupTable({
+  jpg: 'jpeg',
+  '3gp': 'three_gp',
+  markdown: 'md',
+  htm: 'html',
+});
 
 /** The addresses that must be fetched: the wire accepts bytes, or objects in S3. */
 export function requiredMedia(request: ChatRequest): MediaNeed[] {

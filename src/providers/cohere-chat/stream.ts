@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { type AttemptState, type FailureClass, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
@@ -49,10 +50,10 @@ function parseFrame(frame: Frame): JsonObject | undefined {
 }
 
 /** Finish reasons that are failures. */
-const FAILURES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+const FAILURES: Readonly<Record<string, { failure: FailureClass; status: number }>> = lookupTable({
   ERROR: { failure: 'unavailable', status: 500 },
   TIMEOUT: { failure: 'timeout', status: 504 },
-};
+});
 
 /** The decoder of one answer. */
 export function createAnswerDecoder(state: AttemptState): AnswerDecoder {

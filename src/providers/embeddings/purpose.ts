@@ -1,7 +1,9 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
+
 /** The purpose of vectors. Each wire has its own words for it. */
 export type Purpose = 'query' | 'document' | 'classification' | 'clustering' | 'similarity' | 'code_query';
 
-const WORDS: Readonly<Record<string, Purpose>> = {
+const WORDS: Readonly<Record<string, Purpose>> = lookupTable({
   query: 'query',
   search_query: 'query',
   retrieval_query: 'query',
@@ -18,7 +20,7 @@ const WORDS: Readonly<Record<string, Purpose>> = {
   text_matching: 'similarity',
   code_query: 'code_query',
   code_retrieval_query: 'code_query',
-};
+});
 
 /** The purpose that `input_type` names, in the words of any provider; undefined for an unknown word. */
 export function purposeOf(inputType: string | undefined): Purpose | undefined {

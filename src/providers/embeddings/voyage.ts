@@ -2,7 +2,9 @@
  * Voyage AI's embeddings of texts (https://docs.voyageai.com/reference/embeddings-api), and of texts and images together
  * (https://docs.voyageai.com/reference/multimodal-embeddings-api).
  */
+
 import type { JsonObject } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { Report } from '../dialect.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import { readList } from './answer.ts';
@@ -11,7 +13,11 @@ import { requireNoTokens, textsOnly } from './parts.ts';
 import { purposeOf } from './purpose.ts';
 
 const MULTIMODAL = /multimodal/;
-const WORDS: Readonly<Record<string, string>> = { query: 'query', code_query: 'query', document: 'document' };
+const WORDS: Readonly<Record<string, string>> = lookupTable({
+  query: 'query',
+  code_query: 'query',
+  document: 'document',
+});
 
 /** The most tokens of a request (documentation page "Text embeddings"). */
 function tokensMax(upstreamModel: string): number {

@@ -1,12 +1,13 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
 import { classOfStatus } from '../shared/failure-class.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { retryAfterMs } from '../shared/retry-after.ts';
 
 /** Status names (https://cloud.google.com/apis/design/errors#handling_errors) with their failures and statuses. */
-const STATUSES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+const STATUSES: Readonly<Record<string, { failure: FailureClass; status: number }>> = lookupTable({
   INVALID_ARGUMENT: { failure: 'invalid_request', status: 400 },
   FAILED_PRECONDITION: { failure: 'credential', status: 400 },
   OUT_OF_RANGE: { failure: 'invalid_request', status: 400 },
@@ -23,7 +24,7 @@ const STATUSES: Readonly<Record<string, { failure: FailureClass; status: number 
   UNIMPLEMENTED: { failure: 'unavailable', status: 501 },
   UNAVAILABLE: { failure: 'overloaded', status: 503 },
   DEADLINE_EXCEEDED: { failure: 'timeout', status: 504 },
-};
+});
 
 /** Statuses with another meaning on this wire. */
 const OWN_STATUSES: Readonly<Record<number, FailureClass>> = { 499: 'unavailable', 503: 'overloaded' };

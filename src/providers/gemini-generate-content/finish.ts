@@ -1,7 +1,8 @@
 import type { FinishReason } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 /** https://ai.google.dev/api/generate-content#FinishReason; `MODEL_ARMOR` is on no list, but was recorded. */
-const REASONS: Readonly<Record<string, FinishReason>> = {
+const REASONS: Readonly<Record<string, FinishReason>> = lookupTable({
   STOP: 'stop',
   MAX_TOKENS: 'length',
   SAFETY: 'content_filter',
@@ -18,7 +19,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   MALFORMED_RESPONSE: 'error',
   IMAGE_OTHER: 'error',
   NO_IMAGE: 'error',
-};
+});
 
 /** Reasons with which a call may be undeclared or broken: it must not be run. */
 const BROKEN_CALLS: ReadonlySet<string> = new Set([

@@ -1,5 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
@@ -14,7 +15,7 @@ const READ_BY_GOOGLE = /^https:\/\/(?:(?:www\.|m\.)?youtube\.com|youtu\.be|gener
 const CLOUD_STORAGE = /^gs:\/\//i;
 const WEB = /^https?:\/\//i;
 
-const BY_EXTENSION: Readonly<Record<string, string>> = {
+const BY_EXTENSION: Readonly<Record<string, string>> = lookupTable({
   jpg: 'image/jpeg',
   jpeg: 'image/jpeg',
   png: 'image/png',
@@ -39,7 +40,7 @@ const BY_EXTENSION: Readonly<Record<string, string>> = {
   webm: 'video/webm',
   wmv: 'video/x-ms-wmv',
   '3gp': 'video/3gpp',
-};
+});
 const BY_KIND: Readonly<Record<Kind, string>> = {
   image: 'image/jpeg',
   file: 'application/pdf',

@@ -1,7 +1,8 @@
 import type { FinishReason } from '../../schemas/inner.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 /** Reasons in lower case, as the providers of this wire document them; `eos` is Together's, `model_length` Mistral's. */
-const REASONS: Readonly<Record<string, FinishReason>> = {
+const REASONS: Readonly<Record<string, FinishReason>> = lookupTable({
   stop: 'stop',
   eos: 'stop',
   end_turn: 'stop',
@@ -37,7 +38,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   abort: 'error',
   // DeepSeek (https://api-docs.deepseek.com/api/create-chat-completion).
   insufficient_system_resource: 'error',
-};
+});
 
 /**
  * The public finish reason. `native` is undefined if a complete answer has none (Snowflake). Between `stop` and `tool_calls` the calls

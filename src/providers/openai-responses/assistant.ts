@@ -1,5 +1,6 @@
 import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import { bareName } from './declared.ts';
@@ -7,7 +8,11 @@ import type { Encoding } from './parts.ts';
 import { ANY_VENDOR_FORMAT, OPENAI_FORMAT, restOf, WIRE, type WireItem } from './wire.ts';
 
 /** Ids of other vendors' servers have other prefixes and are refused: the item is sent without an id. */
-const ID_PREFIX: Readonly<Record<string, string>> = { message: 'msg', function_call: 'fc', custom_tool_call: 'ctc' };
+const ID_PREFIX: Readonly<Record<string, string>> = lookupTable({
+  message: 'msg',
+  function_call: 'fc',
+  custom_tool_call: 'ctc',
+});
 
 /** An assistant turn's items, in the order in which the model produced them. `callIds` maps each call to its id on this wire. */
 export function encodeAssistant(

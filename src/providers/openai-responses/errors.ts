@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { decodeError as decodePlainError, errorInside } from '../openai-chat/errors.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
@@ -9,7 +10,7 @@ import type { ResponseHeaders } from '../shared/retry-after.ts';
  * The statuses of the codes of a failed response that carries none (https://platform.openai.com/docs/api-reference/responses/object,
  * `error.code`).
  */
-const STATUS: Readonly<Record<string, number>> = {
+const STATUS: Readonly<Record<string, number>> = lookupTable({
   server_error: 500,
   rate_limit_exceeded: 429,
   insufficient_quota: 429,
@@ -21,7 +22,7 @@ const STATUS: Readonly<Record<string, number>> = {
   vector_store_timeout: 504,
   failed_to_download_image: 400,
   image_file_not_found: 400,
-};
+});
 
 /** Codes of content refused by policy; the messages do not always say so. */
 const POLICIES: ReadonlySet<string> = new Set([

@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 export type ResponseHeaders = Record<string, string | string[] | undefined>;
 
@@ -47,7 +48,13 @@ function resetMs(value: string | undefined, now: number | undefined): number | u
   return seconds > 1e8 ? until(seconds * 1_000, now) : seconds * 1_000;
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNIT_MS: Readonly<Record<string, number>> = lookupTable({
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+});
 
 /** `1d2h3m4.5s`, `120ms`. */
 function duration(value: string | undefined): number | undefined {

@@ -1,3 +1,4 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { MediaNeed } from '../dialect.ts';
 
 const BRANDS: readonly [RegExp, string][] = [
@@ -27,13 +28,13 @@ const STARTS: readonly [string, string][] = [
 ];
 
 /** RIFF and AIFF containers, whose type is at offset 8. */
-const FORMS: Readonly<Record<string, string>> = {
+const FORMS: Readonly<Record<string, string>> = lookupTable({
   'RIFF WEBP': 'image/webp',
   'RIFF WAVE': 'audio/wav',
   'RIFF AVI ': 'video/x-msvideo',
   'FORM AIFF': 'audio/aiff',
   'FORM AIFC': 'audio/aiff',
-};
+});
 
 /** The main part of an office document (ECMA-376, part 1), whose name is uncompressed in the archive. */
 const OFFICE: readonly [string, string][] = [

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
 import { Http1Client } from './http1/client.ts';
@@ -59,11 +60,11 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-const TIMEOUTS: Record<string, string> = {
+const TIMEOUTS: Record<string, string> = lookupTable({
   UND_ERR_CONNECT_TIMEOUT: 'The connection to the provider timed out',
   UND_ERR_HEADERS_TIMEOUT: 'The provider did not start to answer in time',
   UND_ERR_BODY_TIMEOUT: 'The provider stopped sending in the middle of its answer',
-};
+});
 
 function tooManyInterim(): UpstreamError {
   const message = `The provider sent more than ${limits.upstream_interim_answers_max} interim answers instead of one`;

@@ -1,0 +1,44 @@
+/** A text of a caller or provider that is the name of a member of every object (`constructor`, `__proto__`) is an unknown text like others. */
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { finishReason as anthropicFinish } from '../../src/providers/anthropic-messages/finish.ts';
+import { finishOf as bedrockFinish } from '../../src/providers/bedrock-converse/finish.ts';
+import { finishReason as cohereFinish } from '../../src/providers/cohere-chat/finish.ts';
+import { finishReason as geminiFinish } from '../../src/providers/gemini-generate-content/finish.ts';
+import { finishReason as chatFinish } from '../../src/providers/openai-chat/finish.ts';
+
+const NAMES = Object.getOwnPropertyNames(Object.prototype);
+
+const finishes: Record<string, (native: string, hasOutput: boolean) => unknown> = {
+  'openai-chat': (native, hasOutput) => chatFinish(native, { has_calls: false, is_empty: !hasOutput }),
+  'anthropic-messages': (native, hasOutput) => anthropicFinish(native, turn(hasOutput)),
+  'bedrock-converse': (native, hasOutput) => bedrockFinish(native, turn(hasOutput)),
+  'cohere-chat': (native, hasOutput) => cohereFinish(native, turn(hasOutput)),
+  'gemini-generate-content': (native, hasOutput) => geminiFinish(native, turn(hasOutput)),
+};
+
+function turn(hasOutput: boolean) {
+  return { hasCalls: () => false, hasOutput: () => hasOutput };
+}
+
+describe.each(Object.entries(finishes))('the finish reason of %s', (_wire, finish) => {
+  test('is that of an unknown reason', () => {
+    for (const hasOutput of [true, false]) {
+      const unknown = finish('zzz', hasOutput);
+      for (const name of NAMES) {
+        expect(finish(name, hasOutput)).toEqual(unknown);
+        expect(finish(name.toLowerCase(), hasOutput)).toEqual(unknown);
+      }
+    }
+  });
+});
+
+test('constant tables with names from outside inherit nothing: they are made by `lookupTable`', () => {
+  const plain = globSync('src/{api,catalog,guardrails,http,inference,plugins,providers,routing,schemas}/**/*.ts')
+    .filter((file) => !file.endsWith('.test.ts'))
+    .flatMap((file) => {
+      const found = readFileSync(file, 'utf8').match(/^(?:export )?const \w+: (?:Readonly<)?Record<string, .*> = \{/gm);
+      return (found ?? []).map((line) => `${file}: ${line}`);
+    });
+  expect(plain).toEqual([]);
+});
