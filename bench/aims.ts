@@ -51,6 +51,12 @@ export function aimsTable({ windows, starts }: Measured): string {
   );
   aim('throughput of bare', '>= 70 %', compare('throughput_64', 'bare', ratio(perSecond)), percent);
   aim('the same by CPU time', '>= 70 %', compare('throughput_64', 'bare', inverse(cpuPerRequestUs)), percent);
+  aim(
+    'CPU of a whole answer, of crabllm',
+    '<= 1.0 x',
+    compare('throughput_64', 'crabllm', ratio(cpuPerRequestUs)),
+    times(2),
+  );
   aim('throughput of portkey', '>= 6 x', compare('throughput_64', 'portkey', ratio(perSecond)), times(1));
   aim('first token, added p50', '< 1 ms', compare('first_token', 'direct', added(p50)), ms);
   aim('first token, added p99', '< 3 ms', compare('first_token', 'direct', added(p99)), ms);

@@ -1,16 +1,15 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange, requestBytes, type Target } from './connection.ts';
+import { missingPeer, PEER_NAMES, type PeerName, peerRecipe } from './peers.ts';
 import { freePort, Program, type Usage } from './process.ts';
 import { ANSWER_MODEL, ANSWER_TEXT, MODELS, requestBody, STREAM_WORD, STREAMS, streamModel } from './workload.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const PORTKEY = join(import.meta.dirname, 'node_modules/@portkey-ai/gateway/build/start-server.js');
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 
-export const CANDIDATE_NAMES = ['direct', 'pipe', 'bare', 'portkey', 'gateway'] as const;
+export const CANDIDATE_NAMES = ['direct', 'pipe', 'bare', ...PEER_NAMES, 'gateway'] as const;
 export type CandidateName = (typeof CANDIDATE_NAMES)[number];
 
 /** Where a run keeps its files, where its upstream listens and which core a server gets. */
@@ -33,6 +32,7 @@ export interface Candidate {
 
 /** How a candidate is started: its command on a port, its readiness, and what its requests carry. */
 interface Recipe {
+  program?: string;
   args: readonly string[];
   env?: Record<string, string>;
   cwd?: string;
@@ -54,20 +54,16 @@ const anyAnswer = { path: '/', isReady: () => true };
 const plainTarget = (port: number): Promise<Target> =>
   Promise.resolve({ port, path: '/v1/chat/completions', headers: { authorization: 'Bearer bench' } });
 
-/** Why a candidate cannot run here, or undefined when it can. */
-export function missing(name: CandidateName): string | undefined {
-  if (name === 'portkey' && !existsSync(PORTKEY)) return 'not installed: npm ci --prefix bench --ignore-scripts';
-  if (name === 'gateway' && !existsSync(join(ROOT, 'src/main.ts'))) return 'src/main.ts does not exist';
-  return undefined;
+/** Whether a candidate is another gateway, which may be absent. */
+export function isPeer(name: CandidateName): name is PeerName {
+  return PEER_NAMES.some((peer) => peer === name);
 }
 
-/** Installs the peers where they are absent, from the lock file and without their scripts. */
-export function installPeers(): void {
-  if (existsSync(PORTKEY)) return;
-  process.stdout.write('Installing the peers into bench/node_modules (once) …\n');
-  spawnSync('npm', ['ci', '--prefix', import.meta.dirname, '--ignore-scripts', '--no-audit', '--no-fund'], {
-    stdio: 'inherit',
-  });
+/** Why a candidate cannot run here, or undefined when it can. */
+export function missing(name: CandidateName): string | undefined {
+  if (isPeer(name)) return missingPeer(name);
+  if (name === 'gateway' && !existsSync(join(ROOT, 'src/main.ts'))) return 'src/main.ts does not exist';
+  return undefined;
 }
 
 function gatewayConfig(site: Site): string {
@@ -138,22 +134,12 @@ function recipe(name: CandidateName, site: Site, port: number, options: StartOpt
       return own('bare.ts');
     case 'pipe':
       return own('pipe.ts');
-    case 'portkey':
-      return {
-        args: [...(options.node_flags ?? []), PORTKEY, `--port=${port}`, '--headless'],
-        // Without it, a provider on the loopback interface is refused.
-        env: { TRUSTED_CUSTOM_HOSTS: '127.0.0.1' },
-        ready: anyAnswer,
-        enter: async () => ({
-          port,
-          path: '/v1/chat/completions',
-          headers: {
-            authorization: 'Bearer bench',
-            'x-portkey-provider': 'openai',
-            'x-portkey-custom-host': `${upstream}/v1`,
-          },
-        }),
-      };
+    case 'crabllm':
+    case 'litellm':
+    case 'portkey': {
+      const { path, headers, ...command } = peerRecipe(name, upstream, port, site.directory);
+      return { ...command, ready: anyAnswer, enter: async () => ({ port, path, headers }) };
+    }
     case 'gateway':
       return gatewayRecipe(site, port, options);
     case 'direct':
@@ -178,6 +164,7 @@ export async function start(name: CandidateName, site: Site, options: StartOptio
   const port = await freePort();
   const how = recipe(name, site, port, options);
   const program = new Program({
+    program: how.program,
     args: how.args,
     log: join(site.directory, `${name}-${port}.log`),
     core: site.core,

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { CANDIDATE_NAMES, type Candidate, installPeers, missing, start, startUpstream } from './candidates.ts';
+import { CANDIDATE_NAMES, type Candidate, missing, start, startUpstream } from './candidates.ts';
 import { chunkCpu, throughput, warm } from './measure.ts';
 import { pinSelf, stopAll } from './process.ts';
 import { digits, table } from './report.ts';
@@ -109,7 +109,6 @@ async function profile(directory: string): Promise<void> {
 if (values.help) {
   process.stdout.write(USAGE);
 } else {
-  installPeers();
   const directory = join(import.meta.dirname, 'results/profile.tmp');
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });

@@ -7,7 +7,7 @@ import {
   CANDIDATE_NAMES,
   type Candidate,
   type CandidateName,
-  installPeers,
+  isPeer,
   missing,
   type Site,
   start,
@@ -15,6 +15,7 @@ import {
 } from './candidates.ts';
 import { measureFilters } from './filters/run.ts';
 import { chunkCpu, firstToken, latency, type Memory, memory, throughput, type Window, warm } from './measure.ts';
+import { installPeers } from './peers.ts';
 import { type Cores, pinSelf, stopAll } from './process.ts';
 import { memoryTable, type Series, type StartRound, startTable, type WindowKind, windowTable } from './report.ts';
 import { measureRouting, ROUTING_KINDS, type RoutingKind } from './routing/run.ts';
@@ -27,20 +28,24 @@ const USAGE = `npm run bench -- [options]
   --servers LIST   of ${CANDIDATE_NAMES.join(', ')}
   --seconds N      length of one counted window
   --rounds N       rounds of each measurement
-  --full           long windows, more rounds, more settings
+  --full           long windows, more rounds, more settings; also the slow peer, litellm
+  --install-peers  install the peers in a folder of their own (bench/README.md), and end
 `;
 
 const KINDS = ['start', 'throughput', 'latency', 'first_token', 'chunk_cpu', 'memory'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** The candidates that a measurement is about: the pass-through matters for streams only, the upstream has no memory to show. */
+/**
+ * The candidates that a measurement is about: the pass-through matters for streams only, the upstream has no memory to show,
+ * and LiteLLM answers some hundred requests a second, fewer than the fixed rates ask for.
+ */
 const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
-  start: ['bare', 'portkey', 'gateway'],
-  throughput: ['direct', 'bare', 'portkey', 'gateway'],
-  latency: ['direct', 'bare', 'portkey', 'gateway'],
-  first_token: ['direct', 'pipe', 'bare', 'portkey', 'gateway'],
-  chunk_cpu: ['pipe', 'bare', 'portkey', 'gateway'],
-  memory: ['pipe', 'bare', 'portkey', 'gateway'],
+  start: ['bare', 'crabllm', 'litellm', 'portkey', 'gateway'],
+  throughput: ['direct', 'bare', 'crabllm', 'litellm', 'portkey', 'gateway'],
+  latency: ['direct', 'bare', 'crabllm', 'portkey', 'gateway'],
+  first_token: ['direct', 'pipe', 'bare', 'crabllm', 'portkey', 'gateway'],
+  chunk_cpu: ['pipe', 'bare', 'crabllm', 'portkey', 'gateway'],
+  memory: ['pipe', 'bare', 'crabllm', 'portkey', 'gateway'],
 };
 
 const STREAMS_OPEN = 200;
@@ -80,11 +85,16 @@ function readPlan(): Plan {
       seconds: { type: 'string' },
       rounds: { type: 'string' },
       full: { type: 'boolean', default: false },
+      'install-peers': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) {
     process.stdout.write(USAGE);
+    process.exit(0);
+  }
+  if (values['install-peers']) {
+    installPeers();
     process.exit(0);
   }
   const { full } = values;
@@ -98,7 +108,9 @@ function readPlan(): Plan {
     kinds: KINDS.filter((kind) => only?.includes(kind) ?? true),
     routing_kinds: ROUTING_KINDS.filter((kind) => only?.includes(kind)),
     has_filters: only?.includes(FILTERS) ?? false,
-    names: listed(values.servers, CANDIDATE_NAMES),
+    names: listed(values.servers, CANDIDATE_NAMES).filter(
+      (name) => full || values.servers !== undefined || name !== 'litellm',
+    ),
     window_ms: positive(values.seconds, full ? 10 : 1.5) * 1_000,
     rounds: positive(values.rounds, full ? 7 : 4),
     start_rounds: full ? 5 : 1,
@@ -202,9 +214,16 @@ async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Ca
   for (const name of plan.names) {
     const wanted = plan.kinds.some((kind) => kind !== 'start' && kind !== 'memory' && SUBJECTS[kind].includes(name));
     if (!wanted || missing(name) !== undefined) continue;
-    const candidate = name === 'direct' ? upstream : await start(name, site);
-    candidates.push(candidate);
-    await warm(candidate, WARM_MS);
+    try {
+      const candidate = name === 'direct' ? upstream : await start(name, site);
+      candidates.push(candidate);
+      // The slow peer would be warmed by streams that it cannot keep up with.
+      if (name === 'litellm') await throughput(candidate, 32, WARM_MS);
+      else await warm(candidate, WARM_MS);
+    } catch (error) {
+      if (!isPeer(name)) throw error;
+      process.stdout.write(`${name} is left out: ${(error as Error).message}\n\n`);
+    }
   }
   return candidates;
 }
@@ -253,7 +272,6 @@ async function runServers(plan: Plan, directory: string, cores: Cores | undefine
 }
 
 const plan = readPlan();
-if (plan.kinds.length > 0) installPeers();
 const directory = join(import.meta.dirname, 'results', `run-${process.pid}.tmp`);
 mkdirSync(directory, { recursive: true });
 

@@ -15,6 +15,7 @@ import { type Budget, windowStart } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
+import { settledOf } from './settled.ts';
 
 const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
 
@@ -123,6 +124,7 @@ export function budgetStore(queries: Queries) {
       wanted_by: '',
       wanted_at: 0,
       granted: 0,
+      settled_elsewhere: 0,
     };
     for (const chunk of portionsOf(budgets)) {
       await queries
@@ -142,7 +144,18 @@ export function budgetStore(queries: Queries) {
         .where('window_start', '=', start)
         .returning('spent')
         .executeTakeFirstOrThrow();
-      spent.set(id, row.spent);
+      // Batches that charge a lease alone do not lock its window: they wait here.
+      const leases = await queries
+        .updateTable('ledger_leases')
+        .set(({ ref }) => ({ settled: ref('settled') }))
+        .where('budget_id', '=', id)
+        .where('window_start', '=', start)
+        .returning('settled')
+        .execute();
+      spent.set(
+        id,
+        leases.reduce((sum, { settled }) => sum + settled, row.spent),
+      );
     }
     const usages = await usagesSince(
       budgets.map(({ payer }) => payer),
@@ -235,7 +248,8 @@ export function budgetStore(queries: Queries) {
           join.onRef('w.budget_id', '=', 'b.id').on('w.window_start', 'in', [...new Set(starts)]),
         )
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
-        .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
+        .select(['b.guardrail_id', 'w.window_start'])
+        .select((eb) => eb('w.spent', '+', settledOf('w')).as('spent'))
         .where('b.subject', 'in', subjects)
         .where('b.scope', 'in', [...budgetScopes])
         .where('b.limit_nano', 'is not', null)

@@ -8,6 +8,7 @@ import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
+import { settledOf } from './settled.ts';
 
 /** The stored key; the columns' CHECKs allow only the values of the casts. */
 function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
@@ -275,7 +276,8 @@ async function findCounted(queries: Queries, hashes: readonly string[], starts: 
   const rows = await queries
     .selectFrom('ledger_budgets as b')
     .innerJoin('ledger_windows as w', 'w.budget_id', 'b.id')
-    .select(['b.subject', 'b.id', 'w.window_start', 'w.spent', 'w.leased'])
+    .select(['b.subject', 'b.id', 'w.window_start', 'w.leased'])
+    .select((eb) => eb('w.spent', '+', settledOf('w')).as('spent'))
     .where('b.scope', '=', 'key')
     .where(
       'b.subject',

@@ -268,8 +268,9 @@ export const tables = {
     wanted_at: bigint,
     granted: bigint,
     free: bigintOrNull,
+    settled_elsewhere: bigint,
   },
-  ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint },
+  ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint, settled: bigint },
   ledger_lost_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint, booked_at: text },
   ledger_adjustments: {
     id: text,
