@@ -122,7 +122,7 @@ if (values.settler !== undefined) {
   const { subject, ...row } = { ...budget, subject: CREDITS };
   await database.queries
     .insertInto('ledger_budgets')
-    .values({ ...row, subject, guardrail_id: null, workspace_budget_id: null, version: 1 } as never)
+    .values({ ...row, subject, guardrail_id: null, version: 1 } as never)
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const args = process.argv.slice(2);
