@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { heldTransaction } from '../../test/ledger/held-transaction.ts';
 import { budgetOf } from '../../test/ledger/recorder-fixture.ts';
@@ -9,6 +9,7 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { Random } from '../../test/simulation/random.ts';
 import { type SettleBatch, toSettle, type WindowRequest } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
+import { BulkStatement } from './bulk.ts';
 import type { Database } from './database.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
@@ -133,9 +134,13 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const charges = [{ budget_id: budget.id, window_start: '', amount: 30, cover: 30 }];
       const settles = [toSettle(generation({ id: 'g', cost_nano: 30 }), charges)];
       const owned = { ...window, is_new: false, own: 100 };
+      const run = vi.spyOn(BulkStatement.prototype, 'run');
       expect(await store.settle({ ...batch, number: 2, settles, windows: [owned] })).toMatchObject({
         windows: [{ lease: 70, leased: 70, spent: 30, free: 900 }],
       });
+      // The number of the batch, the record, usage, activity and the lease.
+      expect(run).toHaveBeenCalledTimes(5);
+      run.mockRestore();
       expect(await store.look([window])).toMatchObject([{ spent: 30, leased: 70 }]);
       await commit();
       // The next request for money brings it to the row of the window.
