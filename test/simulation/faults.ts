@@ -336,6 +336,15 @@ export const FAULTS: Fault[] = [
     edits: [{ file: REPLAY, text: "policy === 'metered' && is_soft", replacement: "policy === 'metered'" }],
   },
   {
+    name: 'what was metered of a call without limits is not heeded, where disks are full at times',
+    seed: 4,
+    paper: 'not in it',
+    options: { full_disks: true },
+    edits: [
+      { file: REPLAY, text: 'Math.max(knownNano ?? 0, least?.cost_nano ?? 0)', replacement: 'least?.cost_nano ?? 0' },
+    ],
+  },
+  {
     name: 'what was metered is not heeded',
     paper: 'not in it',
     options: { mode: 'soft', unknown_outcome: 'metered' },

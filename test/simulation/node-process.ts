@@ -27,8 +27,8 @@ const NEVER = new Promise<never>(() => {});
 export class NodeProcess implements Actor {
   dead = false;
   paused_until = 0;
-  /** When it died with the machine's power on, so that what it had written is there. */
-  killed_at: number | undefined;
+  /** It died with the machine's power on, so that what it had written is there. */
+  was_killed = false;
   readonly machine: Machine;
   readonly requests = new Set<Request>();
   /** What others do when they find it gone. */
@@ -173,7 +173,7 @@ export class NodeProcess implements Actor {
     const isAimed = aim !== undefined && steps.has(aim);
     const powerLoss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
     if (!world.random.chance(isAimed ? 1 : powerLoss)) {
-      this.killed_at = world.scheduler.now_ms;
+      this.was_killed = true;
       return;
     }
     world.counts.power_losses++;

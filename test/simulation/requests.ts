@@ -24,8 +24,8 @@ export interface Request {
   requested_at: number;
   /** By attempt, where it was sent. */
   sent: (SentAttempt | undefined)[];
-  /** What of its first attempt was metered, and when. */
-  metered: { at: number; nano: number }[];
+  /** What of its first attempt was metered, and whether the journal certainly has it. */
+  metered: { nano: number; is_written: boolean }[];
   /** How many attempts it began. */
   attempts: number;
   /** Some attempt's end is not known to the gateway. */
@@ -33,6 +33,9 @@ export interface Request {
   /** Recorded by a gateway that lived to tell. */
   is_reported: boolean;
 }
+
+/** The journal writes what it gathered in the next turn, which comes sooner than this. */
+const WRITTEN_MS = 0.1;
 
 /** A lease that has no more than this is as good as used up. */
 const LAST_NANO = 1_000;
@@ -53,8 +56,16 @@ function windowsOf(world: World, { number }: Request, { budgets, is_byok }: Hold
 }
 
 function metered(world: World, process: NodeProcess, request: Request, nano: number): void {
+  const { disk } = process.machine;
+  const fullBefore = disk.full;
   process.recorder?.progress(request.id, { out_text: 1 }, nano);
-  if (request.attempts === 1) request.metered.push({ at: world.scheduler.now_ms, nano });
+  if (request.attempts !== 1) return;
+  const progress = { nano, is_written: false };
+  request.metered.push(progress);
+  // The journal writes it before that, unless the disk is full: nobody waits for it, so it is not written again.
+  world.scheduler.after(WRITTEN_MS, 'progress written', process, () => {
+    progress.is_written = disk.full === fullBefore;
+  });
 }
 
 /** What a provider answers who is asked what came of an attempt: the truth, once it is known, or nothing. */

@@ -445,11 +445,8 @@ export class Watcher {
 
   /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
   #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
-    const { killed_at, paused_until } = process;
-    // Its last messages, and those during a pause, may not have been written.
-    const isThere = ({ at }: { at: number }) =>
-      killed_at !== undefined && at + 1 < killed_at && paused_until + 1 < killed_at;
-    const last = metered.findLastIndex(isThere);
+    // A power loss may take what was written and not synced.
+    const last = process.was_killed ? metered.findLastIndex(({ is_written }) => is_written) : -1;
     return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
   }
 
