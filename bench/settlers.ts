@@ -72,6 +72,7 @@ async function settleFor(node: string, untilMs: number): Promise<{ batches: numb
     },
     isStoreAway: () => false,
   });
+  await store.watch(node, Date.now());
   leases.registered(registered.leases);
   leases.open();
   let number = 0;

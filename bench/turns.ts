@@ -3,6 +3,7 @@
  * `node bin/launch.cjs bench/turns.ts [--mib 1,10,62] [--only WORDS] [--json]`. The sandbox answers, in a process of its own.
  */
 import { fork } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -30,36 +31,53 @@ const child = fork(join(import.meta.dirname, 'turns/gateway.ts'), [sandbox.url, 
 });
 const next = async <T>() => (await once(child, 'message'))[0] as T;
 const { url, management_key } = await next<{ url: string; management_key: string }>();
-const send = (path: string, key: string, body: string) =>
+const send = (path: string, key: string, body: string, type = 'application/json') =>
   fetch(`${url}/api/v1${path}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body,
+    headers: { authorization: `Bearer ${key}`, 'content-type': type },
+    body: type === 'application/json' ? body : Buffer.from(body, 'latin1'),
   });
 const keyOf = async (body: object) =>
   ((await (await send('/keys', management_key, JSON.stringify(body))).json()) as { key: string }).key;
 const key = await keyOf({ name: 'bench' });
 const limitedKey = await keyOf({ name: 'limited', limit: 1_000_000 });
+const filteredKey = await keyOf({ name: 'filtered' });
+const hashed = createHash('sha256').update(filteredKey).digest('hex');
+const FILTERS = ['email', 'credit-card', 'phone', 'ssn', 'ip-address'].map((slug) => ({ slug, action: 'redact' }));
+const guardrail = (await (
+  await send(
+    '/guardrails',
+    management_key,
+    JSON.stringify({ name: 'bench', content_filter_builtins: FILTERS, content_filter_output: true }),
+  )
+).json()) as { data: { id: string } };
+await send(
+  `/guardrails/${guardrail.data.id}/assignments/keys`,
+  management_key,
+  JSON.stringify({ key_hashes: [hashed] }),
+);
 const longestMs = async () => {
   child.send('read');
   return (await next<{ longest_ms: number }>()).longest_ms;
 };
 
 let worstMs = 0;
-for (const { name, path, body, answer, is_limited, piece_bytes } of shapes) {
+for (const { name, path, body, answer, is_limited, is_filtered, piece_bytes, content_type } of shapes) {
   if (!name.includes(values.only)) continue;
   const cells: string[] = [];
   let last = '';
   for (const mib of values.mib.split(',').map(Number)) {
     const text = body(mib * MIB);
     if (answer !== undefined) provider.answer(answer(mib * MIB));
-    const shown = is_limited ? limitedKey : key;
+    const shown = is_limited ? limitedKey : is_filtered ? filteredKey : key;
     let leastMs = Number.POSITIVE_INFINITY;
     let status = '';
     for (let round = 0; round < Number(values.rounds); round += 1) {
       await longestMs();
       const sending =
-        piece_bytes === undefined ? send(path, shown, text) : sendRaw(`${url}/api/v1${path}`, shown, text, piece_bytes);
+        piece_bytes === undefined
+          ? send(path, shown, text, content_type)
+          : sendRaw(`${url}/api/v1${path}`, shown, text, piece_bytes);
       const response = await sending.catch((error: Error) => error);
       status = response instanceof Response ? String(response.status) : 'cut';
       if (response instanceof Response) last = (await response.text()).slice(0, 160);

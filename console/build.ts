@@ -10,7 +10,23 @@ const home = import.meta.dirname;
 const dist = join(home, 'dist');
 
 /** Paths that open the console. Pages are one level deep, so that relative addresses work below any path of a proxy. */
-const PAGES = ['', 'keys', 'models', 'playground', 'workspaces', 'audit'];
+const PAGES = [
+  '',
+  'logs',
+  'sessions',
+  'usage',
+  'keys',
+  'models',
+  'playground',
+  'workspaces',
+  'budgets',
+  'guardrails',
+  'routing',
+  'credentials',
+  'audit',
+  'ledger',
+  'system',
+];
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',

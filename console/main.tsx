@@ -10,12 +10,24 @@ type PageModule = { default: FunctionComponent };
 /** The pages, in the order of the menu. Each is loaded when it is first opened. */
 const PAGES: { path: string; title: string; forAdmins?: boolean; load(): Promise<PageModule> }[] = [
   { path: '', title: 'Overview', load: () => import('./pages/overview.tsx') },
+  { path: 'logs', title: 'Logs', load: () => import('./pages/logs.tsx') },
+  { path: 'sessions', title: 'Sessions', load: () => import('./pages/sessions.tsx') },
+  { path: 'usage', title: 'Usage', load: () => import('./pages/usage.tsx') },
   { path: 'keys', title: 'Keys', load: () => import('./pages/keys.tsx') },
   { path: 'models', title: 'Models', load: () => import('./pages/models.tsx') },
   { path: 'playground', title: 'Playground', load: () => import('./pages/playground.tsx') },
   { path: 'workspaces', title: 'Workspaces', load: () => import('./pages/workspaces.tsx') },
+  { path: 'budgets', title: 'Budgets', load: () => import('./pages/budgets.tsx') },
+  { path: 'guardrails', title: 'Guardrails', forAdmins: true, load: () => import('./pages/guardrails.tsx') },
+  { path: 'routing', title: 'Routing', load: () => import('./pages/routing.tsx') },
+  { path: 'credentials', title: 'Credentials', forAdmins: true, load: () => import('./pages/credentials.tsx') },
   { path: 'audit', title: 'Audit', forAdmins: true, load: () => import('./pages/audit.tsx') },
+  { path: 'ledger', title: 'Ledger', forAdmins: true, load: () => import('./pages/ledger.tsx') },
+  { path: 'system', title: 'System', forAdmins: true, load: () => import('./pages/system.tsx') },
 ];
+
+/** The page of a path: the overview for an unknown one. */
+const pageOf = (path: string) => PAGES.find((page) => page.path === path) ?? PAGES[0];
 
 const shown = signal<{ path: string; Page: FunctionComponent } | undefined>(undefined);
 const failure = signal<string | undefined>(undefined);
@@ -24,10 +36,12 @@ const failure = signal<string | undefined>(undefined);
 effect(() => {
   const { page } = route.value;
   if (session.value === undefined || shown.peek()?.path === page) return;
-  const entry = PAGES.find(({ path }) => path === page) ?? PAGES[0];
+  const entry = pageOf(page);
   if (entry === undefined) return;
   entry.load().then(
     ({ default: Page }) => {
+      // The person may have gone on meanwhile.
+      if (pageOf(route.peek().page) !== entry) return;
       const isFirst = shown.peek() === undefined;
       shown.value = { path: entry.path, Page };
       document.title = `${entry.title} – Model Gateway`;
@@ -182,7 +196,8 @@ function App() {
       </main>
     );
   }
-  const Page = shown.value?.Page;
+  // A page that is left must not read the query of the next one, which is still being loaded.
+  const Page = shown.value?.path === pageOf(route.value.page)?.path ? shown.value?.Page : undefined;
   return (
     <>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>
@@ -213,6 +228,11 @@ function App() {
         <MenuLinks />
       </nav>
       <main id="content">
+        {session.value.is_demo && (
+          <p class="demo">
+            <strong>Demo.</strong> A month of invented traffic of an invented company; nothing here was spent.
+          </p>
+        )}
         {failure.value !== undefined && (
           <p class="failure" role="alert">
             {failure.value}

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createVault } from './accounts/vault.ts';
+import { createUsageUpkeep } from './api/analytics/usage-upkeep.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
+import { listEndpointHealth } from './api/catalog/list-endpoint-health.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
 import { listUsableModels } from './api/catalog/list-usable-models.ts';
@@ -20,8 +22,9 @@ import { createLoggedContents } from './api/chat/logged-contents.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
+import { createGenerationFill } from './api/generations/fill-generation-lists.ts';
 import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
-import { serveManagement } from './api/management.ts';
+import { type ManagementDependencies, serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
 import { createMessage } from './api/messages/create-message.ts';
 import { health as healthOperation } from './api/operations/health.ts';
@@ -86,11 +89,13 @@ import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
 import { endpointStates, statisticsShown } from './routing/endpoint-status.ts';
 import { createHealth } from './routing/health.ts';
 import { createStickiness } from './routing/stickiness.ts';
+import { analyticsStore } from './storage/analytics.ts';
 import { budgetStore } from './storage/budgets.ts';
 import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
+import { generationLists } from './storage/generation-lists.ts';
 import { generationStore } from './storage/generations.ts';
 import { guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
@@ -128,6 +133,8 @@ export interface AppOptions {
   /** What stored credentials are encrypted with. */
   secret: string;
   recorder: Recorder;
+  /** Adds up the ledger again, over a connection of its own. */
+  verify: ManagementDependencies['verify'];
   /** Whether an operator has revoked a key on this node alone. */
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
   /** The store's time, and this machine's monotonic clock. */
@@ -178,8 +185,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     serve_without_store_ms: config.ledger.serve_without_store_ms,
   };
   // The embedded store has bounds of its own, and no network to wait for.
-  const storeMsMax = database.engine === 'postgres' ? limits.store_read_ms_max : Number.POSITIVE_INFINITY;
-  const storeWait = () => new StoreWait(storeMsMax, clock.monotonic_ms);
+  const storeWait =
+    database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
   const authenticate = createAuthenticate({
     findByHash: keyStore(database.prompt).findByHash,
     findAncestors: keyStore(database.prompt).findAncestors,
@@ -289,7 +296,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     catalog,
     wholeCatalog,
     ownCredentials,
-    dialect: (wire) => dialects.get(wire),
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
@@ -330,6 +336,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
     metrics,
   });
+  const generationFill = createGenerationFill({ lists: generationLists(database.queries), log });
+  const usageUpkeep = createUsageUpkeep({ store: analyticsStore(database.queries), log });
   const broadcast = createBroadcast({
     destinations: config.logging.broadcast,
     services,
@@ -407,6 +415,12 @@ export async function createApp(options: AppOptions): Promise<App> {
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });
       listModelEndpoints(api, { catalog, listings, routers, statistics: shownStatistics });
+      listEndpointHealth(api, {
+        catalog,
+        routers,
+        days: endpointStatisticsStore(database.queries, database.engine).listDays,
+        now: clock.now_ms,
+      });
       listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
@@ -422,7 +436,29 @@ export async function createApp(options: AppOptions): Promise<App> {
         proxies,
         secret: options.secret,
         mayKeysMakeCodes: () => served().config.codes_by_api_key,
+        samplerOffValues,
         home,
+        system() {
+          const { config: current } = served();
+          return {
+            version: gatewayVersion(),
+            runtime: process.version,
+            started_at: config.loaded_at,
+            settings: current.settings,
+            providers: current.providers,
+            models: current.models,
+            host: config.host,
+            public_origin: config.auth.public_origin,
+            has_own_secret: config.secret !== undefined,
+          };
+        },
+        verify: options.verify,
+        configured() {
+          const { providers, providers_own_only, providers_off } = served().config;
+          return { on: providers, own_only: providers_own_only, off: providers_off };
+        },
+        isRefused: (id) => health.condition(id, clock.now_ms()) === 'refused',
+        services,
         dryRuns: {
           contents,
           inference,
@@ -464,7 +500,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   healthOperation(server, {
     async unready() {
       if (starting) return 'the gateway is starting';
-      if (running.isLeaving()) return 'the gateway is shutting down';
+      if (running.isLeaving) return 'the gateway is shutting down';
       const { problem } = recorder.state();
       if (problem !== undefined) return problem;
       return (await storeAnswers()) ? undefined : 'the store does not answer';
@@ -490,6 +526,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   lost.start();
   responses.start();
   contents.start();
+  generationFill.start();
+  usageUpkeep.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -510,7 +548,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { shutdown_grace_ms } = config.timeouts;
       if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
-      const probed = Promise.all([probes?.stop(), lost.stop()]);
+      const probed = Promise.all([probes?.stop(), lost.stop(), generationFill.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);
@@ -536,7 +574,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await healing.stop();
       await turns.stop();
       await responses.stop();
-      await Promise.all([contents.stop(), broadcast.stop()]);
+      await Promise.all([contents.stop(), usageUpkeep.stop(), broadcast.stop()]);
       await services.close();
       await exchange.stop();
       await rates.stop();

@@ -7,6 +7,7 @@ import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean, readEach } from './config/config-error.ts';
+import { effectiveSettings } from './config/effective.ts';
 import { type ConfigFile, fileSettings } from './config/file-schema.ts';
 import { type FirstKeysConfig, readFirstKeys } from './config/first-keys.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
@@ -33,6 +34,7 @@ import { providerRows } from './providers/table.ts';
 import type { MediaRules } from './providers/transport/fetch-media.ts';
 import type { ProxyRules } from './providers/transport/proxy.ts';
 import type { RateRules } from './schemas/rate-limit.ts';
+import type { EffectiveSetting } from './schemas/system.ts';
 
 export type { Environment };
 export { ConfigError };
@@ -113,6 +115,8 @@ export interface Config {
   loaded_at: number;
   /** Settings that cannot work as intended. They are logged at the start and shown by `doctor`. */
   warnings: readonly string[];
+  /** Every declared setting with its value and source, for people: without any secret. */
+  settings: readonly EffectiveSetting[];
 }
 
 /** The version in package.json. */
@@ -258,6 +262,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
         ? []
         : variantWarnings(named, readBundledCatalog())),
     ],
+    settings: effectiveSettings(environment, file),
   };
 }
 

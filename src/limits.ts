@@ -162,6 +162,8 @@ export const limits = {
   key_ancestors_max: 3,
   /** Descendants of one ordinary key. */
   key_descendants_max: 1_000,
+  /** Keys that one member made in its sessions in one workspace, by itself or by approving applications. */
+  member_keys_max: 1_000,
   callback_url_chars_max: 2_048,
   key_label_chars_max: 100,
   /** Expired codes or sessions that are deleted when one is created. */
@@ -364,6 +366,10 @@ export const limits = {
   answer_levels_max: 500,
   answer_values_max: 100_000,
   answer_logprob_values_max: 6_000_000,
+  /** The values of one event if the request asks for probabilities: a stream has those of a few tokens in each. */
+  event_logprob_values_max: 500_000,
+  /** Probabilities of one streamed answer: those of its tokens and of their alternatives. */
+  answer_logprobs_max: 1_000_000,
   /** Parts of one answer. An answer with more ends as a failure and is charged for the part that was received. */
   answer_calls_max: 2_000,
   answer_annotations_max: 10_000,

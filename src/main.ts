@@ -15,6 +15,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   backup     copy the embedded store of a running gateway
   catalog    rebuild the bundled model facts: refresh
   sandbox    run the simulated provider as a server of its own
+  demo       run a gateway on a month of invented traffic, to look around
 
   --version  print the version
 
@@ -37,6 +38,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   backup: async () => (await import('./cli/backup.ts')).backupCommand,
   catalog: async () => (await import('./cli/catalog-refresh.ts')).catalogCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,
+  demo: async () => (await import('./cli/demo.ts')).demoCommand,
   // For `npm ci`, not for people.
   'warm-up': async () => (await import('./cli/warm-up.ts')).warmUpCommand,
 };

@@ -29,6 +29,8 @@ export interface TestGateway {
   key_hash: string;
   log_lines: string[];
   data_dir: string;
+  /** The store, if it is PostgreSQL. */
+  database_url: string | undefined;
   gateway: Gateway;
   /** Calls an operation with the ordinary key; a path without `/api/v1`. A stream that is read as text is held to its grammar. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
@@ -97,6 +99,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     key_hash: data.hash,
     log_lines: logLines,
     data_dir: dataDir,
+    database_url: options.environment?.['DATABASE_URL'],
     gateway,
     async call(method, path, body, headers) {
       const response = await fetch(`${baseUrl}${path}`, {

@@ -119,6 +119,7 @@ test('the gateway imports only the entry of the sandbox, and the sandbox only th
   );
   expect(crossings).toEqual([
     'sandbox/transcription.ts imports src/audio/sound.ts',
+    'src/cli/demo.ts imports sandbox/index.ts',
     'src/cli/sandbox.ts imports sandbox/index.ts',
     'src/cli/with-sandbox.ts imports sandbox/index.ts',
   ]);

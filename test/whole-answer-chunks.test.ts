@@ -45,7 +45,7 @@ function readingOf(meter: Meter) {
     usage: meter.usage(REQUEST),
     output_tokens: meter.outputTokens(),
     progress: meter.progress(REQUEST),
-    tool_calls: meter.toolCalls(),
+    tool_calls: meter.calledTools?.count(finish_reason),
   };
 }
 

@@ -6,7 +6,6 @@ import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
 import { limits } from '../../src/limits.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';
-import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/transport/upstream.ts';
 import { createEndpointStatistics } from '../../src/routing/endpoint-statistics.ts';
@@ -295,7 +294,6 @@ function createRouter(world: World, options: RouterOptions): Router {
     hedging: () => ({ hedge: options.hedge ?? false, hedge_share_max: limits.hedge_share_max }),
     chance: () => random.next(),
     allow_unpriced: false,
-    dialect: (wire) => dialects.get(wire),
     upstream,
     adapters: [],
     server_tools: () => undefined,

@@ -203,3 +203,32 @@ export const manyEvents = (bytes: number) => {
 };
 export const shortestEvents = (bytes: number) =>
   whole(`${chunk('a')}${'data:{}\n\n'.repeat(bytes / 9)}${END}`, EVENTS_TYPE);
+
+const TOKEN = { token: ' on', logprob: -0.5, bytes: [32, 111, 110] };
+const probability = {
+  ...TOKEN,
+  top_logprobs: Array.from({ length: 20 }, (_, at) => ({ ...TOKEN, logprob: -at })),
+};
+const PROBABILITY_CHARS = JSON.stringify(probability).length + 1;
+const probabilities = (bytes: number) => ({
+  content: Array.from({ length: Math.max(1, Math.floor(bytes / PROBABILITY_CHARS)) }, () => probability),
+});
+/** The probabilities of as many tokens as the bytes have room for. */
+export const wholeProbabilities = (bytes: number) => {
+  const logprobs = probabilities(bytes);
+  const body = JSON.parse(completion({ content: ' on'.repeat(logprobs.content.length) })) as { choices: object[] };
+  body.choices = [{ ...body.choices[0], logprobs }];
+  return whole(JSON.stringify(body));
+};
+const probableChunk = (logprobs: ReturnType<typeof probabilities>) =>
+  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta: { role: 'assistant', content: ' on'.repeat(logprobs.content.length) }, logprobs, finish_reason: null }] })}\n\n`;
+export const streamedProbabilities = (bytes: number) => {
+  const one = probableChunk(probabilities(1));
+  return whole(one.repeat(bytes / one.length) + END, EVENTS_TYPE);
+};
+export const oneEventOfProbabilities = (bytes: number) =>
+  whole(probableChunk(probabilities(Math.min(bytes, EVENT_BYTES_MAX))) + END, EVENTS_TYPE);
+
+/** Texts for filters: findings alone, and what may become one at each place. */
+export const wholeFindings = (bytes: number) => whole(completion({ content: 'ada@example.com, '.repeat(bytes / 17) }));
+export const wholeDigits = (bytes: number) => whole(completion({ content: '4111 1111 '.repeat(bytes / 10) }));

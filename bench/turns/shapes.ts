@@ -12,6 +12,10 @@ export interface Shape {
   answer?(bytes: number): Buffer;
   /** By a key with a spend limit. */
   is_limited?: true;
+  /** By a key whose answers are filtered. */
+  is_filtered?: true;
+  /** JSON if not set. A character of the body is a byte then. */
+  content_type?: string;
   /** The request is sent in HTTP chunks of so many bytes. */
   piece_bytes?: number;
 }
@@ -135,6 +139,104 @@ function answered(name: string, wire: Wire, answer: (bytes: number) => Buffer, s
     })),
   );
 }
+
+const asksProbabilities = (path: string, wire: Wire, stream: boolean) =>
+  path === '/responses'
+    ? `{"model":"scripted/${wire}","input":"a","include":["message.output_text.logprobs"],"top_logprobs":20,"stream":${stream}}`
+    : path === '/completions'
+      ? `{"model":"scripted/${wire}","prompt":"a","logprobs":5,"stream":${stream}}`
+      : `{"model":"scripted/${wire}","messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":20,"stream":${stream}}`;
+
+const probabilityShapes: readonly Shape[] = ['/chat/completions', '/completions', '/responses'].flatMap((path) =>
+  [false, true].flatMap((stream) =>
+    (
+      [
+        ['whole probabilities', answers.wholeProbabilities],
+        ['streamed probabilities', answers.streamedProbabilities],
+        ['probabilities in one event', answers.oneEventOfProbabilities],
+      ] as const
+    )
+      .filter(([name]) => stream || name === 'whole probabilities')
+      .map(([name, answer]) => ({
+        name: `answer: ${name} to ${path}${stream ? ', streamed' : ''}`,
+        path,
+        is_legal: true,
+        body: () => asksProbabilities(path, 'openai-chat', stream),
+        answer,
+      })),
+  ),
+);
+
+const filteredShapes: readonly Shape[] = CLIENTS.flatMap((path) =>
+  [false, true].flatMap((stream) =>
+    (
+      [
+        ['prose', answers.wholeTexts['openai-chat']!],
+        ['findings', answers.wholeFindings],
+        ['digits', answers.wholeDigits],
+        ['calls', answers.wholeCalls['openai-chat']!],
+        ['a streamed event', answers.oneEvent],
+      ] as const
+    )
+      .filter(([name]) => stream || name !== 'a streamed event')
+      .map(([name, answer]) => ({
+        name: `answer: filtered ${name} to ${path}${stream ? ', streamed' : ''}`,
+        path,
+        is_legal: true,
+        is_filtered: true as const,
+        body: () => asks(path, 'openai-chat', stream),
+        answer,
+      })),
+  ),
+);
+
+/** The form of a transcription, of which a file of up to the bound is filled with a piece. */
+const upload = (name: string, start: string, piece: string): Shape => ({
+  name: `sound: ${name}`,
+  path: '/audio/transcriptions',
+  is_legal: true,
+  content_type: 'multipart/form-data; boundary=b',
+  body: (n) =>
+    `--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nsandbox/transcribe\r\n--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${start}${piece.repeat(Math.min(n, 24.9 * 1024 * 1024) / piece.length)}\r\n--b--\r\n`,
+});
+const mp3Frame = `\xff\xf3\x14\xc4${'\0'.repeat(20)}`;
+const soundShapes: readonly Shape[] = [
+  upload('short frames of MP3', '', mp3Frame),
+  upload('short frames of AAC', '', '\xff\xf1\x50\x80\0\xff\xfc'),
+  upload('short pages of Ogg', '', `OggS${'\0'.repeat(23)}`),
+  upload('short elements of WebM', '\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff', '\xa3\x80'),
+  upload('a form of line ends', '', '\r\n--a'),
+  {
+    name: 'sound: short frames of MP3, as JSON',
+    path: '/audio/transcriptions',
+    is_legal: true,
+    body: (n) =>
+      `{"model":"sandbox/transcribe","input_audio":{"format":"mp3","data":"${Buffer.from(mp3Frame.repeat(Math.min(n, 24.9 * 1024 * 1024) / mp3Frame.length), 'latin1').toString('base64')}"}}`,
+  },
+];
+const mediaShapes: readonly Shape[] = [
+  {
+    name: 'addresses of images, inlined',
+    path: '/chat/completions',
+    is_legal: false,
+    body: () =>
+      chat(
+        `[${Array.from({ length: 9_999 }, (_, i) => `{"type":"image_url","image_url":{"url":"https://a.example/${i}"}}`).join()}]`,
+      ).replace(MODEL, 'scripted/openai-chat'),
+    answer: () => answers.wholeTexts['openai-chat']!(10),
+  },
+  {
+    name: 'an image and many values, inlined',
+    path: '/chat/completions',
+    is_legal: true,
+    body: (n) =>
+      chat(
+        `[${image(64)}]`,
+        `,"tools":[{"type":"function","function":{"name":"f","parameters":{"enum":[${repeated((i) => `{"a":${i}}`, Math.min(n, 0.8e6))}]}}}],"x":[${repeated(() => '[1]', Math.min(n, 0.7e6))}]`,
+      ).replace(MODEL, 'scripted/openai-chat'),
+    answer: () => answers.wholeTexts['openai-chat']!(10),
+  },
+];
 
 const answerShapes: readonly Shape[] = [
   ...WIRES.flatMap((wire) => answered('one text', wire, answers.wholeTexts[wire]!, [false, true])),
@@ -381,5 +483,9 @@ export const shapes: readonly Shape[] = [
     piece_bytes: 1,
   },
   ...WIRES.flatMap(shapesOfWire),
+  ...soundShapes,
+  ...mediaShapes,
+  ...probabilityShapes,
+  ...filteredShapes,
   ...answerShapes,
 ];

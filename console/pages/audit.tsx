@@ -20,6 +20,7 @@ const TYPES = [
   'user',
   'authorization_code',
   'ledger_node',
+  'provider',
   'generation',
 ] as const;
 

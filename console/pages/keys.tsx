@@ -3,6 +3,7 @@ import { home } from '../address.ts';
 import type { Key, Workspace } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, time, usd } from '../format.ts';
+import { KeyPage } from '../key-page.tsx';
 import { settings } from '../snippets.ts';
 import { isAdmin, route, say, setQuery } from '../state.ts';
 import {
@@ -50,7 +51,7 @@ function Spent({ of }: { of: Key }) {
 
 function LimitFields({ limit, reset }: { limit: { value: string }; reset: { value: string } }) {
   return (
-    <div class="row">
+    <div class="row limit-fields">
       <Field label="Limit in USD" hint="Empty: no limit of its own">
         <input type="number" min="0" step="any" inputMode="decimal" {...bind(limit as never)} />
       </Field>
@@ -67,6 +68,16 @@ function LimitFields({ limit, reset }: { limit: { value: string }; reset: { valu
           <option value="monthly">monthly</option>
         </select>
       </Field>
+      <p class="dim">
+        {limit.value.trim() === '' ? (
+          'It may spend what its workspace, its guardrails and the credits allow.'
+        ) : (
+          <>
+            It may spend at most <Money usd={Number(limit.value)} />{' '}
+            {reset.value === '' ? 'in all' : `${RESETS[reset.value as Reset]}, from midnight UTC`}.
+          </>
+        )}
+      </p>
     </div>
   );
 }
@@ -224,7 +235,7 @@ function DeleteKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone()
   );
 }
 
-export default function Keys() {
+function List() {
   const { query } = route.value;
   const workspace = query.get('workspace') ?? '';
   const offset = Number(query.get('offset') ?? 0) || 0;
@@ -310,7 +321,9 @@ export default function Keys() {
                   {data.slice(0, PAGE).map((key) => (
                     <tr key={key.hash} class={key.disabled ? 'off' : ''}>
                       <th scope="row">
-                        <bdi>{key.name}</bdi>
+                        <a href={`keys?${new URLSearchParams({ id: key.hash })}`} data-page>
+                          <bdi>{key.name}</bdi>
+                        </a>
                         <br />
                         <code class="dim">{key.label}</code>
                       </th>
@@ -399,4 +412,9 @@ export default function Keys() {
       {open.value?.kind === 'delete' && <DeleteKey of={open.value.of} onClose={close} onDone={done} />}
     </>
   );
+}
+
+export default function Keys() {
+  const id = route.value.query.get('id');
+  return id === null ? <List /> : <KeyPage key={id} hash={id} />;
 }

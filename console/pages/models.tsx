@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { PublicEndpoint, RetrievedModel } from '../api.gen.ts';
+import type { EndpointHealth, PublicEndpoint, RetrievedModel } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { percent, perMillion, tokens } from '../format.ts';
+import { count, dayBefore, percent, perMillion, tokens } from '../format.ts';
 import { route, setQuery } from '../state.ts';
 import { Copy, Empty, Heading, Pager, Show, useLoaded } from '../ui.tsx';
 
@@ -172,6 +172,70 @@ export function Uptime({ of }: { of: Pick<PublicEndpoint, 'uptime_last_5m' | 'up
   );
 }
 
+const HISTORY_DAYS = 30;
+const toneOf = (uptime: number | null) =>
+  uptime === null ? '' : uptime >= 99 ? 'good' : uptime >= 90 ? 'fair' : 'bad';
+
+/** The uptime of an endpoint on each of the last 30 UTC days, with a table beside it. */
+function History({ of }: { of: EndpointHealth | undefined }) {
+  if (of === undefined || of.days.length === 0) return <span class="dim">no call in {HISTORY_DAYS} days</span>;
+  const byDate = new Map(of.days.map((day) => [day.date, day]));
+  const days = Array.from({ length: HISTORY_DAYS }, (_, index) => dayBefore(HISTORY_DAYS - 1 - index));
+  const sum = of.days.reduce((all, { calls }) => all + calls, 0);
+  const failed = of.days.reduce((all, { errors }) => all + errors, 0);
+  return (
+    <>
+      <span class="strip" aria-hidden="true">
+        {days.map((date) => {
+          const day = byDate.get(date);
+          const text = day === undefined ? 'no call' : `${percent(day.uptime)} of ${count(day.calls)} calls`;
+          return <i key={date} class={toneOf(day?.uptime ?? null)} title={`${date}: ${text}`} />;
+        })}
+      </span>
+      <details>
+        <summary>
+          <small>
+            {sum === 0 ? 'only rate-limited calls' : `${percent(((sum - failed) / sum) * 100)} of ${count(sum)} calls`}
+          </small>
+        </summary>
+        <table>
+          <caption class="hidden">Uptime of {of.tag} by UTC day</caption>
+          <thead>
+            <tr>
+              <th scope="col">Day</th>
+              <th scope="col" class="right">
+                Uptime
+              </th>
+              <th scope="col" class="right">
+                Calls
+              </th>
+              <th scope="col" class="right">
+                Failed
+              </th>
+              <th scope="col" class="right">
+                Rate-limited
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {of.days.toReversed().map(({ date, uptime, calls, errors, rate_limited }) => (
+              <tr key={date}>
+                <th scope="row" class="number">
+                  {date}
+                </th>
+                <td class="right number">{percent(uptime)}</td>
+                <td class="right number">{count(calls)}</td>
+                <td class="right number">{count(errors)}</td>
+                <td class="right number">{count(rate_limited)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </>
+  );
+}
+
 function Prices({ of }: { of: RetrievedModel['pricing'] }) {
   const rows = [
     ['Input', of.prompt],
@@ -199,6 +263,10 @@ function Model({ id }: { id: string }) {
   const slash = id.indexOf('/');
   const model = useLoaded(
     (signal) => call('listModelEndpoints', { path: { author: id.slice(0, slash), slug: id.slice(slash + 1) } }, signal),
+    id,
+  );
+  const health = useLoaded(
+    (signal) => call('listEndpointHealth', { path: { author: id.slice(0, slash), slug: id.slice(slash + 1) } }, signal),
     id,
   );
   return (
@@ -269,6 +337,12 @@ function Model({ id }: { id: string }) {
                       <dt>Uptime</dt>
                       <dd>
                         <Uptime of={endpoint} />
+                      </dd>
+                    </div>
+                    <div>
+                      <dt>Last {HISTORY_DAYS} days</dt>
+                      <dd>
+                        {health.error ?? <History of={health.value?.data.find(({ tag }) => tag === endpoint.tag)} />}
                       </dd>
                     </div>
                   </dl>

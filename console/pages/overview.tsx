@@ -1,7 +1,7 @@
 import { home } from '../address.ts';
-import type { ActivityItem } from '../api.gen.ts';
+import type { ActivityItem, Setup } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, dayBefore, usd } from '../format.ts';
+import { count, dayBefore, time, usd } from '../format.ts';
 import { isAdmin } from '../state.ts';
 import { Code, Empty, Heading, Money, Show, useLoaded } from '../ui.tsx';
 import { Uptime } from './models.tsx';
@@ -169,15 +169,8 @@ function Endpoints({ models }: { models: string[] }) {
   );
 }
 
-interface Step {
-  title: string;
-  isDone: boolean;
-  hint: string;
-  command: string;
-}
-
-function Checklist({ steps }: { steps: Step[] }) {
-  const left = steps.filter(({ isDone }) => !isDone).length;
+function Checklist({ steps }: { steps: Setup['steps'] }) {
+  const left = steps.filter(({ is_done }) => !is_done).length;
   if (left === 0) return null;
   return (
     <section class="card">
@@ -188,18 +181,23 @@ function Checklist({ steps }: { steps: Step[] }) {
         </span>
       </h2>
       <ol class="steps">
-        {steps.map(({ title, isDone, hint, command }) => (
-          <li key={title} class={isDone ? 'done' : ''}>
+        {steps.map(({ step, title, is_done, at, detail, command }) => (
+          <li key={step} class={is_done ? 'done' : ''}>
             <details open={false}>
               <summary>
                 <span class="mark" aria-hidden="true">
-                  {isDone ? '✓' : ''}
+                  {is_done ? '✓' : ''}
                 </span>
                 {title}
-                <span class="hidden">{isDone ? ' (done)' : ' (to do)'}</span>
+                <span class="hidden">{is_done ? ' (done)' : ' (to do)'}</span>
               </summary>
-              <p>{hint}</p>
-              <Code text={command} label={title} />
+              <p>
+                <bdi>{detail}</bdi> {at !== null && <span class="dim">{at.length > 10 ? time(at) : at}</span>}
+              </p>
+              <Code
+                text={command.replaceAll(/https?:\/\/[^ ]+?(?=\/api\/v1)/g, home.replace(/\/$/, ''))}
+                label={title}
+              />
             </details>
           </li>
         ))}
@@ -208,21 +206,38 @@ function Checklist({ steps }: { steps: Step[] }) {
   );
 }
 
+function Warnings({ of }: { of: Setup['warnings'] }) {
+  if (of.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>
+        Look at this <span class="dim">{of.length}</span>
+      </h2>
+      <ul class="warnings">
+        {of.map(({ message, command }) => (
+          <li key={message}>
+            <bdi>{message}</bdi>
+            {command !== null && <Code text={command} label="What to set" />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 async function load(signal: AbortSignal) {
   const today = dayBefore(0);
-  const [past, now, keys, credits, providers] = await Promise.all([
+  const [past, now, credits, setup] = await Promise.all([
     call('listActivity', {}, signal),
     call('listActivity', { query: { date: today } }, signal),
-    call('listKeys', { query: { limit: 100 } }, signal),
     isAdmin.value ? call('getCredits', {}, signal) : undefined,
-    call('listProviders', {}, signal),
+    isAdmin.value ? call('getSetup', {}, signal) : undefined,
   ]);
   return {
     rows: [...past.data, ...now.data],
     today: now.data,
-    keys: keys.data,
     credits: credits?.data,
-    providers: providers.data,
+    setup: setup?.data,
   };
 }
 
@@ -232,7 +247,7 @@ export default function Overview() {
     <>
       <Heading title="Overview" />
       <Show of={loaded}>
-        {({ rows, today, keys, credits, providers }) => {
+        {({ rows, today, credits, setup }) => {
           const sum = (of: readonly ActivityItem[]) => of.reduce((all, { usage }) => all + usage, 0);
           const requests = today.reduce((all, row) => all + row.requests, 0);
           const month = rows.filter(({ date }) => date.startsWith(dayBefore(0).slice(0, 7)));
@@ -240,35 +255,10 @@ export default function Overview() {
           const recent = [
             ...new Set(rows.toSorted((a, b) => (a.date < b.date ? 1 : -1)).map(({ model }) => model)),
           ].slice(0, HEALTH_MODELS_MAX);
-          const steps: Step[] = [
-            {
-              title: 'Add a provider',
-              isDone: providers.some(({ slug }) => !slug.startsWith('sandbox')),
-              hint: 'Now the sandbox answers: a simulated provider with simulated costs. Start the gateway with the key of a provider.',
-              command: 'OPENAI_API_KEY=sk-… npm start',
-            },
-            {
-              title: 'Create a key',
-              isDone: keys.length > 0,
-              hint: 'Programs call models with API keys. The page Keys makes them as well.',
-              command: 'model-gateway keys create --name laptop',
-            },
-            {
-              title: 'Send the first request',
-              isDone: rows.length > 0,
-              hint: 'Any OpenAI SDK works with this address.',
-              command: `curl -s ${home}api/v1/chat/completions \\\n  -H "Authorization: Bearer $GATEWAY_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '{"model": "MODEL", "messages": [{"role": "user", "content": "Hello"}]}'`,
-            },
-            {
-              title: 'Limit what a key may spend',
-              isDone: keys.some(({ limit }) => limit !== null),
-              hint: 'A limit is never exceeded: the cost of each call is reserved before it is sent.',
-              command: 'model-gateway keys create --name ci --limit 5 --limit-reset daily',
-            },
-          ];
           return (
             <>
-              {isAdmin.value && <Checklist steps={steps} />}
+              {setup && <Checklist steps={setup.steps} />}
+              {setup && <Warnings of={setup.warnings} />}
               <dl class="figures">
                 <div>
                   <dt>Spent today</dt>

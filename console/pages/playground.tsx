@@ -1,8 +1,10 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
+import { useState } from 'preact/hooks';
 import { home } from '../address.ts';
 import { call } from '../api.ts';
 import { streamAnswer, type Usage } from '../chat.ts';
 import { count } from '../format.ts';
+import { takeDraft } from '../replay.ts';
 import { requests } from '../snippets.ts';
 import { go, route, say, setQuery } from '../state.ts';
 import { bind, Code, Dialog, Field, Heading, Money, messageOf, Snippets, useAction, useLoaded } from '../ui.tsx';
@@ -203,6 +205,13 @@ export default function Playground() {
   const answers = useSignal<Signal<Answer>[]>([]);
   const running = useSignal<AbortController | undefined>(undefined);
   const isCode = useSignal(false);
+  // A call that is to be replayed.
+  useState(() => {
+    const draft = takeDraft();
+    if (draft === undefined) return;
+    prompt.value = draft.prompt;
+    system.value = draft.system;
+  });
   const send = async (event: Event) => {
     event.preventDefault();
     if (running.value) return;

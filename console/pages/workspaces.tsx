@@ -294,6 +294,26 @@ export default function Workspaces() {
                     </>
                   )}
                 </p>
+                {isAdmin.value && (
+                  <p>
+                    {chosen.default_guardrail_id === '' ? (
+                      <>
+                        No guardrail for all its requests.{' '}
+                        <a data-page href="guardrails">
+                          Forbid models, filter content or limit members
+                        </a>
+                      </>
+                    ) : (
+                      <>
+                        All its requests are under{' '}
+                        <a data-page href={`guardrails?${new URLSearchParams({ id: chosen.default_guardrail_id })}`}>
+                          a guardrail
+                        </a>
+                        .
+                      </>
+                    )}
+                  </p>
+                )}
                 <Members of={chosen} isDefault={isDefault} people={people.value ?? []} />
                 {isAdmin.value && <Budgets of={chosen} />}
               </div>

@@ -102,6 +102,30 @@ function loggingOf(
   return { logging: { kept_bp: keptBp, is_broadcast: isBroadcast, workspace_slug: slug } };
 }
 
+/** What the caller of a key is made of. */
+export type PrincipalSources = Pick<AuthenticateOptions, 'findBudgets' | 'findGuardrails' | 'findWorkspace'>;
+
+/** The budgets of the key and of its ancestors, in a fixed order. */
+async function budgetsOf(caller: Caller, { findBudgets }: PrincipalSources): Promise<readonly Budget[]> {
+  const { organization_id, parents } = caller;
+  const own = await findBudgets(subjectsOf(caller));
+  if (parents === undefined) return own;
+  const subjects = parents.map(({ key_hash }) => subjectOf({ by: 'key_hash', id: key_hash, organization_id }));
+  const inherited = (await findBudgets(subjects)).map(ofParentKey);
+  return [...own, ...inherited].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** A caller with its budgets, its guardrails and the settings of its workspace, as they are stored now. */
+export async function storedPrincipal(caller: Caller, sources: PrincipalSources): Promise<Principal> {
+  const { organization_id, workspace_id: idOrSlug } = caller;
+  const [budgets, guardrails, workspace] = await Promise.all([
+    budgetsOf(caller, sources),
+    sources.findGuardrails(caller),
+    sources.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
+  ]);
+  return { ...caller, budgets, guardrails, ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
+}
+
 /**
  * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys that were used before,
  * with their budgets, are answered from memory while the change feed is connected; expiry is checked at every call, by the store's clock.
@@ -137,16 +161,6 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return principal;
   };
 
-  /** The budgets of the key and of its ancestors, in a fixed order. */
-  const budgetsOf = async (caller: Caller): Promise<readonly Budget[]> => {
-    const { organization_id, parents } = caller;
-    const own = await options.findBudgets(subjectsOf(caller));
-    if (parents === undefined) return own;
-    const subjects = parents.map(({ key_hash }) => subjectOf({ by: 'key_hash', id: key_hash, organization_id }));
-    const inherited = (await options.findBudgets(subjects)).map(ofParentKey);
-    return [...own, ...inherited].sort((a, b) => (a.id < b.id ? -1 : 1));
-  };
-
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
   const load = async (hashed: string): Promise<Remembered | undefined> => {
@@ -154,22 +168,15 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (key === undefined) return undefined;
     const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
     const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
-    const { organization_id, workspace_id: idOrSlug } = caller;
-    const [budgets, guardrails, workspace] = await Promise.all([
-      budgetsOf(caller),
-      options.findGuardrails(caller),
-      options.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
-    ]);
-    const settings = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
-    const principal = { ...caller, budgets, guardrails, ...settings };
+    const principal = await storedPrincipal(caller, options);
     // The owner of the organization, for whom the management key of the environment acts, may be another after any change.
     if (key === null) return { lineage: [], principal, names: 'everything' };
     const names = [
       ...ancestors.map((ancestor) => ancestor.hash),
-      organization_id,
+      caller.organization_id,
       caller.workspace_id,
       ...(caller.user_id === null ? [] : [caller.user_id]),
-      ...guardrails.map((guardrail) => guardrail.id),
+      ...principal.guardrails.map((guardrail) => guardrail.id),
     ];
     return { lineage: [key, ...ancestors], principal, names };
   };

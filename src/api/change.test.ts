@@ -4,11 +4,13 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import type { GatewayError } from '../errors.ts';
 import type { Principal } from '../http/principal.ts';
 import type { Actor } from '../storage/audit.ts';
+import { identityStore } from '../storage/identities.ts';
+import { organizationStore } from '../storage/organizations.ts';
 import { actorOf, type Work } from './change.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 
-describeStores('a change', ({ open }) => {
+describeStores('a change', ({ open, engine }) => {
   async function setUp() {
     const database = await open();
     const { change, changes, home, sessionOf } = await managementServer(database, NOW);
@@ -56,6 +58,60 @@ describeStores('a change', ({ open }) => {
     expect(await status(member)).toBe(200);
     await queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
     expect([await status(other), await status(member)]).toEqual([401, 401]);
+  });
+
+  // SQLite has one writer at a time.
+  test.runIf(engine === 'postgres')('of a session: refused if the session ends before its commit', async () => {
+    const { change, rename, left, database, sessionOf } = await setUp();
+    const ending = [
+      (id: string) => database.queries.deleteFrom('sessions').where('id', '=', id),
+      () => database.queries.updateTable('organization_members').set({ role: 'member' }),
+      () => database.queries.deleteFrom('organization_members'),
+    ];
+    for (const [at, status] of [401, 403, 401].entries()) {
+      const principal = await sessionOf('admin');
+      const refused = change(actorOf({ principal, id: 'request' }), async (work) => {
+        await rename(work, 'by session');
+        await ending[at]?.(principal.session?.id ?? '').execute();
+      });
+      await expect(refused).rejects.toMatchObject({ status });
+      expect(await left()).toEqual(untouched);
+      await database.queries.updateTable('organization_members').set({ role: 'admin' }).execute();
+    }
+  });
+
+  test.runIf(engine === 'postgres')('of a session: locks no row that another change may wait for', async () => {
+    const { change, database, sessionOf, home } = await setUp();
+    const { queries } = database;
+    const { organization_id, owner_user_id: owner } = home;
+    const user = {
+      name: 'ada',
+      email: 'ada@example.com',
+      first_name: null,
+      last_name: null,
+      issuer: null,
+      subject: null,
+    };
+    const ada = await queries
+      .transaction()
+      .execute((tx) => identityStore(tx).insertMember(user, { organization_id, role: 'admin', at: NOW }));
+    const [first, second] = [await sessionOf('admin', owner), await sessionOf('admin', ada)];
+    let tries = 0;
+    let isOther = () => {};
+    const both = new Promise<void>((resolve) => {
+      isOther = resolve;
+    });
+    /** Needs the membership of the other administrator while that one's change needs this one's. */
+    const lock = (principal: Principal, userId: string) =>
+      change(actorOf({ principal, id: 'request' }), async ({ tx, audit }) => {
+        tries += 1;
+        if (tries === 2) isOther();
+        await both;
+        await organizationStore(tx).lockMember({ organization_id, user_id: userId });
+        await audit({ action: 'update', resource_type: 'user', resource_id: userId, before: null, after: {} });
+      });
+    await Promise.all([lock(first, ada), lock(second, owner)]);
+    expect(tries).toBe(2);
   });
 
   test('is stored, audited and announced once it is committed', async () => {

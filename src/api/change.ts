@@ -4,7 +4,6 @@ import type { Principal } from '../http/principal.ts';
 import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import { type Database, isConflict, isReferenceViolation, type Queries } from '../storage/database.ts';
-import { organizationStore } from '../storage/organizations.ts';
 import { sessionStore } from '../storage/sessions.ts';
 
 /** A change in progress: a transaction with its audit entries and announcements. */
@@ -48,17 +47,16 @@ export function ownUserOf({ session, user_id }: Principal): string | undefined {
 }
 
 /**
- * Holds the membership and the session of a signed-in person until the transaction ends. A request may take minutes to send its body, so
- * that the person was removed or signed out everywhere after its head was checked. Members are locked before sessions, as by removals.
+ * Throws unless the signed-in person still has the session, the membership and the role: a request may take minutes to send its body, so
+ * that the person was removed or signed out after its head was checked. It decides once the transaction has the turn of the audit log, for
+ * which every removal and sign-out waits before its commit, too: each either has committed before or follows this change. It locks no row:
+ * operations lock members and other rows in orders of their own.
  */
-async function holdSession(tx: Queries, { organization_id, user_id, session }: Actor, at: string): Promise<void> {
+async function checkSession(tx: Queries, { organization_id, user_id, session }: Actor, at: string): Promise<void> {
   if (session === undefined) return;
-  const whose = { organization_id, user_id: user_id ?? '' };
-  const member = await organizationStore(tx).lockMember(whose);
-  if (member === undefined || !(await sessionStore(tx).holdOpen({ id: session.id, at }))) {
-    throw new GatewayError(401, 'This session has ended; sign in again');
-  }
-  if (session.role === 'admin' && member.role !== 'admin') {
+  const role = await sessionStore(tx).findRole({ organization_id, user_id: user_id ?? '', id: session.id, at });
+  if (role === undefined) throw new GatewayError(401, 'This session has ended; sign in again');
+  if (session.role === 'admin' && role !== 'admin') {
     throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
   }
 }
@@ -84,7 +82,7 @@ export function createChange(options: {
       try {
         const result = await database.queries.transaction().execute(async (tx) => {
           const at = new Date(now()).toISOString();
-          await holdSession(tx, actor, at);
+          await checkSession(tx, actor, at);
           const entries: AuditEntry[] = [];
           const made = await run({
             tx,
@@ -96,6 +94,8 @@ export function createChange(options: {
           if (entries.length === 0 && announced.length > 0) throw new Error('a change without a word for the audit');
           // Last, because all writers wait for each other here.
           await auditStore(tx).insert(entries, actor, at);
+          // The first check refuses early. Only this one counts.
+          await checkSession(tx, actor, at);
           await changes.note(tx, announced);
           return made;
         });

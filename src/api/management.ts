@@ -7,10 +7,13 @@ import type { Clock } from '../inference/call.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { activityStore } from '../storage/activity.ts';
+import { analyticsStore } from '../storage/analytics.ts';
 import { auditStore } from '../storage/audit.ts';
 import { byokStore } from '../storage/byok.ts';
 import { creditStore } from '../storage/credits.ts';
 import type { Database } from '../storage/database.ts';
+import { generationLists } from '../storage/generation-lists.ts';
+import { generationSessions } from '../storage/generation-sessions.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
 import { memberStore } from '../storage/members.ts';
@@ -19,6 +22,9 @@ import { organizationStore } from '../storage/organizations.ts';
 import { workspaceStore } from '../storage/workspaces.ts';
 import { getCredits } from './accounting/get-credits.ts';
 import { listActivity } from './accounting/list-activity.ts';
+import { listBudgets } from './accounting/list-budgets.ts';
+import { getAnalyticsMeta } from './analytics/get-analytics-meta.ts';
+import { queryAnalytics } from './analytics/query-analytics.ts';
 import { listAudit } from './audit/list-audit.ts';
 import { createAuthorizationCode } from './auth/create-authorization-code.ts';
 import { exchangeAuthorizationCode } from './auth/exchange-authorization-code.ts';
@@ -29,6 +35,13 @@ import { listByok } from './byok/list-byok.ts';
 import { updateByok } from './byok/update-byok.ts';
 import { listProviders } from './catalog/list-providers.ts';
 import type { Change } from './change.ts';
+import {
+  type ListProviderCredentialsDependencies,
+  listProviderCredentials,
+} from './credentials/list-provider-credentials.ts';
+import { type TestCredentialsDependencies, testCredentials } from './credentials/test-credentials.ts';
+import { listGenerationSessions } from './generations/list-generation-sessions.ts';
+import { listGenerations } from './generations/list-generations.ts';
 import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
 import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
 import { createGuardrail } from './guardrails/create-guardrail.ts';
@@ -47,11 +60,19 @@ import { createKey } from './keys/create-key.ts';
 import { deleteKey } from './keys/delete-key.ts';
 import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
+import { getKeyPolicy } from './keys/get-key-policy.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { getLedgerStatus } from './ledger/get-ledger-status.ts';
 import { releaseLedger } from './ledger/release-ledger.ts';
+import { resolveLedger } from './ledger/resolve-ledger.ts';
+import { type VerifyLedgerOptions, verifyLedgerNow } from './ledger/verify-ledger.ts';
 import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
+import { type ExplainKeyRouteDependencies, explainKeyRoute } from './routing/explain-key-route.ts';
+import { getSetup } from './system/get-setup.ts';
+import { getSystem } from './system/get-system.ts';
+import type { SystemFacts } from './system/system-facts.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
 import { deleteWorkspace } from './workspaces/delete-workspace.ts';
@@ -89,6 +110,14 @@ export interface ManagementDependencies {
   mayKeysMakeCodes: () => boolean;
   /** The organization that runs the gateway. */
   home: Pick<Home, 'organization_id'>;
+  /** How chat requests that turn a sampler off are treated. */
+  samplerOffValues: ExplainKeyRouteDependencies['samplerOffValues'];
+  /** Called for each answer, since a reload may change it. */
+  system: () => SystemFacts;
+  verify: VerifyLedgerOptions['verify'];
+  configured: ListProviderCredentialsDependencies['configured'];
+  isRefused: ListProviderCredentialsDependencies['isRefused'];
+  services: TestCredentialsDependencies['services'];
   /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -101,15 +130,27 @@ const operations = [
   listProviders,
   getCredits,
   listActivity,
+  listBudgets,
+  listGenerations,
+  listGenerationSessions,
+  getAnalyticsMeta,
+  queryAnalytics,
   listAudit,
   listByok,
   getByok,
   createByok,
   updateByok,
   deleteByok,
+  listProviderCredentials,
+  testCredentials,
   listOrganizationMembers,
   deleteOrganizationMember,
+  getSetup,
+  getSystem,
+  getLedgerStatus,
   releaseLedger,
+  resolveLedger,
+  verifyLedgerNow,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -138,6 +179,8 @@ const operations = [
   testGuardrail,
   createKey,
   getKey,
+  getKeyPolicy,
+  explainKeyRoute,
   listKeys,
   updateKey,
   deleteKey,
@@ -160,6 +203,12 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     home,
     dryRuns,
     mayKeysMakeCodes,
+    samplerOffValues,
+    system,
+    verify,
+    configured,
+    isRefused,
+    services,
   } = dependencies;
   const { queries } = database;
   /** The slug of a provider, by slug or else by display name. */
@@ -186,15 +235,24 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     vault: createVault(secret),
     secret,
     mayKeysMakeCodes,
+    samplerOffValues,
+    system,
+    verify,
+    configured,
+    isRefused,
+    services,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,
     ),
     activity: activityStore(queries),
+    analytics: analyticsStore(queries),
     assignments: assignmentStore(queries),
     audit: auditStore(queries),
     byok: byokStore(queries),
     credits: creditStore(queries),
+    generationLists: generationLists(queries),
+    generationSessions: generationSessions(queries),
     guardrails: guardrailStore(queries),
     keys: keyStore(queries),
     members: memberStore(queries),

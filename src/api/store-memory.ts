@@ -110,7 +110,7 @@ export class StoreMemory<T> {
     // First: the feed may notice only now that everything must be forgotten.
     if (!changes.current()) return this.#answer(name, this.#readNext(name, load), storeWait);
     const known = this.#known.get(name);
-    if (known?.value !== undefined && this.#isCurrent(name, known)) {
+    if (known?.value !== undefined && (known.changes === this.#changes || this.#isCurrent(name, known))) {
       if (clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) {
         known.is_used = true;
         return known.value;

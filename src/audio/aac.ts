@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { STEP_PIECES, type Steps } from './steps.ts';
 
 /** Sample rates by their index in a header (ISO 14496-3, table 1.18). */
 export const AAC_RATES = [
@@ -8,10 +9,11 @@ export const AAC_RATES = [
 export const AAC_FRAME_SAMPLES = 1024;
 
 /** The seconds of a stream of ADTS frames, by counting its frames (ISO 14496-3, 1.A.2.2); undefined if it has none. */
-export function aacSeconds(bytes: Buffer, start: number): number | undefined {
+export function* aacSeconds(bytes: Buffer, start: number): Steps<number | undefined> {
   let seconds = 0;
   let junkBytes = 0;
-  for (let at = start; at + 7 <= bytes.length; ) {
+  for (let at = start, pieces = 1; at + 7 <= bytes.length; pieces += 1) {
+    if (pieces % STEP_PIECES === 0) yield;
     if (junkBytes > limits.sound_junk_bytes_max) return undefined;
     if (bytes[at] !== 0xff || ((bytes[at + 1] ?? 0) & 0xf6) !== 0xf0) {
       at += 1;

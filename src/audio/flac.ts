@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { STEP_PIECES, type Steps } from './steps.ts';
 
 /** CRC-8 of a frame's header: polynomial x^8 + x^2 + x + 1 (RFC 9639, section 9.1.8). */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
@@ -39,7 +40,7 @@ export function flacFrameSamples(bytes: Buffer, at: number): number {
  * The seconds of a FLAC stream, by counting its frames: the sample count at its start is not trusted, and may be missing. A frame is
  * recognised by the fields that all headers of a stream share and by its checksum. Undefined if there is no frame.
  */
-export function flacSeconds(bytes: Buffer, start: number): number | undefined {
+export function* flacSeconds(bytes: Buffer, start: number): Steps<number | undefined> {
   let at = start + 4;
   let rate = 0;
   for (let isLast = false, blocks = 0; !isLast; blocks += 1) {
@@ -60,6 +61,7 @@ export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   for (; at >= 0 && at + 5 < bytes.length; at = bytes.indexOf(0xff, at + 1)) {
     candidates += 1;
     if (candidates > limits.sound_looks_max) return undefined;
+    if (candidates % STEP_PIECES === 0) yield;
     if (bytes[at + 1] !== second) continue;
     if ((bytes.readUInt16BE(at + 2) & 0x0f0e) !== shared) continue;
     const frameSamples = flacFrameSamples(bytes, at);

@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { STEP_PIECES, type Steps } from './steps.ts';
 
 /** Kilobits per second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
 const RATES_V1 = [
@@ -83,7 +84,7 @@ function readTable(bytes: Buffer, { table_at: tableAt }: Frame, at: number): { p
  * The seconds of an MPEG audio stream, by counting its frames: the counts of an encoder's table are not trusted. Bytes between frames are
  * skipped, as decoders do; undefined if there are more of them than audio files have.
  */
-export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
+export function* mp3Seconds(bytes: Buffer, start: number): Steps<number | undefined> {
   let seconds = 0;
   let frames = 0;
   let paddingS = 0;
@@ -91,7 +92,8 @@ export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
   let isInStep = false;
   let falseStarts = 0;
   let junkBytes = 0;
-  for (let at = start; at + 4 <= bytes.length; ) {
+  for (let at = start, pieces = 1; at + 4 <= bytes.length; pieces += 1) {
+    if (pieces % STEP_PIECES === 0) yield;
     const frame = frameAt(bytes, at);
     const following = frame && frameAt(bytes, at + frame.bytes);
     // Out of step, two bytes that look like a start prove nothing: another frame or the end must follow.

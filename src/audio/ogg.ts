@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import { flacFrameSamples } from './flac.ts';
 import { opusPacketSeconds } from './opus.ts';
+import { STEP_PIECES, type Steps } from './steps.ts';
 import { longModes, type VorbisSetup, vorbisBlock } from './vorbis.ts';
 
 /** One logical stream of a file. Its packets are added in order. */
@@ -119,11 +120,12 @@ function secondsOf({ codec, rate, samples, pre_skip: preSkip, end }: Stream): nu
  * The seconds of the audio in an Ogg file (RFC 3533): Opus, Vorbis and FLAC, by counting packets. Consecutive streams add up.
  * Undefined if there are more streams or packets than audio files have.
  */
-export function oggSeconds(bytes: Buffer): number | undefined {
+export function* oggSeconds(bytes: Buffer): Steps<number | undefined> {
   let seconds = 0;
   const streams = new Map<number, Stream>();
   let junkBytes = 0;
   let packets = 0;
+  let stepEnd = STEP_PIECES;
   for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
     if (bytes.readUInt32BE(at) !== OGGS) {
       const last = at + 1 + limits.sound_junk_bytes_max - junkBytes;
@@ -138,6 +140,10 @@ export function oggSeconds(bytes: Buffer): number | undefined {
     const segments = bytes[at + 26] ?? 0;
     packets += segments + 1;
     if (packets > limits.sound_packets_max) return undefined;
+    if (packets > stepEnd) {
+      stepEnd = packets + STEP_PIECES;
+      yield;
+    }
     let stream = streams.get(serial);
     if (((bytes[at + 5] ?? 0) & 2) !== 0 || stream === undefined) {
       if (stream !== undefined) seconds += secondsOf(stream);

@@ -4,6 +4,7 @@ import { flacSeconds } from './flac.ts';
 import { mp3Seconds } from './mp3.ts';
 import { mp4Seconds } from './mp4.ts';
 import { oggSeconds } from './ogg.ts';
+import type { Steps } from './steps.ts';
 import { wavSeconds } from './wav.ts';
 import { webmSeconds } from './webm.ts';
 
@@ -79,22 +80,33 @@ export function sniffSound(bytes: Buffer): SoundFormat | undefined {
   return (second & 0x06) === 0 ? 'aac' : 'mp3';
 }
 
+function secondsSteps(bytes: Buffer, format: SoundFormat): Steps<number | undefined> {
+  const start = afterTags(bytes);
+  if (format === 'mp3') return mp3Seconds(bytes, start);
+  if (format === 'flac') return flacSeconds(bytes, start);
+  if (format === 'ogg') return oggSeconds(bytes);
+  if (format === 'webm') return webmSeconds(bytes);
+  return aacSeconds(bytes, start);
+}
+
 /**
  * The duration in milliseconds; undefined if the bytes contain no playable audio. Linear in the bytes, whatever they are. A duration that
- * the file states is not trusted if its frames can be counted, since calls are billed by it.
+ * the file states is not trusted if its frames can be counted, since calls are billed by it. Yields between the frames of a long file.
  */
-export function soundMs(bytes: Buffer, format: SoundFormat): number | undefined {
-  const start = afterTags(bytes);
-  const measure: Record<SoundFormat, () => number | undefined> = {
-    wav: () => wavSeconds(bytes),
-    mp3: () => mp3Seconds(bytes, start),
-    flac: () => flacSeconds(bytes, start),
-    m4a: () => mp4Seconds(bytes),
-    ogg: () => oggSeconds(bytes),
-    webm: () => webmSeconds(bytes),
-    aac: () => aacSeconds(bytes, start),
-  };
-  const seconds = measure[format]();
+export function* soundSteps(bytes: Buffer, format: SoundFormat): Steps<number | undefined> {
+  let seconds: number | undefined;
+  // Their tables are read, which have fewer entries than other files have frames.
+  if (format === 'wav') seconds = wavSeconds(bytes);
+  else if (format === 'm4a') seconds = mp4Seconds(bytes);
+  else seconds = yield* secondsSteps(bytes, format);
   if (seconds === undefined || !Number.isFinite(seconds) || seconds <= 0) return undefined;
   return Math.max(1, Math.round(seconds * 1000));
+}
+
+/** The same without yielding. */
+export function soundMs(bytes: Buffer, format: SoundFormat): number | undefined {
+  for (const steps = soundSteps(bytes, format); ; ) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
 }

@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { opusPacketSeconds } from './opus.ts';
+import { STEP_PIECES, type Steps } from './steps.ts';
 
 /** The elements that are read (RFC 9559, section 5.1). */
 const ID = {
@@ -103,12 +104,13 @@ function secondsOf({
  * The seconds of the audio in a WebM or Matroska file, by its blocks: the duration in its header is not trusted, and missing in live
  * recordings. Undefined if there are more elements than audio files have.
  */
-export function webmSeconds(bytes: Buffer): number | undefined {
+export function* webmSeconds(bytes: Buffer): Steps<number | undefined> {
   const tracks = new Map<number, Track>();
   let scaleS = 0.001;
   let clusterS = 0;
   let track: Track | undefined;
-  for (let at = 0, elements = 0; at < bytes.length; elements += 1) {
+  for (let at = 0, elements = 1; at < bytes.length; elements += 1) {
+    if (elements % STEP_PIECES === 0) yield;
     if (elements > limits.sound_elements_max) return undefined;
     const idBytes = lengthAt(bytes, at);
     const sizeBytes = idBytes === 0 ? 0 : lengthAt(bytes, at + idBytes);

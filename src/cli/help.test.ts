@@ -8,6 +8,7 @@ import { catalogCommand } from './catalog-refresh.ts';
 import { type Command, UsageError } from './command.ts';
 import { consoleCommand } from './console.ts';
 import { creditsCommand } from './credits.ts';
+import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor.ts';
 import { explainCommand } from './explain.ts';
 import { healthCommand } from './health.ts';
@@ -30,6 +31,7 @@ const commands: Readonly<Record<string, Command>> = {
   backup: backupCommand,
   catalog: catalogCommand,
   sandbox: sandboxCommand,
+  demo: demoCommand,
 };
 
 test('the program lists every command, a misspelt one is met with one that may be meant, and --help runs nothing', async () => {

@@ -47,6 +47,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
         instance: 'i',
         batch: 7,
         seen_at: Date.now() - limits.node_lost_ms * 2,
+        charges_leases: 1,
       };
       await database.queries.insertInto('ledger_nodes').values(lost).execute();
       const window = { budget_id: 'b', window_start: '' };

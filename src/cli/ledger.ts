@@ -1,8 +1,9 @@
+import { isLostNode } from '../api/ledger/get-ledger-status.ts';
 import { liveNode, releaseNode } from '../api/ledger/release-node.ts';
+import { resolveGeneration } from '../api/ledger/resolve-generation.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { parseUsd, toUsd } from '../schemas/money.ts';
-import { isUniqueViolation } from '../storage/database.ts';
 import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
 import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
@@ -40,15 +41,13 @@ async function verify(config: Config, asJson: boolean): Promise<number> {
   return result.differences.length === 0 ? 0 : 1;
 }
 
-const isLost = ({ unseen_ms }: LedgerNode) => unseen_ms === undefined || unseen_ms > limits.node_lost_ms;
-
 async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
   const operations = ledgerOperations(database.queries, database.engine);
   const nodes = await operations.listNodes(systemClock.now_ms());
   const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
   const sum = (some: LedgerNode[]) => some.reduce((total, { leased_nano }) => total + leased_nano, 0);
   const reservedNano = sum(nodes);
-  const inDoubtNano = sum(nodes.filter(isLost));
+  const inDoubtNano = sum(nodes.filter(isLostNode));
   if (asJson) {
     printJson({
       nodes: nodes.map(({ id, unseen_ms, leased_nano, leases }) => ({
@@ -68,7 +67,7 @@ async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
   const lines = nodes.map((node) => {
     const { id, unseen_ms, leased_nano, leases } = node;
     const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
-    const doubt = isLost(node) && leased_nano > 0 ? '  in doubt' : '';
+    const doubt = isLostNode(node) && leased_nano > 0 ? '  in doubt' : '';
     return `${id}  seen ${seen}  reserved ${formatUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
   const presumed = [
@@ -89,29 +88,14 @@ async function release({ database, change, actor }: OpenStore, node: string): Pr
 }
 
 async function resolve(store: OpenStore, id: string, change: { cost_nano: number; reason: string }): Promise<string> {
-  const { cost_nano, reason } = change;
-  const { queries, engine } = store.database;
-  const generation = await ledgerOperations(queries, engine).findResolvable(id);
-  if (generation === undefined) throw new Refusal(`The store has no generation ${id}.`);
-  if (!generation.is_estimated) throw new Refusal(`The cost of ${id} is known: ${formatUsd(generation.cost_nano)}.`);
-  const actor = { ...store.actor, organization_id: generation.organization_id };
-  try {
-    await store.change(actor, async ({ tx, at, audit }) => {
-      await ledgerOperations(tx, engine).resolve(generation, { cost_nano, reason, at });
-      await audit({
-        action: 'update',
-        resource_type: 'generation',
-        resource_id: id,
-        before: { cost: toUsd(generation.cost_nano), is_byok: generation.is_byok },
-        after: { cost: toUsd(cost_nano), is_byok: generation.is_byok, reason },
-      });
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) throw new Refusal(`${id} is already resolved.`);
-    throw error;
+  const resolution = await resolveGeneration(store.database, store, { id, ...change });
+  if ('why' in resolution) {
+    if (resolution.why === 'unknown') throw new Refusal(`The store has no generation ${id}.`);
+    if (resolution.why === 'resolved') throw new Refusal(`${id} is already resolved.`);
+    throw new Refusal(`The cost of ${id} is known: ${formatUsd(resolution.cost_nano)}.`);
   }
-  const { cost_nano: before, windows } = generation;
-  return `${id}: ${formatUsd(before)} -> ${formatUsd(cost_nano)} in ${windows.length} windows\n`;
+  const { cost_nano: before, windows } = resolution.generation;
+  return `${id}: ${formatUsd(before)} -> ${formatUsd(change.cost_nano)} in ${windows.length} windows\n`;
 }
 
 /** `model-gateway ledger verify|status|release|resolve`: works on the configured store, whether or not the gateway runs. */

@@ -41,6 +41,9 @@ export function takeOver(running: Config, next: Config): { config: Config } & Om
       ...running,
       // Unchanged values keep their identity, so that nothing is rebuilt from them.
       ...Object.fromEntries(live.map((name) => [name, differ(name) ? next[name] : running[name]])),
+      settings: next.settings.map((setting, index) =>
+        setting.takes_effect === 'at once' ? setting : (running.settings[index] ?? setting),
+      ),
     },
     settings: live.filter((name) => !CATALOG_FIELDS.includes(name) && differ(name)),
     needs_restart: restart.filter(({ field }) => differ(field)).map(({ name }) => name),

@@ -19,6 +19,7 @@ import { openDatabase } from '../storage/database.ts';
 import { ledgerStore, withTime } from '../storage/ledger.ts';
 import { followRevocations } from '../storage/local-revocations.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
+import { verifyLedger } from '../storage/verify-ledger.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
@@ -105,6 +106,9 @@ export function catalogOf(
     ...more,
   });
 }
+
+/** The longest statement of a verification that a person waits for in the console. */
+const VERIFY_MS_MAX = 60_000;
 
 /** What a configuration serves, with the models that local servers list. */
 function servedOf(config: Config, discovered: readonly string[]): Served {
@@ -264,6 +268,20 @@ async function build(
     home,
     secret: config.secret ?? secretOf(config.data_dir),
     recorder,
+    async verify(signal) {
+      const { data_dir } = config;
+      const own = await openDatabase({
+        data_dir,
+        ...databaseOf(config),
+        connections_max: 1,
+        statement_ms_max: VERIFY_MS_MAX,
+      });
+      try {
+        return await verifyLedger(own.queries, signal);
+      } finally {
+        await own.close();
+      }
+    },
     isRevokedHere: revocations.has,
     clock,
     chance: options.chance,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { gatewayWithCommands, runProgram } from '../../test/command-line.ts';
+import { consoleClient, followLink, signInLink } from '../../test/http/console-client.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { openDatabase } from '../storage/database.ts';
 
@@ -149,6 +150,8 @@ describeStores('model-gateway users', ({ freshUrl }) => {
         [['add', '--email', `${'a'.repeat(320)}@b.c`], /--email must be/],
         [['add', '--email', 'a@b.c', '--name', 'n'.repeat(201)], /--name must be/],
         [['remove'], /Usage: model-gateway users/],
+        [['sign-out'], /Usage: model-gateway users/],
+        [['sign-out', 'a@b.c', '--role', 'member'], /Usage: model-gateway users/],
         [['list', '--hand-keys-to', 'a@b.c'], /Usage: model-gateway users/],
         [['drop'], /Usage: model-gateway users/],
         [[], /Usage: model-gateway users/],
@@ -156,6 +159,36 @@ describeStores('model-gateway users', ({ freshUrl }) => {
         expect(await run(...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
       }
       expect((await read('/organization/members')).total_count).toBe(1);
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('signs a member out in all browsers, and nobody else; links become void, keys and the membership stay', async () => {
+    const { gateway, run, read } = await setUp();
+    try {
+      const who = { email: 'ada@example.com', role: 'admin' } as const;
+      const [here, there, other] = [
+        await consoleClient(gateway, who),
+        await consoleClient(gateway, who),
+        await consoleClient(gateway),
+      ];
+      const made = await here.call('POST', '/keys', { name: 'of ada' });
+      const { path } = await signInLink(gateway, who);
+      expect(await run('sign-out', 'ADA@example.com')).toMatchObject({
+        code: 0,
+        stdout: 'signed out: 3 sessions ended\n',
+      });
+      const status = async ({ call }: typeof here) => (await call('GET', '/session')).status;
+      expect([await status(here), await status(there), await status(other)]).toEqual([401, 401, 200]);
+      expect((await followLink(gateway, path)).status).toBe(403);
+      const authorization = `Bearer ${made.body['key']}`;
+      expect((await gateway.call('GET', '/key', undefined, { authorization })).status).toBe(200);
+      const { data } = await read('/audit?resource_type=session&limit=3');
+      const signOut = { actor: 'command', action: 'sign-out', before: { user_id: here.user_id } };
+      expect(data).toMatchObject([signOut, signOut, signOut]);
+      expect((await (await consoleClient(gateway, who)).call('GET', '/session')).status).toBe(200);
+      expect(await run('sign-out', 'nobody')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^There is no/) });
     } finally {
       await gateway.stop();
     }

@@ -1,4 +1,4 @@
-import { removeMember } from '../api/organization/remove-member.ts';
+import { endSignIns, removeMember } from '../api/organization/remove-member.ts';
 import { loadConfig } from '../config.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -14,11 +14,13 @@ import { type OpenStore, withStore } from './with-store.ts';
 const USAGE = `Usage: model-gateway users add --email EMAIL [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users set USER [--email EMAIL] [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users remove USER [--hand-keys-to USER] [--config FILE]
+       model-gateway users sign-out USER [--config FILE]
        model-gateway users list [--json] [--config FILE]
 
 USER is an id or an e-mail address. The role in the organization is that in every workspace. remove ends sessions and
 memberships and disables the keys; with --hand-keys-to, another member takes over those that are no management keys. Who was
-removed cannot sign in again before they are added again, and gets nothing back by that.
+removed cannot sign in again before they are added again, and gets nothing back by that. sign-out ends the sessions of a
+member in all browsers; unused sign-in links and codes of applications become void. The member and its keys stay.
 `;
 
 type Role = 'admin' | 'member';
@@ -121,12 +123,12 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
       const { organization_id } = store.actor;
       const [users, members] = [identityStore(tx), memberStore(tx)];
       const { id: userId } = await memberNamed(tx, organization_id, who);
-      const locked = await members.lockForRoles(organization_id, userId);
+      const roles = await members.lockForRoles(organization_id, [userId]);
       // Read again now that nobody else can change it.
       const member = await memberNamed(tx, organization_id, userId);
-      const current = locked.find((other) => other.user_id === userId)?.role;
-      const others = locked.filter((other) => other.role === 'admin' && other.user_id !== userId);
-      if (role === 'member' && others.length === 0)
+      const current = roles.get(userId);
+      const hasOtherAdmin = [...roles].some(([id, other]) => other === 'admin' && id !== userId);
+      if (role === 'member' && !hasOtherAdmin)
         throw new Refusal('The last administrator must keep this role; make another member an administrator first.');
       if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
         throw new Refusal(`A user with the address ${email} exists already.`);
@@ -160,6 +162,17 @@ async function remove(store: OpenStore, who: string, to: string | undefined): Pr
   }
 }
 
+/** Ends all sessions of a member. Returns a line about them. */
+async function signOut({ actor, change }: OpenStore, who: string): Promise<string> {
+  const ended = await change(actor, async (work) => {
+    const { id } = await memberNamed(work.tx, actor.organization_id, who);
+    // A sign-in at the same time either comes first and ends, or follows.
+    await organizationStore(work.tx).lockMember({ organization_id: actor.organization_id, user_id: id });
+    return endSignIns(work, id);
+  });
+  return `signed out: ${ended} sessions ended`;
+}
+
 async function list(store: OpenStore, asJson: boolean): Promise<string> {
   const members = await membersOf(store.database.queries, store.home.organization_id);
   if (asJson) {
@@ -186,13 +199,14 @@ function actionOf(
     return (store) => remove(store, who, handKeysTo);
   }
   if (handKeysTo !== undefined) return undefined;
+  if (verb === 'sign-out' && who !== undefined && rest.length === 0 && none) return (store) => signOut(store, who);
   if (verb === 'list' && who === undefined && none) return (store) => list(store, asJson);
   if (verb === 'add' && who === undefined && email !== undefined) return (store) => add(store, { ...wanted, email });
   if (verb === 'set' && who !== undefined && rest.length === 0 && !none) return (store) => set(store, who, wanted);
   return undefined;
 }
 
-/** `model-gateway users add|set|remove|list`: members of the organization, in the configured store, whether or not the gateway runs. */
+/** `model-gateway users add|set|remove|sign-out|list`: members of the organization, in the configured store, whether or not the gateway runs. */
 export const usersCommand: Command = {
   usage: USAGE,
   async run(args, environment) {

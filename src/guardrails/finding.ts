@@ -8,6 +8,11 @@ export interface Finding {
   pattern?: string;
 }
 
+/** Findings of one kind: one if there is no count. */
+export interface CountedFinding extends Pick<Finding, 'filter' | 'pattern'> {
+  count?: number;
+}
+
 /** A range of a text, as reported by a detector. Offsets are UTF-16 code units, the end is exclusive. */
 export interface Span {
   start: number;

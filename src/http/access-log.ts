@@ -19,11 +19,6 @@ function unknownPath(url: string): string {
   return path.slice(0, LOGGED_PATH_CHARS_MAX).replace(MAY_BE_SECRET, '[redacted]');
 }
 
-/** The status that the client received; 499 if it left before one was sent. */
-function statusOf({ is_stopped }: HttpRequest, { raw }: HttpReply): number {
-  return raw.headersSent || is_stopped ? raw.statusCode : CLIENT_LEFT;
-}
-
 /** The status that proxies log for a client that left. It is never sent. */
 const CLIENT_LEFT = 499;
 
@@ -31,7 +26,7 @@ const CLIENT_LEFT = 499;
 export function accessLog(log: Logger, metrics: Metrics) {
   return (request: HttpRequest, reply: HttpReply, ms: number): void => {
     const { schema, url } = request.route;
-    const status = statusOf(request, reply);
+    const status = reply.raw.headersSent || request.is_stopped ? reply.raw.statusCode : CLIENT_LEFT;
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });
     const isWithoutStore = request.principal?.is_served_without_store === true;
     if (isWithoutStore) metrics.servedWithoutStore();

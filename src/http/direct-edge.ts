@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server as NodeServer, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, RouteOptions } from 'fastify';
-import { boundBody, type ReadJson, takeThen } from './bounded-bodies.ts';
+import { boundBody, type ReadJson } from './bounded-bodies.ts';
 import type { Claim } from './memory.ts';
 import type { Principal } from './principal.ts';
 import type { HeaderValue, HttpReply, HttpRequest } from './request.ts';
@@ -22,7 +22,8 @@ interface DirectRoute {
   preValidation: BodyHook | undefined;
   validate(body: unknown): { value?: unknown; error?: Error };
   onSend: SendHook | undefined;
-  handle(request: HttpRequest, reply: HttpReply): unknown;
+  /** Its handler is read at each request: later hooks of `onRoute` wrap it. */
+  options: { handler(request: HttpRequest, reply: HttpReply): unknown };
 }
 
 /** What a direct route may declare. The direct edge would not run any other hook, so a route that has one is refused. */
@@ -81,8 +82,7 @@ function directRoute(route: RouteOptions, bodyBytesMax: number): DirectRoute {
     preValidation: only(route.preValidation, route) as BodyHook | undefined,
     validate: validatorCompiler({ schema: body as never, httpPart: 'body', method: 'POST', url }) as never,
     onSend: only(route.onSend, route) as SendHook | undefined,
-    // Other hooks of `onRoute` wrap it later.
-    handle: (request, reply) => (route.handler as (...of: unknown[]) => unknown).call(undefined, request, reply),
+    options: route as never,
   };
 }
 
@@ -117,86 +117,6 @@ class DirectRequest implements HttpRequest {
     this.route = route.facts;
   }
 }
-
-class DirectReply implements HttpReply {
-  readonly request: HttpRequest;
-  readonly raw: ServerResponse;
-  readonly #steps: RequestSteps;
-  readonly #onSend: SendHook | undefined;
-  /** Names and values in turn. */
-  readonly #headers: string[] = [];
-  #isHijacked = false;
-
-  constructor(request: HttpRequest, raw: ServerResponse, steps: RequestSteps, onSend: SendHook | undefined) {
-    this.request = request;
-    this.raw = raw;
-    this.#steps = steps;
-    this.#onSend = onSend;
-  }
-
-  get sent(): boolean {
-    return this.#isHijacked || this.raw.writableEnded;
-  }
-
-  code(status: number): this {
-    this.raw.statusCode = status;
-    return this;
-  }
-
-  header(name: string, value: string): this {
-    const at = this.#indexOf(name);
-    if (at < 0) this.#headers.push(name, value);
-    else this.#headers[at + 1] = value;
-    return this;
-  }
-
-  headers(headers: Readonly<Record<string, string>>): this {
-    for (const name in headers) this.header(name, headers[name]!);
-    return this;
-  }
-
-  hasHeader(name: string): boolean {
-    return this.#indexOf(name) >= 0;
-  }
-
-  getHeader(name: string): string | undefined {
-    const at = this.#indexOf(name);
-    return at < 0 ? undefined : this.#headers[at + 1];
-  }
-
-  getHeaders(): Record<string, HeaderValue> {
-    const headers: Record<string, HeaderValue> = {};
-    for (let at = 0; at < this.#headers.length; at += 2) headers[this.#headers[at]!] = this.#headers[at + 1];
-    return headers;
-  }
-
-  hijack(): this {
-    this.#isHijacked = true;
-    return this;
-  }
-
-  /** Head and body are one write. */
-  send(answer?: unknown): this {
-    if (this.sent) return this;
-    const payload = (answer ?? '') as string | Buffer;
-    this.#steps.beforeSend(this.request, this);
-    this.#onSend?.(this.request, this, payload, ignore);
-    const { raw } = this;
-    this.#headers.push('content-length', String(Buffer.byteLength(payload)));
-    raw.writeHead(raw.statusCode, this.#headers);
-    raw.end(payload);
-    boundIfUnread(raw);
-    return this;
-  }
-
-  #indexOf(name: string): number {
-    const headers = this.#headers;
-    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return at;
-    return -1;
-  }
-}
-
-function ignore(): void {}
 
 export interface DirectEdgeOptions {
   http: NodeServer;
@@ -243,84 +163,142 @@ export class DirectEdge {
     if (route === undefined || !isUsual(raw) || !this.#options.http.listening) return false;
     raw.url = route.path;
     const request = new DirectRequest(raw, this.#server, route);
-    const reply = new DirectReply(request, response, this.#options.steps, route.onSend);
-    const call = new DirectCall(request, reply, route, this.#options);
-    call.begin();
+    new DirectCall(request, response, route, this.#options).begin();
     return true;
   }
 }
 
-/** A request on its way to its handler. */
-class DirectCall {
-  readonly #request: DirectRequest;
-  readonly #reply: DirectReply;
+function ignore(): void {}
+
+/** A request on its way to its handler, and its reply. */
+class DirectCall implements HttpReply {
+  readonly request: DirectRequest;
+  readonly raw: ServerResponse;
   readonly #route: DirectRoute;
   readonly #options: DirectEdgeOptions;
+  readonly #headers: Record<string, string> = {};
+  #isHijacked = false;
 
-  constructor(request: DirectRequest, reply: DirectReply, route: DirectRoute, options: DirectEdgeOptions) {
-    this.#request = request;
-    this.#reply = reply;
+  constructor(request: DirectRequest, raw: ServerResponse, route: DirectRoute, options: DirectEdgeOptions) {
+    this.request = request;
+    this.raw = raw;
     this.#route = route;
     this.#options = options;
   }
 
-  begin(): void {
-    const { steps } = this.#options;
-    const refused = steps.begin(this.#request, this.#reply);
-    if (refused !== undefined) this.#fail(refused);
-    else takeThen(() => steps.identify(this.#request, this.#reply), this.#onIdentified);
+  get sent(): boolean {
+    return this.#isHijacked || this.raw.writableEnded;
   }
 
-  readonly #onIdentified = (error?: Error): void => {
-    if (error !== undefined) this.#fail(error);
-    else boundBody(this.#request, this.#reply, this.#request.raw, this.#onBounded);
+  code(status: number): this {
+    this.raw.statusCode = status;
+    return this;
+  }
+
+  header(name: string, value: string): this {
+    this.#headers[name] = value;
+    return this;
+  }
+
+  headers(headers: Readonly<Record<string, string>>): this {
+    Object.assign(this.#headers, headers);
+    return this;
+  }
+
+  hasHeader(name: string): boolean {
+    return this.#headers[name] !== undefined;
+  }
+
+  getHeader(name: string): string | undefined {
+    return this.#headers[name];
+  }
+
+  getHeaders(): Record<string, HeaderValue> {
+    return this.#headers;
+  }
+
+  hijack(): this {
+    this.#isHijacked = true;
+    return this;
+  }
+
+  /** Head and body are one write. */
+  send(answer?: unknown): this {
+    if (this.sent) return this;
+    const payload = (answer ?? '') as string | Buffer;
+    this.#options.steps.beforeSend(this.request, this);
+    this.#route.onSend?.(this.request, this, payload, ignore);
+    const { raw } = this;
+    this.#headers['content-length'] = String(Buffer.byteLength(payload));
+    raw.writeHead(raw.statusCode, this.#headers);
+    raw.end(payload);
+    boundIfUnread(raw);
+    return this;
+  }
+
+  begin(): void {
+    const { steps } = this.#options;
+    try {
+      const refused = steps.begin(this.request, this);
+      if (refused !== undefined) throw refused;
+      const identifying = steps.identify(this.request, this);
+      if (identifying === undefined) this.#readBody();
+      else identifying.then(this.#readBody).catch(this.#fail);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  readonly #readBody = (): void => {
+    boundBody(this.request, this, this.request.raw, this.#onBounded);
   };
 
   readonly #onBounded = (error: Error | null, payload?: Readable): void => {
     if (error !== null) this.#fail(error);
-    else this.#options.readJson(this.#request, payload!, this.#onRead);
+    else this.#options.readJson(this.request, payload!, this.#onRead);
   };
 
   readonly #onRead = (error: Error | null, body?: unknown): void => {
     if (error !== null) {
       // The client may still send its body.
-      this.#reply.header('connection', 'close');
+      this.header('connection', 'close');
       this.#fail(error);
       return;
     }
-    this.#request.body = body;
+    this.request.body = body;
     const { preValidation } = this.#route;
     if (preValidation === undefined) this.#validate();
-    else preValidation(this.#request, this.#reply, this.#validate);
+    else preValidation(this.request, this, this.#validate);
   };
 
   readonly #validate = (error?: Error): void => {
-    const failure = error ?? this.#route.validate(this.#request.body).error;
-    if (failure !== undefined) this.#fail(failure);
-    else takeThen(() => this.#options.steps.checkBody(this.#request), this.#handle);
-  };
-
-  readonly #handle = (error?: Error): void => {
-    if (error !== undefined) {
-      this.#fail(error);
+    const failure = error ?? this.#route.validate(this.request.body).error;
+    if (failure !== undefined) {
+      this.#fail(failure);
       return;
     }
     try {
-      const handling = this.#route.handle(this.#request, this.#reply);
-      if (handling instanceof Promise) handling.catch(this.#fail);
+      const checking = this.#options.steps.checkBody(this.request);
+      if (checking === undefined) this.#handle();
+      else checking.then(this.#handle).catch(this.#fail);
     } catch (thrown) {
       this.#fail(thrown);
     }
   };
 
+  readonly #handle = (): void => {
+    const handling = this.#route.options.handler(this.request, this);
+    if (handling instanceof Promise) handling.catch(this.#fail);
+  };
+
   readonly #fail = (error: unknown): void => {
-    const { raw, request } = this.#reply;
-    if (this.#reply.sent) {
+    const { raw, request } = this;
+    if (this.sent) {
       request.log.error({ request_id: request.id, err: error }, 'request failed after its answer was sent');
       return;
     }
     try {
-      this.#options.steps.fail(error, this.#request, this.#reply);
+      this.#options.steps.fail(error, request, this);
     } catch (thrown) {
       // No answer can be written.
       request.log.error({ request_id: request.id, err: thrown }, 'error could not be sent');

@@ -22,6 +22,12 @@ export interface EventStream<T extends object> {
   heartbeat_ms: number;
 }
 
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+};
+
 /**
  * Sends events as they arrive. The 200 is sent with the first event or the first heartbeat; before that, errors of `events` are
  * thrown, so that the client gets a status. Back-pressure: the next event is read when the client has taken the last. Resolves when the
@@ -44,11 +50,7 @@ export async function sendEventStream<T extends object>(
   const commit = () => {
     committed = true;
     reply.hijack();
-    const headers = { ...reply.getHeaders() } as Record<string, string>;
-    headers['content-type'] = 'text/event-stream; charset=utf-8';
-    headers['cache-control'] = 'no-cache';
-    headers['x-accel-buffering'] = 'no';
-    writer.open(headers);
+    writer.open({ ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>);
     // From here on, silence is measured from the last write.
     clearTimeout(beat);
     beat = setTimeout(tick, stream.heartbeat_ms);
@@ -84,14 +86,6 @@ export async function sendEventStream<T extends object>(
     if (!committed || last.done === true) throw error;
     return stream.encode(last.value);
   };
-  const encodeOrRefuse = (event: T): string | Promise<string> => {
-    try {
-      const text = stream.encode(event);
-      return typeof text === 'string' ? text : text.catch(encodeRefusal);
-    } catch (error) {
-      return encodeRefusal(error);
-    }
-  };
 
   /** Writes a long text in pieces, and yields to other requests in between. */
   const writeLong = async (text: string) => {
@@ -119,8 +113,12 @@ export async function sendEventStream<T extends object>(
           if (events.ended) break;
           continue;
         }
-        const encoding = encodeOrRefuse(event);
-        text = typeof encoding === 'string' ? encoding : await encoding;
+        try {
+          const encoding = stream.encode(event);
+          text = typeof encoding === 'string' ? encoding : await encoding;
+        } catch (error) {
+          text = await encodeRefusal(error);
+        }
       } catch (error) {
         if (!committed && !hasLeft) throw error;
         write(stream.encodeFailure(error));

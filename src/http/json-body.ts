@@ -43,7 +43,7 @@ const BLOCK_BYTES = 16 * 1024;
 const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
 
 function checkCharset(contentType: string | undefined): void {
-  const charset = contentType === 'application/json' ? undefined : CHARSET.exec(contentType ?? '')?.[1];
+  const charset = CHARSET.exec(contentType ?? '')?.[1];
   if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
     throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
   }
@@ -73,8 +73,12 @@ function refusedJson(text: string): GatewayError {
   return refused(PROTOTYPE_RULE);
 }
 
-/** A body as it arrives: a short one is collected; the structure of a long one is also counted piece by piece. */
-class JsonBody implements ReceivedBody {
+/**
+ * A JSON body as it arrives: a short one is collected; the structure of a long one is also counted piece by piece. A body that breaks a
+ * bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long body is parsed slice by slice, and yields to
+ * other requests in between.
+ */
+export class JsonBody implements ReceivedBody {
   readonly #request: HttpRequest;
   readonly #reading: BodyReading;
   readonly #structure = new JsonStructure();
@@ -130,7 +134,8 @@ class JsonBody implements ReceivedBody {
     if (this.#refusal !== undefined) throw this.#refusal;
     requireLength(this.#request, this.#length);
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
-    checkCharset(this.#request.headers['content-type']);
+    const contentType = this.#request.headers['content-type'];
+    if (contentType !== 'application/json') checkCharset(contentType);
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
@@ -216,19 +221,21 @@ export function receive(payload: Readable, body: ReceivedBody, done: Done): void
     payload.removeListener('end', onEnd);
     payload.removeListener('error', onError);
   };
-  const attempt = (work: () => void) => {
+  const onData = (chunk: Buffer | string) => {
     try {
-      work();
+      body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
     } catch (error) {
       stop();
       done(error as Error);
     }
   };
-  const onData = (chunk: Buffer | string) =>
-    attempt(() => body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk));
   const onEnd = () => {
     stop();
-    attempt(() => body.end(done));
+    try {
+      body.end(done);
+    } catch (error) {
+      done(error as Error);
+    }
   };
   const onError = (error: Error & { statusCode?: number }) => {
     stop();
@@ -239,12 +246,4 @@ export function receive(payload: Readable, body: ReceivedBody, done: Done): void
   payload.on('end', onEnd);
   payload.on('error', onError);
   payload.resume();
-}
-
-/**
- * Reads a JSON body. A body that breaks a bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long
- * body is parsed slice by slice, and yields to other requests in between.
- */
-export function readJsonBody(request: HttpRequest, payload: Readable, reading: BodyReading, done: Done): void {
-  receive(payload, new JsonBody(request, reading), done);
 }

@@ -77,10 +77,7 @@ class SharedMemory implements Memory {
     }
     // Waiting claims go first.
     const isNext = this.#waiting.size === 0 || this.#overtakes(claim, bytes);
-    if (isNext && this.#isFree(claim, bytes) && this.#fitsOwner(claim, bytes)) {
-      this.#hold(claim, bytes);
-      return undefined;
-    }
+    if (isNext && this.#hold(claim, bytes) === 'held') return undefined;
     if (this.#waiting.size >= limits.memory_waiting_max) throw noRoom();
     return new Promise((resolve, reject) => {
       const refuse = () => {
@@ -116,36 +113,28 @@ class SharedMemory implements Memory {
     this.#heldBytes -= claim.held_bytes;
     if (claim.held_bytes <= this.#smallBytesMax) this.#smallBytes -= claim.held_bytes;
     claim.held_bytes = 0;
-    this.#serve();
-  }
-
-  #isSmall({ held_bytes }: SharedClaim, bytes: number): boolean {
-    return held_bytes + bytes <= this.#smallBytesMax;
+    if (this.#waiting.size > 0) this.#serve();
   }
 
   /** Small claims pass waiting ones as long as all small claims together fit into the reserved part. */
-  #overtakes(claim: SharedClaim, bytes: number): boolean {
-    return this.#isSmall(claim, bytes) && this.#smallBytes + bytes <= this.#reservedBytes;
+  #overtakes({ held_bytes }: SharedClaim, bytes: number): boolean {
+    return held_bytes + bytes <= this.#smallBytesMax && this.#smallBytes + bytes <= this.#reservedBytes;
   }
 
-  #isFree(claim: SharedClaim, bytes: number): boolean {
-    const freeBytes = this.#bytesMax - this.#heldBytes - bytes;
-    if (this.#isSmall(claim, bytes)) return freeBytes >= 0;
-    const othersBytes = this.#smallBytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
-    return freeBytes >= Math.max(0, this.#reservedBytes - othersBytes);
-  }
-
-  #fitsOwner({ owner }: SharedClaim, bytes: number): boolean {
-    return (this.#held.get(owner) ?? 0) + bytes <= this.#ownerBytesMax;
-  }
-
-  #hold(claim: SharedClaim, bytes: number): void {
-    if (claim.is_released) return;
-    if (this.#isSmall(claim, bytes)) this.#smallBytes += bytes;
-    else if (this.#isSmall(claim, 0)) this.#smallBytes -= claim.held_bytes;
+  /** Adds bytes to a claim if its owner may hold them and they are free. Large claims leave room for small ones. */
+  #hold(claim: SharedClaim, bytes: number): 'held' | 'owner is full' | 'none free' {
+    const ownerBytes = (this.#held.get(claim.owner) ?? 0) + bytes;
+    if (ownerBytes > this.#ownerBytesMax) return 'owner is full';
+    const wasSmall = claim.held_bytes <= this.#smallBytesMax;
+    const isSmall = claim.held_bytes + bytes <= this.#smallBytesMax;
+    const othersBytes = wasSmall ? this.#smallBytes - claim.held_bytes : this.#smallBytes;
+    const reservedBytes = isSmall ? 0 : Math.max(0, this.#reservedBytes - othersBytes);
+    if (this.#bytesMax - this.#heldBytes - bytes < reservedBytes) return 'none free';
+    this.#smallBytes = isSmall ? this.#smallBytes + bytes : othersBytes;
     claim.held_bytes += bytes;
     this.#heldBytes += bytes;
-    this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
+    this.#held.set(claim.owner, ownerBytes);
+    return 'held';
   }
 
   /** If the waiting claims hold so much that none fits even when all others are released, the one that holds the least is refused. */
@@ -159,19 +148,16 @@ class SharedMemory implements Memory {
 
   /** Serves waiting claims in order of arrival, so that large ones are not starved. Skips claims of owners at their bound. */
   #serve(): void {
-    if (this.#waiting.size === 0) return;
     let isBlocked = false;
     for (const waiter of this.#waiting) {
       const { claim, bytes } = waiter;
       if (!claim.is_released) {
-        if (!this.#fitsOwner(claim, bytes) || (isBlocked && !this.#overtakes(claim, bytes))) continue;
-        if (!this.#isFree(claim, bytes)) {
-          isBlocked = true;
-          continue;
-        }
+        if (isBlocked && !this.#overtakes(claim, bytes)) continue;
+        const result = this.#hold(claim, bytes);
+        isBlocked ||= result === 'none free';
+        if (result !== 'held') continue;
       }
       this.#waiting.delete(waiter);
-      this.#hold(claim, bytes);
       waiter.resolve();
     }
   }

@@ -24,10 +24,9 @@ class RequestQueue {
     this.#socket.pause();
   }
 
+  /** Takes the first that waits; undefined if the connection has ended. */
   next(): ServerResponse | undefined {
-    this.current = undefined;
     const response = this.waiting.shift();
-    if (response === undefined) return undefined;
     if (this.#socket.destroyed || this.#socket.writableEnded) {
       this.waiting.length = 0;
       return undefined;
@@ -52,7 +51,8 @@ export function inTurn(server: Server, handle: RequestListener, onExcess: (socke
     // The request's own socket may already be detached.
     response.on('close', () => {
       if (queue.current !== response) return;
-      const next = queue.next();
+      queue.current = undefined;
+      const next = queue.waiting.length > 0 ? queue.next() : undefined;
       if (next !== undefined) begin(queue, next);
     });
     handle(response.req, response);

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../errors.ts';
 
 /**
  * Refuses requests that Node's parser accepts and another reader of the same bytes may read otherwise (RFC 9112, sections 2.3, 3.2 and
@@ -58,18 +59,25 @@ function singletonFault({ rawHeaders, httpVersion }: IncomingMessage): string | 
   return hasHost || httpVersion === '1.0' ? undefined : 'The request has no host header; HTTP/1.1 requires one';
 }
 
-/** Why a request can be read in more than one way, as the message of its refusal; undefined if it cannot. Call `pathOf` first. */
-export function ambiguityOf(request: IncomingMessage): string | undefined {
+function refusal(message: string): GatewayError {
+  return new GatewayError(400, message, { headers: { connection: 'close' } });
+}
+
+/**
+ * The refusal of a request that another reader could interpret differently, or end elsewhere; undefined if none can. Its connection is
+ * closed. Call `pathOf` first.
+ */
+export function ambiguous(request: IncomingMessage): GatewayError | undefined {
   const { httpVersion, headers, url = '' } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return `HTTP/${httpVersion} is not supported on this connection; use HTTP/1.1`;
+    return refusal(`HTTP/${httpVersion} is not supported on this connection; use HTTP/1.1`);
   const encoding = headers['transfer-encoding'];
   if (encoding !== undefined && (httpVersion === '1.0' || encoding.toLowerCase() !== 'chunked'))
-    return 'transfer-encoding must be chunked, of HTTP/1.1, or absent';
+    return refusal('transfer-encoding must be chunked, of HTTP/1.1, or absent');
   const fault = singletonFault(request);
-  if (fault !== undefined) return fault;
-  if (!HOST.test(headers.host ?? '')) return 'The Host header is not a host with an optional port';
+  if (fault !== undefined) return refusal(fault);
+  if (!HOST.test(headers.host ?? '')) return refusal('The Host header is not a host with an optional port');
   if (url === '*' ? request.method !== 'OPTIONS' : !url.startsWith('/') || url.includes('#'))
-    return 'The request target must be a path, or an http(s) address, without a fragment';
+    return refusal('The request target must be a path, or an http(s) address, without a fragment');
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { isBodyWithheld } from './connection.ts';
 import { allowBrowsers } from './cors.ts';
@@ -8,7 +8,7 @@ import { assumeJson, credentialOf } from './credential.ts';
 import { brokenOff, sendError } from './error-envelope.ts';
 import { type Authenticate, type AuthenticateSession, callerName, type Principal } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
-import { ambiguityOf } from './request-head.ts';
+import { ambiguous } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
 
@@ -42,12 +42,6 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : randomUUID();
 }
 
-/** The refusal of a request that another reader could interpret differently, or end elsewhere. Its connection is closed. */
-export function ambiguous(request: IncomingMessage): GatewayError | undefined {
-  const fault = ambiguityOf(request);
-  return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
-}
-
 /** The refusal of a request on a connection beyond the bounds; undefined for a request for the gateway's health. */
 function beyondConnections({ raw }: HttpRequest): GatewayError | undefined {
   if (raw.url?.startsWith('/health/') === true) return undefined;
@@ -56,17 +50,8 @@ function beyondConnections({ raw }: HttpRequest): GatewayError | undefined {
   });
 }
 
-function allow(access: 'key' | 'management', principal: Principal): void {
-  if (access === 'management' && principal.kind !== 'management') {
-    throw new GatewayError(403, 'Only management keys can perform this operation');
-  }
-  if (access === 'key' && principal.kind !== 'key') {
-    throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
-  }
-}
-
 /** Throws the refusal of a credential again, unless the route is public: an invalid credential is ignored there. */
-function ignoreIfPublic(access: AccessLevel, error: unknown): void {
+function ignoreIfPublic(access: AccessLevel, error: unknown): undefined {
   const isIgnored = access === 'public' && error instanceof GatewayError && error.status === 401;
   if (!isIgnored) throw error;
 }
@@ -100,7 +85,7 @@ export class RequestSteps {
     // The only listener of this event: Node copies its list of listeners at every change.
     reply.raw.on('close', () => {
       // Includes requests whose body was still arriving and that no handler has.
-      if (running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
+      if (running.hasStopped && !reply.raw.writableFinished) request.is_stopped = true;
       observe?.(request, reply, performance.now() - begunMs);
       if (!request.is_handled) request.claim?.release();
       if (!reply.raw.writableFinished) request.on_leave?.();
@@ -110,10 +95,11 @@ export class RequestSteps {
     if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
     // Clients open their next connection to another gateway.
-    const isReserved = connections.isReserved(request.raw.socket);
-    if (isReserved || running.isLeaving()) reply.headers(CLOSE);
+    const isReserved = connections.reserved.has(request.raw.socket);
+    if (isReserved || running.isLeaving) reply.headers(CLOSE);
     const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
-    if (refused === undefined) allowBrowsers(request, reply);
+    // Only browsers send it.
+    if (refused === undefined && request.raw.headers.origin !== undefined) allowBrowsers(request, reply);
     return refused;
   }
 
@@ -124,22 +110,23 @@ export class RequestSteps {
   identify(request: HttpRequest, reply: HttpReply): Promise<void> | undefined {
     const { authenticate, storeWait } = this.#options;
     const access = accessOf(request.route.config) ?? 'open';
-    if (access === 'open') return this.#admit(request, reply);
+    let principal: Principal | undefined;
     try {
-      const secret = credentialOf(request.raw);
-      if (secret === undefined) {
+      const secret = access === 'open' ? undefined : credentialOf(request.raw);
+      if (secret !== undefined) {
+        request.store_wait = storeWait?.();
+        const caller = authenticate(secret, request.store_wait);
+        if (caller instanceof Promise) return this.#identifyLater(access, caller, request, reply);
+        principal = caller;
+      } else if (access !== 'open') {
         const session = this.#sessionOf(access, request, reply);
         if (session !== undefined) return this.#identifyLater(access, session, request, reply);
         throw new GatewayError(401, 'Missing Authentication header');
       }
-      request.store_wait = storeWait?.();
-      const principal = authenticate(secret, request.store_wait);
-      if (principal instanceof Promise) return this.#identifyLater(access, principal, request, reply);
-      this.#accept(access, principal, request, reply);
     } catch (error) {
       ignoreIfPublic(access, error);
     }
-    return this.#admit(request, reply);
+    return this.#admit(access, principal, request, reply);
   }
 
   /** Finds the signed-in person of a request without a credential. Undefined if the operation is not for sessions, or there is no cookie. */
@@ -155,31 +142,36 @@ export class RequestSteps {
     });
   }
 
-  async #identifyLater(access: AccessLevel, principal: Promise<Principal>, request: HttpRequest, reply: HttpReply) {
-    try {
-      this.#accept(access, await principal, request, reply);
-    } catch (error) {
-      ignoreIfPublic(access, error);
-    }
-    this.#admit(request, reply);
+  async #identifyLater(access: AccessLevel, caller: Promise<Principal>, request: HttpRequest, reply: HttpReply) {
+    const principal = await caller.catch((error: unknown) => ignoreIfPublic(access, error));
+    this.#admit(access, principal, request, reply);
   }
 
-  #accept(access: AccessLevel, principal: Principal, request: HttpRequest, reply: HttpReply): void {
-    request.principal = principal;
-    if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
-    if (access === 'key' || access === 'management') allow(access, principal);
-    if (principal.session?.role === 'member' && request.route.config.forMembers !== true && access !== 'public') {
-      throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+  /** Throws the refusal of a caller, undefined for nobody, or of its request. */
+  #admit(access: AccessLevel, principal: Principal | undefined, request: HttpRequest, reply: HttpReply): undefined {
+    if (principal !== undefined) {
+      request.principal = principal;
+      if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
+      if (access !== 'public') this.#allow(access, principal, request.route.config);
+      // A browser cannot send such a body for another site without asking.
+      if (request.raw.headers['content-type'] === undefined) assumeJson(request.raw);
     }
-    if (access === 'management') {
-      this.#options.limitManagement?.(callerName(principal));
-    }
-    assumeJson(request.raw);
-  }
-
-  #admit(request: HttpRequest, reply: HttpReply): undefined {
     const refused = this.#options.admit?.(request, reply);
     if (refused !== undefined) throw refused;
+  }
+
+  /** Throws if a caller may not use a route. */
+  #allow(access: AccessLevel, principal: Principal, { forMembers }: FastifyContextConfig): void {
+    if (access === 'key' && principal.kind !== 'key') {
+      throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
+    }
+    if (access === 'management' && principal.kind !== 'management') {
+      throw new GatewayError(403, 'Only management keys can perform this operation');
+    }
+    if (principal.session?.role === 'member' && forMembers !== true) {
+      throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+    }
+    if (access === 'management') this.#options.limitManagement?.(callerName(principal));
   }
 
   /** Checks a valid body beyond its schema, if the operation runs models. Throws or rejects with its refusal. */

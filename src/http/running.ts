@@ -20,23 +20,37 @@ export interface Running {
   idle(): Promise<void>;
   /** From now on each answer closes its connection, so that clients connect to another gateway. */
   leave(): void;
-  isLeaving(): boolean;
+  readonly isLeaving: boolean;
   /** Stops waiting for handlers: notifies those that are running (`on_stop`), and refuses requests that arrive later. */
   stop(): void;
   /** Whether `stop` was called. */
-  hasStopped(): boolean;
+  readonly hasStopped: boolean;
 }
 
 /** Tracks the handlers of all routes that are registered afterwards, and calls `onEnd` at the end of each, also if its client left. */
 export function trackRunning(server: Server, onEnd: (request: HttpRequest, reply: HttpReply) => void): Running {
   const running = new Set<HttpRequest>();
-  let isStopped = false;
-  let isLeaving = false;
   let waiting: (() => void)[] = [];
+  const state = {
+    isLeaving: false,
+    hasStopped: false,
+    idle: (): Promise<void> =>
+      running.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve)),
+    stop() {
+      state.hasStopped = true;
+      for (const request of running) {
+        request.is_stopped = true;
+        request.on_stop?.();
+      }
+    },
+    leave() {
+      state.isLeaving = true;
+    },
+  };
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {
-      if (isStopped) throw shuttingDown();
+      if (state.hasStopped) throw shuttingDown();
       running.add(request);
       request.is_handled = true;
       const ended = () => {
@@ -58,19 +72,5 @@ export function trackRunning(server: Server, onEnd: (request: HttpRequest, reply
       }
     };
   });
-  return {
-    idle: () => (running.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
-    stop() {
-      isStopped = true;
-      for (const request of running) {
-        request.is_stopped = true;
-        request.on_stop?.();
-      }
-    },
-    hasStopped: () => isStopped,
-    leave() {
-      isLeaving = true;
-    },
-    isLeaving: () => isLeaving,
-  };
+  return state;
 }

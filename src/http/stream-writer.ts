@@ -50,14 +50,15 @@ export class StreamWriter {
 
   /** Adds a text to those of this turn. Returns false if the client has to take it before more is written. */
   write(text: string): boolean {
-    if (this.#socket === undefined) return this.#response.write(text);
+    const socket = this.#socket;
+    if (socket === undefined) return this.#response.write(text);
     if (this.#pending === '') {
       if (!this.#isHeadSent) process.nextTick(flushFirst, this);
       else if (waiting.push(this) === 1) setImmediate(flushAll);
     }
     this.#pending += text;
     if (this.#pending.length > PENDING_CHARS_MAX) this.flush();
-    return !this.isFull;
+    return !socket.writableNeedDrain;
   }
 
   /** Writes the texts of this turn. */

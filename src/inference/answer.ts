@@ -2,7 +2,7 @@ import { METERED, type Metered } from '../http/metered.ts';
 import type { Events } from '../http/sources.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAttempts } from './attempt/attempts.ts';
-import { type ChatAttemptsOptions, createChatAttempts } from './attempt/chat-attempts.ts';
+import type { ChatAttemptsOptions } from './attempt/chat-attempts.ts';
 import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/failure.ts';
 import type { Call } from './call.ts';
 import { createEngine } from './engine.ts';
@@ -73,7 +73,7 @@ export function createInference(shared: InferenceOptions): Engine {
   const steps = createPlanner(options, settlement, attempts);
   const work = createChatWork(options);
   const pay = createPay(options);
-  const chat = createChatAttempts(options, work, measure, pay);
+  const chat = { options, chat: work, measure, pay };
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
   const engine = createEngine({ ...options, settlement, admission, attempts, planner: steps, work, chat, loop });
@@ -88,7 +88,7 @@ export function createInference(shared: InferenceOptions): Engine {
 
     countTokens: createTokenCount(options, steps, work),
 
-    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
+    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted),
 
     run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
   };

@@ -74,6 +74,8 @@ export interface Attribution {
   title: string | null;
   categories: string[];
   user_agent: string | null;
+  /** The caller's tags of the call, at least one. Not set: none. */
+  tags?: readonly string[];
   /** W3C trace context of the caller, passed on to upstreams. */
   traceparent: string | undefined;
   tracestate: string | undefined;

@@ -9,12 +9,13 @@ import { type Events, type Source, withSources } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { cachesCheaply } from '../routing/stickiness.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { FinishReason } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
-import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
+import { type ChatAttempt, ChatAttempts, type ChatAttemptsParts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure, outcomeOf } from './attempt/exchange.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
@@ -23,12 +24,11 @@ import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
 import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
-import { type Planner, wireOf } from './plan/planner.ts';
+import type { Planner } from './plan/planner.ts';
 import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
-import { type AnswerWatch, type CallState, servedBy } from './state.ts';
+import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
-import type { DeclaredTools } from './tools/declared-tools.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What the engine is made of. */
@@ -41,7 +41,7 @@ export interface EngineParts extends BodyParts {
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
   work: Pick<ChatWork, 'wanted'>;
-  chat: ChatAttempts;
+  chat: ChatAttemptsParts;
   loop: ToolLoop;
 }
 
@@ -51,6 +51,7 @@ type Failure = UpstreamError | CallCancelled;
 /** A call that an endpoint answers. */
 interface Answer {
   readonly state: CallState;
+  readonly requests: ChatAttempts;
   /** The attempt that makes the current part of the answer, and its body. */
   attempt: ChatAttempt;
   body: OpenAnswer;
@@ -79,18 +80,19 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const opening = planner.open(received, work.wanted(received));
+    const opening = planner.open(received, work.wanted);
     const state = opening instanceof Promise ? await opening : opening;
     state.watch = watch;
     const { call, plan, sources } = state;
-    let declared: DeclaredTools | undefined;
+    let requests: ChatAttempts;
     try {
-      declared = chat.fittingFor(state).tools;
+      requests = new ChatAttempts(state, chat);
     } catch (error) {
-      state.reservation.release();
+      state.reservation?.release();
       throw error;
     }
-    const reached = await tryEach(state, plan.attempts, chat.work(state, call));
+    const { tools: declared } = requests;
+    const reached = await tryEach(state, plan.attempts, requests);
     if ('ended' in reached) throw await planner.giveUp(state, reached);
     const { attempt, value: body } = reached;
     try {
@@ -101,13 +103,15 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const text = continues && isContinuable(request) ? new ShownText() : undefined;
       let view: View | undefined = tools?.view;
       if (tools === undefined) {
-        const reasoning = states.recorder(attempt.call, attempt.candidate, wireOf(attempt.candidate));
+        const { dialect } = attempt.prepared;
+        const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
+        const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
         if (text !== undefined || reasoning !== undefined || sources.length > 0) {
           const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
           view = new PlainView(text, reasoning, citations);
         }
       }
-      return { state, attempt, body, view, tools, text, finishReason: undefined };
+      return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
     } catch (error) {
       attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
       attempt.record!.failure = 'internal';
@@ -125,7 +129,9 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const { attempt, body, view } = answer;
       if (attempt.candidate !== served) {
         served = attempt.candidate;
-        yield { type: 'open', served: servedBy(served), upstream_bodies: state.bodies.splice(0) };
+        const { model, provider } = served;
+        const shown = { model: model.id, provider: provider.name };
+        yield { type: 'open', served: shown, upstream_bodies: state.bodies.splice(0) };
       }
       let failure: Failure | undefined;
       try {
@@ -165,7 +171,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     settlement.breakOff(state, attempt, failure.failure);
     reportFailure(attempt, failure);
     state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
-    const reached = await tryEach(state, next.candidates, chat.work(state, next.call, fitContinued));
+    const reached = await tryEach(state, next.candidates, answer.requests.next(next.call, fitContinued));
     if ('ended' in reached) {
       const { ended, error } = reached;
       if (error instanceof CallCancelled) return error;
@@ -203,7 +209,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       throw error;
     }
     if (isWithheld()) return undefined;
-    const reached = await tryEach(state, afterStep(state, attempt.candidate), chat.work(state, tools.call));
+    const reached = await tryEach(state, afterStep(state, attempt.candidate), answer.requests.next(tools.call));
     if (!('ended' in reached)) {
       answer.attempt = reached.attempt;
       answer.body = reached.value;
@@ -248,10 +254,12 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const usage = await settlement.settle(state, outcome, attempt, answer.finishReason);
     if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
-    if (outcome === 'completed') state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+    if (outcome === 'completed' && cachesCheaply(candidate)) {
+      state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+    }
     const error =
       failure instanceof UpstreamError ? planner.lateError(state, attempt, failure) : failure && shuttingDown();
-    const metadata = planner.metadataOf(state, error ? undefined : candidate);
+    const metadata = call.wants_metadata ? planner.metadataOf(state, error ? undefined : candidate) : undefined;
     return { type: 'end', usage, classes: state.usage, metadata, error };
   }
 
@@ -311,7 +319,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
           failure = step.value;
           completion = tools.view.completion(completion.created);
         }
-        if (failure === undefined) watch?.review(completion);
+        if (failure === undefined) await watch?.review(completion);
       } catch (error) {
         await fail(answer, error);
         throw error;
@@ -319,7 +327,9 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const { usage, classes, metadata, error } = await finish(answer, failure);
       if (error !== undefined) throw error;
       const shown = answer.view === undefined ? completion : answer.view.whole(completion);
-      return { completion: shown, served: servedBy(answer.attempt.candidate), usage, classes, metadata };
+      const { model, provider } = answer.attempt.candidate;
+      const served = { model: model.id, provider: provider.name };
+      return { completion: shown, served, usage, classes, metadata };
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Prepared } from './money/admission.ts';
 import type { Task, TaskAnswer } from './operations/task.ts';
 import type { Wanted } from './plan/planner.ts';
 import type { AnswerWatch } from './state.ts';
-import { type AnswerTransform, type EventHooks, TransformedEvents, transformWhole, withStages } from './transform.ts';
+import { type AnswerTransform, type EventHooks, TransformedEvents, transformInTurns, withStages } from './transform.ts';
 
 /** The operation of a call. `routing`: reports how a refused call would have been routed. */
 export type Purpose = 'answer' | 'task' | 'explain' | 'countTokens' | 'routing';
@@ -51,7 +51,7 @@ export interface CallHooks extends EventHooks {
   /** Creates the transform of the answer, after `onRequest`. Undefined if there is none. Used for whole answers if `onWhole` is not set. */
   createTransform?(choices: number): AnswerTransform | undefined;
   /** Checks a whole answer before its settlement. Returns the error that refuses it, if any. */
-  onSettling?(completion: ChatCompletion): GatewayError | undefined;
+  onSettling?(completion: ChatCompletion): Promise<GatewayError | undefined>;
   /** Changes a whole answer after its settlement. */
   onWhole?(answer: WholeAnswer): WholeAnswer | Promise<WholeAnswer>;
   /** Changes the answer of a task. */
@@ -82,8 +82,12 @@ class CallWatch implements AnswerWatch {
     return this.#refusal !== undefined;
   }
 
-  review(completion: ChatCompletion): void {
-    for (const one of this.hooks) this.#refusal ??= one.onSettling?.(completion);
+  review(completion: ChatCompletion): Promise<void> | undefined {
+    return this.hooks.some(({ onSettling }) => onSettling !== undefined) ? this.#review(completion) : undefined;
+  }
+
+  async #review(completion: ChatCompletion): Promise<void> {
+    for (const one of this.hooks) this.#refusal ??= await one.onSettling?.(completion);
   }
 
   /** Stores an error of the call and returns it as the client sees it. */
@@ -162,17 +166,17 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
       const prepared = await prepare(call, 'answer', first, watch.hooks);
       let answer = await engine.complete(prepared, watch);
       for (const one of watch.hooks) {
-        if (one.onWhole === undefined) answer = transformed(answer, one);
+        if (one.onWhole === undefined) answer = await transformed(answer, one);
         else answer = await one.onWhole(answer);
       }
       return { ...answer, metadata: withStages(answer.metadata, prepared.stages) };
     });
   }
 
-  function transformed(answer: WholeAnswer, hooks: CallHooks): WholeAnswer {
+  async function transformed(answer: WholeAnswer, hooks: CallHooks): Promise<WholeAnswer> {
     const transform = hooks.createTransform?.(answer.completion.choices.length);
     if (transform === undefined) return answer;
-    const completion = transformWhole(answer.completion, transform);
+    const completion = await transformInTurns(answer.completion, transform);
     if (transform.refusal !== undefined) throw transform.refusal;
     return completion === answer.completion ? answer : { ...answer, completion };
   }

@@ -1,4 +1,9 @@
-/** The state of a call while it is answered: `CallState`, and one `Attempt` for each request to an endpoint. */
+/**
+ * The state of a call while it is answered: `CallState`, the order of its endpoints (`TryOrder`), and one `Attempt` for each request to
+ * an endpoint.
+ */
+import type { EndpointPrices } from '../catalog/model.ts';
+import type { GatewayError } from '../errors.ts';
 import type { Hold } from '../ledger/leases/hold.ts';
 import type { Charge } from '../ledger/prices/charge.ts';
 import type { AttemptRecord, FeeRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
@@ -13,7 +18,6 @@ import type { Meter } from './money/meter.ts';
 import type { RateLimitReservation } from './plan/rate-limit-reservation.ts';
 import type { ModelSource, Requested } from './plan/requested-models.ts';
 import type { SessionAffinity } from './plan/session-affinity.ts';
-import type { Fitting } from './prepare/fitting.ts';
 import type { CitedSource } from './tools/server-tools.ts';
 
 /** Follows a call for the pipeline while the engine answers it. */
@@ -21,17 +25,13 @@ export interface AnswerWatch {
   /** Whether a filter withholds the rest of the answer: nothing more needs to be read. */
   readonly isWithheld: boolean;
   /** Checks a whole answer before it is settled, so that the record has the result. */
-  review(completion: ChatCompletion): void;
+  review(completion: ChatCompletion): Promise<void> | undefined;
 }
 
 /** The model and provider that answered, as the client sees them. */
 export interface Served {
   model: string;
   provider: string;
-}
-
-export function servedBy(candidate: Candidate): Served {
-  return { model: candidate.model.id, provider: candidate.provider.name };
 }
 
 /** A body that an attempt sent upstream, shown to clients that debug. */
@@ -42,7 +42,7 @@ export interface SentBody {
 
 /** Reads the usage and the end of one attempt's answer. */
 export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
-  Partial<Pick<Meter, 'toolCalls' | 'reported'>>;
+  Partial<Pick<Meter, 'calledTools' | 'reported'>>;
 
 /** What the gateway's own tools did for an answer. */
 export interface ToolUse {
@@ -131,12 +131,10 @@ export class CallState implements CallPlan {
   readonly names: Requested['names'];
   readonly report: readonly Report[];
   readonly home: SessionAffinity | undefined;
-  /** The call's count against rate limits. */
-  readonly reservation: RateLimitReservation;
+  /** The call's count against rate limits; undefined if no limit concerns it. */
+  readonly reservation: RateLimitReservation | undefined;
   /** Undefined if nothing follows the call. */
   watch: AnswerWatch | undefined = undefined;
-  /** Fits the call's requests to endpoints and holds fetched media. Shared by all steps. */
-  fitting: Fitting | undefined = undefined;
   /** The money that is held for the call, in every budget that counts it. */
   hold: Hold;
   /** Attempts whose end, or that they answer, is noted, in the order of their sends. */
@@ -165,7 +163,10 @@ export class CallState implements CallPlan {
   routing: RoutingRecord | undefined = undefined;
   usage: TokenClasses | null = null;
 
-  constructor({ call, catalog, plan, requested, names, report, home }: CallPlan, reservation: RateLimitReservation) {
+  constructor(
+    { call, catalog, plan, requested, names, report, home }: CallPlan,
+    reservation: RateLimitReservation | undefined,
+  ) {
     this.call = call;
     this.catalog = catalog;
     this.plan = plan;
@@ -175,5 +176,79 @@ export class CallState implements CallPlan {
     this.home = home;
     this.reservation = reservation;
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };
+  }
+
+  /** Prices of models that a provider runs inside a call. Rare: a scan will do. */
+  pricesOf(provider: string, upstreamModel: string): EndpointPrices | undefined {
+    for (const { endpoints } of this.catalog.models()) {
+      for (const endpoint of endpoints) {
+        if (endpoint.provider === provider && endpoint.upstream_model === upstreamModel) return endpoint;
+      }
+    }
+    return undefined;
+  }
+}
+
+/** The order in which a call tries its endpoints: the plan's, until an event changes it. One for each step of a call. */
+export class TryOrder {
+  /** The endpoints in the order of their turns. */
+  list: readonly Candidate[];
+  /** The index of the endpoint that has its turn. */
+  at = 0;
+  /** The attempt whose answer is waited for: the candidate's own, or its hedge. */
+  awaited!: Attempt;
+  /** The last refusal before a send after which others could still be tried. */
+  refused: GatewayError | undefined = undefined;
+  readonly #state: CallState;
+  readonly #planned: number;
+
+  constructor(state: CallState, candidates: readonly Candidate[]) {
+    this.#state = state;
+    this.#planned = candidates.length;
+    this.list = candidates;
+  }
+
+  /** The endpoint that has its turn. */
+  get candidate(): Candidate {
+    return this.list[this.at]!;
+  }
+
+  /** The endpoints after this one. */
+  later(): readonly Candidate[] {
+    return this.list.slice(this.at + 1);
+  }
+
+  /** Moves this endpoint to the end; false if it is tried now. An order of the client's own is kept. */
+  putOff(): boolean {
+    const wasPutOff = this.at >= this.#planned;
+    const isLast = this.at + 1 === this.list.length;
+    const isOrdered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
+    if (wasPutOff || isLast || isOrdered) return false;
+    this.list = [...this.list, this.candidate];
+    return true;
+  }
+
+  /** Waits for another attempt instead. Its endpoint gets no turn of its own. */
+  waitFor(attempt: Attempt): void {
+    this.awaited = attempt;
+    this.list = this.list.filter((one, nth) => nth <= this.at || one !== attempt.candidate);
+  }
+
+  /**
+   * Drops the endpoints of the model that refused the request itself, as the public service documents it: the client may have named
+   * other models. Other choices of a router for the same name are dropped too: a request that one provider rejects is not sent to
+   * all of them. False if no endpoint is left.
+   */
+  leaveModel(): boolean {
+    const refused = this.candidate.model;
+    const { names = [] } = this.#state;
+    const alike = names.filter(({ models }) => models.includes(refused));
+    const others = names.filter((name) => !alike.includes(name));
+    const isOther = ({ model }: Candidate) =>
+      others.some(({ models }) => models.includes(model)) || !alike.some(({ models }) => models.includes(model));
+    const left = this.list.filter((one, nth) => nth <= this.at || (one.model !== refused && isOther(one)));
+    if (left.length === this.at + 1) return false;
+    this.list = left;
+    return true;
   }
 }

@@ -1,11 +1,14 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GatewayError } from '../errors.ts';
 import type { Events, Source } from '../http/sources.ts';
+import { limits } from '../limits.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
+import { charsOf, dividedChunks, sliceEnd } from './attempt/chunk-slices.ts';
 import type { StreamEnd, StreamEvent } from './events.ts';
 
 /** Changes the chunks of one answer on their way to the client. Synchronous, so that a chunk needs no promise. */
@@ -32,6 +35,34 @@ export function transformWhole(
   return transform.hasChanged() ? accumulate(chunks, completion.created) : completion;
 }
 
+/** The same for an answer of any length: a long one in several turns of the event loop. */
+export function transformInTurns(
+  completion: ChatCompletion,
+  transform: Pick<AnswerTransform, 'take' | 'end' | 'hasChanged'>,
+): ChatCompletion | Promise<ChatCompletion> {
+  let chars = 0;
+  const chunks = chunksOf(completion);
+  for (const { delta } of chunks) chars += charsOf(delta);
+  if (chars <= limits.stream_chunk_chars_max) return transformWhole(completion, transform);
+  return transformLong(dividedChunks(chunks), completion, transform);
+}
+
+async function transformLong(
+  chunks: readonly ChatChunk[],
+  completion: ChatCompletion,
+  transform: Pick<AnswerTransform, 'take' | 'end' | 'hasChanged'>,
+): Promise<ChatCompletion> {
+  const shown: ChatChunk[] = [];
+  for (let at = 0; at < chunks.length; ) {
+    const end = sliceEnd(chunks, at, limits.stream_chunk_chars_max);
+    append(shown, transform.take(chunks.slice(at, end)));
+    at = end;
+    await nextTurn();
+  }
+  append(shown, transform.end());
+  return transform.hasChanged() ? accumulate(shown, completion.created) : completion;
+}
+
 /** Changes the events of one stream, beside its chunks. */
 export interface EventHooks {
   /** Changes a body that was sent upstream before it is shown to a client for debugging. */
@@ -56,6 +87,8 @@ export class TransformedEvents implements Source<StreamEvent> {
   #isOpen = false;
   /** The event after the chunks that were held back until it. */
   #next: StreamEvent | undefined = undefined;
+  /** Chunks of an event that are transformed in the next turn. */
+  #waiting: ChatChunk[] | undefined = undefined;
 
   constructor(
     events: Events<StreamEvent>,
@@ -72,10 +105,11 @@ export class TransformedEvents implements Source<StreamEvent> {
   }
 
   get ended(): boolean {
-    return this.#next === undefined && this.#events.ended;
+    return this.#next === undefined && this.#waiting === undefined && this.#events.ended;
   }
 
   ready(): Promise<void> | undefined {
+    if (this.#waiting !== undefined) return nextTurn();
     return this.#next === undefined ? this.#events.ready() : undefined;
   }
 
@@ -85,18 +119,30 @@ export class TransformedEvents implements Source<StreamEvent> {
       this.#next = undefined;
       return next;
     }
+    if (this.#waiting !== undefined) return this.#transformed(this.#waiting);
     const event = this.#events.read();
     if (event === undefined) return undefined;
-    if (event.type === 'chunks') {
-      let { chunks } = event;
-      for (const transform of this.#transforms) chunks = transform.take(chunks);
-      return chunks.length === 0 ? undefined : { type: 'chunks', chunks };
-    }
+    if (event.type === 'chunks') return this.#transformed(event.chunks);
     const held = this.#heldBefore(event);
     const shown = this.shown(event);
     if (held.length === 0) return shown;
     this.#next = shown;
     return { type: 'chunks', chunks: held };
+  }
+
+  /** The first of these chunks, transformed: as many as one turn takes. */
+  #transformed(received: ChatChunk[]): StreamEvent | undefined {
+    let chunks = received;
+    this.#waiting = undefined;
+    if (this.#transforms.length > 0) {
+      const end = sliceEnd(received, 0, limits.stream_chunk_chars_max);
+      if (end < received.length) {
+        chunks = received.slice(0, end);
+        this.#waiting = received.slice(end);
+      }
+    }
+    for (const transform of this.#transforms) chunks = transform.take(chunks);
+    return chunks.length === 0 ? undefined : { type: 'chunks', chunks };
   }
 
   /** An event without chunks, as the client sees it. */

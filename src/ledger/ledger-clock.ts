@@ -19,14 +19,14 @@ export interface LedgerClock {
 export function realClock(now: () => number): LedgerClock {
   return {
     now,
-    monotonic: () => performance.now(),
+    monotonic: performance.now.bind(performance),
     setTimeout: (run, delayMs, background = false) => {
       const timer = setTimeout(run, delayMs);
       return background ? timer.unref() : timer;
     },
-    clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+    clearTimeout: clearTimeout as LedgerClock['clearTimeout'],
     setInterval: (run, intervalMs) => setInterval(run, intervalMs).unref(),
     clearInterval: (timer) => clearInterval(timer as NodeJS.Timeout | undefined),
-    setImmediate: (run) => void setImmediate(run),
+    setImmediate,
   };
 }

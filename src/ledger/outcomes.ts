@@ -108,22 +108,18 @@ export class Outcomes {
 
   /** The outcome is queued for the store even if the journal cannot be written; its attempt stays open until the store has it. */
   async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
+    if (this.#unflushed.has(generation.id)) return;
     try {
-      await this.#append(generation, charges);
+      const settle = toSettle(generation, charges);
+      const written = this.#options.journal.outcome(settle.id, outcomeLine(settle.charged, settle.record));
+      this.#queue(settle);
+      await written;
     } catch (error) {
       this.#options.log.error(
         { err: error, generation: generation.id },
         'an outcome could not be written to the journal',
       );
     }
-  }
-
-  #append(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
-    if (this.#unflushed.has(generation.id)) return Promise.resolve();
-    const settle = toSettle(generation, charges);
-    const written = this.#options.journal.outcome(generation.id, outcomeLine(settle.charged, settle.record));
-    this.#queue(settle);
-    return written;
   }
 
   #queue(settle: Settle): void {

@@ -126,6 +126,8 @@ export interface OpenRecord {
   attempts: AttemptRecord[];
   /** Not set: none. */
   fees?: FeeRecord[];
+  /** The caller's tags of the call, see `tagsOf`. Not set: none. */
+  tags?: readonly string[];
 }
 
 /** The stored record of one finished call: shown by `GET /generation`, and the basis of all sums of money. */

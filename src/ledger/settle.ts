@@ -1,7 +1,9 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './journal/record-values.ts';
+import { type ListedFacts, listedFactsOf } from './listed-facts.ts';
 import type { Charged, GenerationRecord } from './records.ts';
+import { type UsageFacts, usageFactsOf } from './usage-facts.ts';
 
 /** One finished call on its way to the store: its amounts, and its generation record. */
 export interface Settle {
@@ -17,6 +19,8 @@ export interface Settle {
   byok_usage_nano: number;
   created_at: string;
   activity: Activity;
+  listed: ListedFacts;
+  usage: UsageFacts;
   charges: readonly Charged[];
   /** The charges and the generation record as they are stored: encoded once, for journal and store alike. */
   charged: string;
@@ -214,6 +218,8 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     byok_usage_nano: byokUsageNano,
     created_at: generation.created_at,
     activity: activityOf(generation),
+    listed: listedFactsOf(generation),
+    usage: usageFactsOf(generation, byokUsageNano),
     charges,
     charged: chargesText(charges),
     record: recordText(generation),

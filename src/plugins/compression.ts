@@ -110,8 +110,10 @@ function isTextModel({ model }: Candidate): boolean {
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
   return (call, { candidates }) => {
     const requested = compressionOf(call.request);
-    const isNeeded = candidates.some((candidate) => isFor(candidate, requested));
-    return isNeeded ? new CallCompression(call, requested, tokenizer) : undefined;
+    for (const candidate of candidates) {
+      if (isFor(candidate, requested)) return new CallCompression(call, requested, tokenizer);
+    }
+    return undefined;
   };
 }
 

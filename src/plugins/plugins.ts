@@ -33,7 +33,8 @@ export function plugins(options: PluginsOptions): Middleware {
     begin(call, purpose) {
       if (purpose === 'task') return undefined;
       if (purpose === 'routing') return skipHooks(files, 'reading');
-      const refusal = refusalOf(call, hasOcr);
+      const { plugins } = call.request;
+      const refusal = plugins == null ? undefined : refusalOf(call, hasOcr);
       if (refusal !== undefined) {
         return {
           onRequest() {
@@ -43,7 +44,7 @@ export function plugins(options: PluginsOptions): Middleware {
       }
       if (purpose === 'explain') return skipHooks(files, 'fetching');
       if (purpose === 'countTokens') return undefined;
-      const heals = healing.isFor(call);
+      const heals = plugins != null && healing.isFor(call);
       return heals || files.isFor(call) ? new CallPlugins(call, options, heals) : undefined;
     },
   };
@@ -51,7 +52,6 @@ export function plugins(options: PluginsOptions): Middleware {
 
 /** The error for invalid plugin options of a call. Undefined if they are valid. */
 function refusalOf(call: Call, hasOcr: () => boolean): unknown {
-  if (call.request.plugins == null) return undefined;
   try {
     checkPluginOptions(call.request, hasOcr());
     return undefined;

@@ -237,6 +237,8 @@ export interface WireFacts {
   takesZeroOutput: boolean;
   /** Whether any http(s) address may be sent in place of media. Otherwise media are bytes, or addresses on the provider's platform. */
   takesAddresses: boolean;
+  /** Whether the provider lists its models below the address of calls: a test of a credential that costs nothing. */
+  listsModels: boolean;
   /** Whether the wire has the field `web_search_options`. */
   takesSearchOptions: boolean;
   /** The most messages of a request; undefined if no bound is known. */

@@ -101,6 +101,13 @@ export const Generation = Type.Object(
     api_type: nullable(Type.String()),
     created_at: Type.String(),
     model: Type.String(),
+    requested_model: nullable(Type.String({ description: 'The model as the request named it.' })),
+    api_key_hash: Type.Optional(
+      Type.String({ description: 'The key of the call; only for management keys and sessions.' }),
+    ),
+    user_id: Type.Optional(
+      nullable(Type.String({ description: 'The owner of the key; only for management keys and sessions.' })),
+    ),
     provider_name: nullable(Type.String()),
     app_id: nullable(Type.Integer()),
     external_user: nullable(Type.String()),
@@ -111,6 +118,9 @@ export const Generation = Type.Object(
     http_referer: nullable(Type.String()),
     title: nullable(Type.String()),
     categories: Type.Array(Type.String()),
+    tags: Type.Array(Type.String(), {
+      description: 'The tags that the caller set in `metadata.tags` or in the header `x-gateway-tags`.',
+    }),
     user_agent: nullable(Type.String()),
     origin: Type.String(),
     router: nullable(Type.String()),
@@ -128,6 +138,15 @@ export const Generation = Type.Object(
     native_tokens_completion: count,
     native_tokens_reasoning: count,
     native_tokens_cached: count,
+    token_classes: nullable(
+      Type.Object(
+        {},
+        {
+          additionalProperties: Type.Integer(),
+          description: 'The tokens by class, as `charges` names them. The classes are disjoint.',
+        },
+      ),
+    ),
     native_tokens_completion_images: count,
     num_media_prompt: count,
     num_media_completion: count,

@@ -86,7 +86,8 @@ export class JsonStructure {
   /** Number of keys of the open objects, by level. */
   readonly #keys: number[] = [0];
   #entries = 1;
-  #memoryBytes = 0;
+  /** An upper bound, in bytes, of what reading and writing the text takes besides copies of its length. */
+  memory_bytes = 0;
   #isInString = false;
   /** The last piece ended inside a string, after a backslash that escapes the next character. */
   #isEscaped = false;
@@ -102,11 +103,6 @@ export class JsonStructure {
     return this.#entries;
   }
 
-  /** An upper bound, in bytes, of what reading and writing the text takes besides copies of its length. */
-  get memory_bytes(): number {
-    return this.#memoryBytes;
-  }
-
   /** Counts a piece, up to the first breach. */
   write(text: string): void {
     if (this.breach !== undefined || text === '') return;
@@ -115,7 +111,7 @@ export class JsonStructure {
     const { length } = text;
     let level = keys.length - 1;
     let entries = this.#entries;
-    let memoryBytes = this.#memoryBytes;
+    let memoryBytes = this.memory_bytes;
     let mostKeys = 0;
     let at = this.#isInString ? this.#endString(text, this.#isEscaped ? 1 : 0) : 0;
     for (; at < length; at += 1) {
@@ -153,7 +149,7 @@ export class JsonStructure {
       }
     }
     this.#entries = entries;
-    this.#memoryBytes = memoryBytes;
+    this.memory_bytes = memoryBytes;
     if (entries > values_max) this.breach = `must not have more than ${values_max} values`;
     else if (mostKeys > keys_max) this.breach = `must not have an object with more than ${keys_max} keys`;
   }

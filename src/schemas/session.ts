@@ -10,6 +10,7 @@ export const Session = Type.Object(
     role: Type.Enum(['admin', 'member'] as const, {
       description: 'admin: acts for the organization. member: acts for its own keys and workspaces.',
     }),
+    is_demo: Type.Boolean({ description: 'The store holds invented data (`model-gateway demo`).' }),
     expires_at: Type.String({ format: 'date-time' }),
     form_token: Type.String({
       description: 'Requests of this session that change something send it in the header x-form-token.',

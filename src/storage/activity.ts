@@ -65,8 +65,11 @@ export function activityStore(queries: Queries) {
 
     /** What the organization has spent on the gateway's accounts over all time, nano-USD. */
     sumUsage: async (organizationId: string): Promise<number> => {
+      // Generations of an older version are not in the running sum until they are counted.
+      const uncounted = queries.selectFrom('ledger_generations').select('id').where('series', 'is', null).limit(1);
+      const isWhole = (await uncounted.executeTakeFirst()) === undefined;
       const { total } = await queries
-        .selectFrom('activity_days')
+        .selectFrom(isWhole ? 'organization_usage' : 'activity_days')
         .where('organization_id', '=', organizationId)
         .select(({ fn, cast, val }) => cast<number>(fn.coalesce(fn.sum('usage_nano'), val(0)), 'bigint').as('total'))
         .executeTakeFirstOrThrow();

@@ -12,12 +12,34 @@ import {
 } from '../accounts/budget.ts';
 import type { StoredKey } from '../accounts/key.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import { isStorable } from '../schemas/text.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
 
 const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
+
+/** A limit in force, with the names of what it is set for; each is null if the limit is not of that kind. */
+export interface SetBudget extends Budget {
+  subject: string;
+  guardrail_id: string | null;
+  guardrail_name: string | null;
+  key_name: string | null;
+  user_name: string | null;
+  workspace_name: string | null;
+  workspace_id: string | null;
+}
+
+/** The limits to list. */
+export interface BudgetFilter {
+  organization_id: string;
+  scope?: Budget['scope'] | undefined;
+  workspace_id?: string | undefined;
+  key_hash?: string | undefined;
+  guardrail_id?: string | undefined;
+}
 
 /** Selects the budgets that one source has created. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
@@ -64,53 +86,63 @@ export function budgetStore(queries: Queries) {
     }
   };
 
-  /** The usage of these payers since a day, on the gateway's accounts and on their own; nano-USD. */
-  const usagesSince = async (payers: readonly Payer[], day: string) => {
+  /**
+   * What the payers of these budgets, all of one kind, have used since a day, and what is spent of the budgets' windows that start then;
+   * nano-USD. One statement sees one state of the store: a batch is in both sums or in neither, and raises both by the same amount later.
+   */
+  const usagesAndSpent = async (budgets: readonly SourcedBudget[], day: string) => {
+    const payers = budgets.map(({ payer }) => payer);
+    const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = payers;
+    const names = payers.map(({ id }) => id);
+    const windows = queries
+      .selectFrom('ledger_windows')
+      .select(['budget_id as id', sql<string>`'spent'`.as('of')])
+      .select((eb) => [eb('spent', '+', settledOf('ledger_windows')).as('amount'), sql<number>`0`.as('byok_amount')])
+      .where(
+        'budget_id',
+        'in',
+        budgets.map(({ id }) => id),
+      )
+      .where('window_start', '=', day);
+    const own = queries
+      .selectFrom('activity_days')
+      .select([
+        `${by} as id`,
+        sql<string>`'usage'`.as('of'),
+        sql<number>`CAST(SUM(usage_nano) AS BIGINT)`.as('amount'),
+        sql<number>`CAST(SUM(byok_usage_nano) AS BIGINT)`.as('byok_amount'),
+      ])
+      .where('organization_id', '=', organization_id)
+      .where(by, 'in', names)
+      .where('day', '>=', day)
+      .groupBy(by);
+    // A key's limits count the calls of the keys that were made with it, deleted ones too.
+    const ofDescendants = queries
+      .selectFrom('api_key_ancestors as a')
+      .innerJoin('activity_days as d', 'd.key_hash', 'a.key_hash')
+      .select([
+        'a.ancestor_hash as id',
+        sql<string>`'usage'`.as('of'),
+        sql<number>`CAST(SUM(d.usage_nano) AS BIGINT)`.as('amount'),
+        sql<number>`CAST(SUM(d.byok_usage_nano) AS BIGINT)`.as('byok_amount'),
+      ])
+      .where('d.organization_id', '=', organization_id)
+      .where('a.ancestor_hash', 'in', names)
+      .where('d.day', '>=', day)
+      .groupBy('a.ancestor_hash');
+    const sums = windows.unionAll(own);
+    const rows = await (by === 'key_hash' ? sums.unionAll(ofDescendants) : sums).execute();
     const usages = new Map<string, { usage: number; byok_usage: number }>();
-    for (const chunk of portionsOf(payers)) {
-      const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = chunk;
-      const rows = await queries
-        .selectFrom('activity_days')
-        .select([
-          `${by} as id`,
-          sql<number>`CAST(SUM(usage_nano) AS BIGINT)`.as('usage'),
-          sql<number>`CAST(SUM(byok_usage_nano) AS BIGINT)`.as('byok_usage'),
-        ])
-        .where('organization_id', '=', organization_id)
-        .where(
-          by,
-          'in',
-          chunk.map(({ id }) => id),
-        )
-        .where('day', '>=', day)
-        .groupBy(by)
-        .execute();
-      for (const { id, usage, byok_usage } of rows) usages.set(id, { usage, byok_usage });
-      if (by !== 'key_hash') continue;
-      // A key's limits count the calls of the keys that were made with it, deleted ones too.
-      const descendants = await queries
-        .selectFrom('api_key_ancestors as a')
-        .innerJoin('activity_days as d', 'd.key_hash', 'a.key_hash')
-        .select([
-          'a.ancestor_hash as id',
-          sql<number>`CAST(SUM(d.usage_nano) AS BIGINT)`.as('usage'),
-          sql<number>`CAST(SUM(d.byok_usage_nano) AS BIGINT)`.as('byok_usage'),
-        ])
-        .where('d.organization_id', '=', organization_id)
-        .where(
-          'a.ancestor_hash',
-          'in',
-          chunk.map(({ id }) => id),
-        )
-        .where('d.day', '>=', day)
-        .groupBy('a.ancestor_hash')
-        .execute();
-      for (const { id, usage, byok_usage } of descendants) {
-        const own = usages.get(id) ?? { usage: 0, byok_usage: 0 };
-        usages.set(id, { usage: own.usage + usage, byok_usage: own.byok_usage + byok_usage });
+    const spent = new Map<string, number>();
+    for (const { id, of, amount, byok_amount } of rows) {
+      if (of === 'spent') {
+        spent.set(id, amount);
+        continue;
       }
+      const { usage, byok_usage } = usages.get(id) ?? { usage: 0, byok_usage: 0 };
+      usages.set(id, { usage: usage + amount, byok_usage: byok_usage + byok_amount });
     }
-    return usages;
+    return { usages, spent };
   };
 
   /** Opens windows for budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
@@ -133,44 +165,20 @@ export function budgetStore(queries: Queries) {
         .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
         .execute();
     }
-    // Locked before the usage is read: a batch that settles meanwhile is then counted in both sums or in neither. In the
-    // order in which batches lock them.
-    const spent = new Map<string, number>();
-    for (const { id } of budgets) {
-      const row = await queries
-        .updateTable('ledger_windows')
-        .set(({ ref }) => ({ opening: ref('opening') }))
-        .where('budget_id', '=', id)
-        .where('window_start', '=', start)
-        .returning('spent')
-        .executeTakeFirstOrThrow();
-      // Batches that charge a lease alone do not lock its window: they wait here.
-      const leases = await queries
-        .updateTable('ledger_leases')
-        .set(({ ref }) => ({ settled: ref('settled') }))
-        .where('budget_id', '=', id)
-        .where('window_start', '=', start)
-        .returning('settled')
-        .execute();
-      spent.set(
-        id,
-        leases.reduce((sum, { settled }) => sum + settled, row.spent),
-      );
-    }
-    const usages = await usagesSince(
-      budgets.map(({ payer }) => payer),
-      start,
-    );
-    for (const { id, payer, include_byok } of budgets) {
-      const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
-      const missing = usage + (include_byok ? byok_usage : 0) - (spent.get(id) ?? 0);
-      if (missing === 0) continue;
-      await queries
-        .updateTable('ledger_windows')
-        .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
-        .where('budget_id', '=', id)
-        .where('window_start', '=', start)
-        .execute();
+    for (const chunk of portionsOf(budgets)) {
+      const { usages, spent } = await usagesAndSpent(chunk, start);
+      for (const { id, payer, include_byok } of chunk) {
+        const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
+        const missing = usage + (include_byok ? byok_usage : 0) - (spent.get(id) ?? 0);
+        if (missing === 0) continue;
+        // In the order in which batches lock windows.
+        await queries
+          .updateTable('ledger_windows')
+          .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
+          .where('budget_id', '=', id)
+          .where('window_start', '=', start)
+          .execute();
+      }
     }
   };
 
@@ -232,6 +240,58 @@ export function budgetStore(queries: Queries) {
         .execute();
       // The columns' CHECKs allow only the values of the type.
       return rows as Budget[];
+    },
+
+    /** The limits in force of an organization, ordered by id: those of credits, guardrails, keys, then workspaces. */
+    listBy: async (filter: BudgetFilter, page: Page): Promise<Paged<SetBudget>> => {
+      const { organization_id: organizationId, scope, workspace_id, key_hash, guardrail_id } = filter;
+      const names = [workspace_id, key_hash, guardrail_id].filter((name) => name !== undefined);
+      if (!names.every(isStorable)) return { total_count: 0, data: [] };
+      const userPrefix = subjectOf({ by: 'user_id', id: '', organization_id: organizationId });
+      const idAfter = (prefix: string) =>
+        sql<string>`CASE WHEN b.subject LIKE ${`${prefix}%`} THEN substr(b.subject, ${sql.lit(prefix.length + 1)}) END`;
+      let query = queries
+        .selectFrom('ledger_budgets as b')
+        .leftJoin('api_keys as k', (join) => join.on('k.hash', '=', idAfter('key:')))
+        .leftJoin('users as u', (join) => join.on('u.id', '=', idAfter(userPrefix)))
+        .leftJoin('workspaces as w', (join) => join.on('w.id', '=', idAfter('workspace:')))
+        .leftJoin('guardrails as g', 'g.id', 'b.guardrail_id')
+        .where('b.limit_nano', 'is not', null)
+        .where(({ eb, or }) =>
+          or([
+            eb('k.organization_id', '=', organizationId),
+            eb('w.organization_id', '=', organizationId),
+            eb('u.id', 'is not', null),
+            eb(
+              'b.subject',
+              '=',
+              subjectOf({ by: 'organization_id', id: organizationId, organization_id: organizationId }),
+            ),
+          ]),
+        );
+      if (scope !== undefined) query = query.where('b.scope', '=', scope);
+      if (guardrail_id !== undefined) query = query.where('b.guardrail_id', '=', guardrail_id);
+      if (key_hash !== undefined) {
+        const subject = subjectOf({ by: 'key_hash', id: key_hash, organization_id: organizationId });
+        query = query.where('b.subject', '=', subject);
+      }
+      if (workspace_id !== undefined) {
+        query = query.where(({ eb, or }) =>
+          or([eb('k.workspace_id', '=', workspace_id), eb('w.id', '=', workspace_id)]),
+        );
+      }
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query
+        .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
+        .select(['b.guardrail_id', 'g.name as guardrail_name', 'k.name as key_name', 'w.name as workspace_name'])
+        .select(sql<string | null>`COALESCE(u.email, u.name)`.as('user_name'))
+        .select(sql<string | null>`COALESCE(k.workspace_id, w.id)`.as('workspace_id'))
+        .orderBy('b.id')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      // The columns' CHECKs allow only the values of the type.
+      return { total_count: count, data: rows as SetBudget[] };
     },
 
     /** The budgets of these scopes that limit a caller, without those of its key's parents. */

@@ -6,6 +6,20 @@ import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
 const STATISTICS_SWEEP_ROWS_MAX = 10_000;
+/** Days of health that are kept, and endpoints of one day: those with the most calls. */
+export const HEALTH_DAYS = 30;
+const HEALTH_ENDPOINTS_MAX = 5_000;
+const DAY_MINUTES = 1_440;
+
+/** The calls of an endpoint on one UTC day. */
+export interface EndpointDay {
+  endpoint_id: string;
+  /** Days since 1970. */
+  day: number;
+  successes: number;
+  errors: number;
+  rate_limited: number;
+}
 
 /** What one process counted of one endpoint in one span of time; times in minutes since 1970. */
 export interface StatisticsRow {
@@ -96,7 +110,45 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
     if (surplus !== undefined) await sweepBefore(surplus.written_at + 1, span);
   };
 
+  /** Adds up yesterday and today, and deletes days that are over. Counts never fall: quarter hours of yesterday are deleted during today. */
+  const keepDays = async (time: number): Promise<void> => {
+    const today = Math.floor(time / (DAY_MINUTES * 60_000));
+    const greatest = (column: string) =>
+      sql.raw(
+        `CASE WHEN excluded.${column} > endpoint_days.${column} THEN excluded.${column} ELSE endpoint_days.${column} END`,
+      );
+    for (const day of [today - 1, today]) {
+      const from = day * DAY_MINUTES;
+      await sql`
+        INSERT INTO endpoint_days (endpoint_id, day, successes, errors, rate_limited)
+        SELECT endpoint_id, CAST(${day} AS BIGINT), SUM(successes), SUM(errors), SUM(rate_limited) FROM endpoint_statistics
+        WHERE span = ${sql.lit(QUARTER)} AND start >= ${from} AND start < ${from + DAY_MINUTES}
+        GROUP BY endpoint_id ORDER BY SUM(successes) + SUM(errors) DESC LIMIT ${sql.lit(HEALTH_ENDPOINTS_MAX)}
+        ON CONFLICT (endpoint_id, day) DO UPDATE SET
+          successes = ${greatest('successes')}, errors = ${greatest('errors')}, rate_limited = ${greatest('rate_limited')}`.execute(
+        queries,
+      );
+    }
+    await queries
+      .deleteFrom('endpoint_days')
+      .where('day', '<=', today - HEALTH_DAYS)
+      .execute();
+  };
+
   return {
+    /** The days of these endpoints from a day on, in order. */
+    listDays: (endpointIds: readonly string[], from: number): Promise<EndpointDay[]> =>
+      endpointIds.length === 0
+        ? Promise.resolve([])
+        : queries
+            .selectFrom('endpoint_days')
+            .selectAll()
+            .where('endpoint_id', 'in', endpointIds)
+            .where('day', '>=', from)
+            .orderBy('endpoint_id')
+            .orderBy('day')
+            .execute(),
+
     /** Replaces rows of this process that exist already. */
     save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
       const writtenAt = await now(at);
@@ -145,6 +197,8 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
     /** Deletes rows older than the windows, and the oldest rows beyond a number, of minutes and of quarter hours. */
     sweep: async (at: number, { minutes, quarters }: { minutes: number; quarters: number }): Promise<void> => {
       const time = await now(at);
+      // Before rows are deleted that it adds up.
+      await keepDays(time);
       await sweepBefore(time - limits.statistics_minutes_keep_ms, MINUTE);
       await sweepBefore(time - limits.statistics_quarters_keep_ms, QUARTER);
       await sweepSurplus(minutes, MINUTE);

@@ -102,6 +102,23 @@ export function keyStore(queries: Queries) {
       return count;
     },
 
+    /** How many keys of a workspace a member made in its sessions. */
+    countOfSessions: async (whose: {
+      organization_id: string;
+      workspace_id: string;
+      user_id: string;
+    }): Promise<number> => {
+      const { count } = await queries
+        .selectFrom('api_keys')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('organization_id', '=', whose.organization_id)
+        .where('creator_user_id', '=', whose.user_id)
+        .where('workspace_id', '=', whose.workspace_id)
+        .where('made_by', '=', 'session')
+        .executeTakeFirstOrThrow();
+      return count;
+    },
+
     /** The key, locked until the transaction ends. */
     lock: async ({ organization_id, hash }: KeyId): Promise<StoredKey | undefined> => {
       const row = await queries

@@ -42,6 +42,7 @@ class Peer {
   async register(): Promise<void> {
     const at = Date.now();
     const { epoch, leases } = await registerNode(this.#store, this.#node, { at });
+    await this.#store.watch(this.#node, at);
     this.#epoch = epoch;
     this.#number = 0;
     this.leases.clear();
@@ -127,6 +128,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const { epoch } = await registerNode(store, 'one');
       const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
       const batch = { node: 'one', epoch, at: 1, divisor: 2 };
+      await store.watch('one', 1);
       await store.settle({ ...batch, number: 1, settles: [], windows: [{ ...window, need: 100, want: 100 }] });
       const commit = await heldTransaction(queries, (tx) =>
         tx.updateTable('ledger_windows').set({ wanted: 0 }).where('budget_id', '=', budget.id).execute(),
@@ -154,12 +156,47 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     },
   );
 
+  test.runIf(engine === 'postgres')(
+    'while a node of a version that does not read leases may run, no charge is counted in a lease alone',
+    async () => {
+      const database = await open();
+      const { queries } = database;
+      const budget = await budgetOf(database, 1_000);
+      const store = ledgerStore(queries, 'postgres');
+      const { epoch } = await registerNode(store, 'one');
+      await registerNode(store, 'older');
+      await queries.updateTable('ledger_nodes').set({ charges_leases: 0 }).where('id', '=', 'older').execute();
+      const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
+      const batch = { node: 'one', epoch, at: 1, divisor: 2 };
+      await store.settle({ ...batch, number: 1, settles: [], windows: [{ ...window, need: 100, want: 100 }] });
+      const spentAfter = async (number: number) => {
+        const charges = [{ budget_id: budget.id, window_start: '', amount: 10, cover: 10 }];
+        const settles = [toSettle(generation({ id: `g${number}`, cost_nano: 10 }), charges)];
+        const own = 120 - number * 10;
+        await store.settle({ ...batch, number, settles, windows: [{ ...window, is_new: false, own }] });
+        return queries.selectFrom('ledger_windows').select('spent').executeTakeFirst();
+      };
+      expect(await spentAfter(2)).toEqual({ spent: 10 });
+      await store.watch('one', 1);
+      expect(await spentAfter(3)).toEqual({ spent: 20 });
+      await queries
+        .updateTable('ledger_nodes')
+        .set(({ eb }) => ({ seen_at: eb('seen_at', '-', limits.node_lost_ms) }))
+        .where('id', '=', 'older')
+        .execute();
+      await store.watch('one', 1);
+      expect(await spentAfter(4)).toEqual({ spent: 20 });
+      expect(await store.look([window])).toMatchObject([{ spent: 30, leased: 70 }]);
+    },
+  );
+
   test('what other nodes have spent of their leases is not claimed', async () => {
     const database = await open();
     const budget = await budgetOf(database, 100);
     const store = ledgerStore(database.queries, database.engine);
     const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
     const [one, two] = [await registerNode(store, 'one'), await registerNode(store, 'two')];
+    await store.watch('one', 1);
     const send = (node: string, number: number, rest: Partial<SettleBatch>) =>
       store.settle({
         ...{ node, epoch: node === 'one' ? one.epoch : two.epoch, number, at: 1, divisor: 1, settles: [], windows: [] },

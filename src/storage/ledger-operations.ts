@@ -6,6 +6,7 @@ import type { Database } from './database.ts';
 import { bookLeases, findSilent, type MovedLeases, releaseLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
+import { hourOf, SPANS, startOf } from './usage-rows.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
 /** A node that has settled anything in this store, and its leases. */
@@ -16,6 +17,17 @@ export interface LedgerNode {
   unseen_ms: number | undefined;
   leased_nano: number;
   leases: number;
+}
+
+/** A generation with an estimated part, in a list. */
+export interface EstimatedGeneration {
+  id: string;
+  created_at: string;
+  node_id: string;
+  key_hash: string;
+  model: string;
+  cost_nano: number;
+  estimated_nano: number;
 }
 
 /** A generation whose cost was an estimate, for correction by an operator. */
@@ -40,6 +52,43 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       .set(({ eb }) => ({ spent: eb('spent', '+', by) }))
       .where('budget_id', '=', window.budget_id)
       .where('window_start', '=', window.window_start)
+      .execute();
+  };
+
+  /** Corrects the sums of usage that count a generation. One that is not counted yet is counted with its corrected record. */
+  const correctUsage = async (
+    { id, organization_id, row: { record } }: Resolvable,
+    column: 'usage_nano' | 'byok_usage_nano',
+    amount: number,
+  ) => {
+    // A lock: another process may count it now.
+    const row = await queries
+      .updateTable('ledger_generations')
+      .set(({ ref }) => ({ series: ref('series') }))
+      .where('id', '=', id)
+      .returning('series')
+      .executeTakeFirst();
+    const series = row?.series ?? null;
+    if (series === null) return;
+    const hour = hourOf(record.created_at);
+    for (const span of SPANS) {
+      await queries
+        .updateTable('analytics_usage')
+        .set(({ eb }) => ({ [column]: eb(column, '+', amount) }))
+        .where('span', '=', span)
+        .where('start', '=', startOf(hour, span))
+        .where('series', '=', series)
+        .execute();
+    }
+    if (column !== 'usage_nano') return;
+    await queries
+      .insertInto('organization_usage')
+      .values({ organization_id, node_id: '', usage_nano: amount })
+      .onConflict((conflict) =>
+        conflict.columns(['organization_id', 'node_id']).doUpdateSet({
+          usage_nano: sql`organization_usage.usage_nano + excluded.usage_nano`,
+        }),
+      )
       .execute();
   };
 
@@ -86,6 +135,24 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .where('estimated', '>', sql.lit(0))
         .executeTakeFirstOrThrow();
       return { booked_nano, ...sums };
+    },
+
+    /** Generations with an estimated part, by id, after the one with the id `after`. */
+    listEstimated: async ({ after, limit }: { after: string; limit: number }): Promise<EstimatedGeneration[]> => {
+      const rows = await queries
+        .selectFrom('ledger_generations')
+        .select(['id', 'created_at', 'node_id', 'key_hash', 'cost', 'estimated', 'record'])
+        .where('estimated', '>', sql.lit(0))
+        .where('id', '>', after)
+        .orderBy('id')
+        .limit(limit)
+        .execute();
+      return rows.map(({ cost, estimated, record, ...row }) => ({
+        ...row,
+        model: recordOf(record).model,
+        cost_nano: cost,
+        estimated_nano: estimated,
+      }));
     },
 
     /** See `releaseLeases`: for a node that was silent for `limits.node_lost_ms`. */
@@ -164,6 +231,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .where('model', '=', record.model)
         .where('endpoint_id', '=', record.endpoint_id ?? '')
         .execute();
+      await correctUsage(generation, column, amount);
       const ordered = [...windows].sort((a, b) => (a.budget_id < b.budget_id ? -1 : 1));
       for (const window of ordered) await raiseSpent(window, amount);
       await queries

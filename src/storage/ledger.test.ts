@@ -222,7 +222,21 @@ describeStores('the ledger store', ({ open }) => {
   test('a record is returned unchanged, only to its own organization', async () => {
     const database = await open();
     const { send } = await registered(database);
-    const record = generation({ id: 'g1', title: 'a \u0000 ü \ud83d\ude00', cost_nano: 9_007_199_254_740_991 });
+    const text = 'a \u0000 ü \ud83d\ude00 \ud83d';
+    // The texts that callers and providers choose.
+    const texts = {
+      title: text,
+      http_referer: text,
+      user_agent: text,
+      external_user: text,
+      session_id: text,
+      requested_model: text,
+      native_finish_reason: text,
+      upstream_id: text,
+      service_tier: text,
+      categories: [text],
+    };
+    const record = generation({ id: 'g1', ...texts, cost_nano: 9_007_199_254_740_991 });
     await send(1, [toSettle(record, [])]);
     const store = generationStore(database.queries);
     expect(await store.findById({ organization_id: record.organization_id, id: 'g1' })).toEqual(record);

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { ListedFacts } from '../ledger/listed-facts.ts';
 import {
   type ActivityRaise,
   activityRaisesOf,
@@ -23,6 +24,7 @@ import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
+import { countedRows, SeriesNames, UsageStatements } from './usage-rows.ts';
 
 /** How long a node's claim on money that is idle at other nodes keeps another node from claiming it. */
 export const CLAIM_MS = 120;
@@ -241,7 +243,7 @@ function lockWindowsQuery(rows: readonly { budget_id: string; window_start: stri
     ORDER BY budget_id COLLATE "C", window_start COLLATE "C" FOR UPDATE`;
 }
 
-function generationRow(settle: Settle, nodeId: string) {
+function generationRow(settle: Settle, nodeId: string, series: number | undefined) {
   return {
     id: settle.id,
     node_id: nodeId,
@@ -256,6 +258,26 @@ function generationRow(settle: Settle, nodeId: string) {
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
     estimated: settle.estimated_nano,
+    ...listedColumns(settle.listed),
+    series: series ?? null,
+    tags: settle.usage.dimensions.tags || null,
+  };
+}
+
+/** The columns that generations are listed by, in a fixed order. */
+export function listedColumns(facts: ListedFacts) {
+  return {
+    user_id: facts.user_id,
+    model: facts.model,
+    requested_model: facts.requested_model,
+    provider_name: facts.provider_name,
+    session_id: facts.session_id,
+    app: facts.app,
+    finish_reason: facts.finish_reason,
+    streamed: facts.streamed,
+    latency: facts.latency,
+    failures: facts.failures,
+    guardrails: facts.guardrails,
   };
 }
 
@@ -364,6 +386,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       .onConflict((conflict) => conflict.column('id').doNothing())
       .compile(),
   );
+  const countUsage = new UsageStatements();
+  const seriesNames = new SeriesNames();
   const raiseUsage = new BulkStatement<ReturnType<typeof usageRow>>((tx, rows) =>
     tx
       .insertInto('usage_days')
@@ -407,6 +431,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   const chargeLeases = new BulkStatement<ChargeRow, RaisedWindow>((tx, rows) => chargeLeasesQuery(rows).compile(tx));
   const endLeases = new BulkStatement<ReturnType<typeof leaseName>>((tx, rows) => endLeasesQuery(rows).compile(tx));
   const writeLeases = new BulkStatement<LeaseRest>((tx, rows) => writeLeasesQuery(rows).compile(tx));
+  // Not known before the first `watch`. All processes on an embedded store are of one version.
+  let olderNodesMayRun = engine === 'postgres';
 
   /** One transaction of a batch that charges `charged`; does nothing if the store has one of these already. */
   async function apply(
@@ -416,12 +442,17 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const { node, at } = batch;
     const claimant = claimantOf(batch);
     const activity = activityRaisesOf(charged);
+    const counted = countedRows(
+      charged.map(({ id, created_at, usage }) => ({ id, node_id: node, created_at, facts: usage })),
+      seriesNames,
+    );
     const raises = windowRaisesOf(charged, batch.windows);
-    const raising = raises.filter((raise) => !isCoveredCharge(raise));
+    const isLeaseCharge = (raise: WindowRaise) => !olderNodesMayRun && isCoveredCharge(raise);
+    const raising = raises.filter((raise) => !isLeaseCharge(raise));
     const fresh = raising.filter(({ is_new }) => is_new);
     const passed = pass.step([passRow(engine, batch)], { must_change: true });
     const inserted = insertGenerations.step(
-      charged.map((settle) => generationRow(settle, node)),
+      charged.map((settle) => generationRow(settle, node, counted.seriesOf.get(settle.id))),
       { must_change: true },
     );
     const raised = raiseWindows.step(
@@ -429,7 +460,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       { must_change: true },
     );
     const chargedLeases = chargeLeases.step(
-      raises.filter(isCoveredCharge).map((raise) => chargeRow(raise, node)),
+      raises.filter(isLeaseCharge).map((raise) => chargeRow(raise, node)),
       { must_change: true },
     );
     const missed = await transact(queries, [
@@ -437,6 +468,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       inserted,
       raiseUsage.step(raisesOf(activity).map(usageRow)),
       raiseActivity.step(activity.map(activityRow)),
+      ...countUsage.steps(counted),
       openWindows.step(fresh.map(emptyWindow)),
       ...(engine === 'postgres' ? [lockWindows.step(raising.map(nameOf))] : []),
       raised,
@@ -518,7 +550,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         if (isOver || (claimant !== null && claimant !== node)) wanted.push({ budget_id, window_start });
         if (wanted_by !== '' && claimant === null) await endClaim({ budget_id, window_start, wanted_by });
       }
-      const { nodes, now, seen_at } = await queries
+      const { nodes, older, now, seen_at } = await queries
         .selectFrom('ledger_nodes')
         .select(({ fn, cast }) => [
           fn.coalesce(fn.max(sql<number>`CASE WHEN id = ${node} THEN seen_at END`), sql<number>`0`).as('seen_at'),
@@ -529,9 +561,17 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
             ),
             'bigint',
           ).as('nodes'),
+          fn
+            .coalesce(
+              fn.max(sql<number>`CASE WHEN charges_leases = 0 AND seen_at > ${clock} - ${sql.lit(limits.node_lost_ms)}
+                THEN 1 ELSE 0 END`),
+              sql<number>`0`,
+            )
+            .as('older'),
           clock.as('now'),
         ])
         .executeTakeFirstOrThrow();
+      olderNodesMayRun = older > 0;
       // A node may hold money for long without settling anything: it is not lost.
       if (seen_at < now - limits.node_live_ms / 2) {
         await queries.updateTable('ledger_nodes').set({ seen_at: now }).where('id', '=', node).execute();
@@ -562,7 +602,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       queries.transaction().execute(async (tx) => {
         await tx
           .insertInto('ledger_nodes')
-          .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
+          .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0, charges_leases: 1 })
           .onConflict((conflict) => conflict.column('id').doNothing())
           .execute();
         const row = await findNode(tx, node);
@@ -571,7 +611,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         // Compare and set: a late copy of an old registration changes nothing.
         const updated = await tx
           .updateTable('ledger_nodes')
-          .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at) })
+          .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at), charges_leases: 1 })
           .where('id', '=', node)
           .where('epoch', '=', row.epoch)
           .where('batch', '=', row.batch)

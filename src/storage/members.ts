@@ -62,16 +62,14 @@ export function memberStore(queries: Queries) {
       return roles;
     },
 
-    /** A member and all administrators, locked against changes of roles until the transaction ends. */
-    lockForRoles: async (organizationId: string, userId: string) => {
-      const rows = await queries
-        .updateTable('organization_members')
-        .set(({ ref }) => ({ seq: ref('seq') }))
-        .where('organization_id', '=', organizationId)
-        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', userId)]))
-        .returning(['user_id', 'role'])
-        .execute();
-      return rows.map(withRole);
+    /** These members and all administrators with their roles, locked against changes of roles as by `lockRoles`. */
+    lockForRoles: async (
+      organizationId: string,
+      userIds: readonly string[],
+    ): Promise<Map<string, WorkspaceMember['role']>> => {
+      const rows = await organization(organizationId).select('user_id').where('role', '=', 'admin').execute();
+      const administrators = rows.map(({ user_id }) => user_id);
+      return memberStore(queries).lockRoles(organizationId, [...administrators, ...userIds]);
     },
 
     /** Changes a member's role, in the organization and in all of its workspaces. */

@@ -63,6 +63,24 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
+    /** The role of a session's member; undefined if the session or the membership has ended. */
+    findRole: async (session: { organization_id: string; user_id: string; id: string; at: string }) => {
+      const row = await queries
+        .selectFrom('sessions')
+        .innerJoin('organization_members', (join) =>
+          join
+            .onRef('organization_members.user_id', '=', 'sessions.user_id')
+            .onRef('organization_members.organization_id', '=', 'sessions.organization_id'),
+        )
+        .select('organization_members.role')
+        .where('sessions.id', '=', session.id)
+        .where('sessions.organization_id', '=', session.organization_id)
+        .where('sessions.user_id', '=', session.user_id)
+        .where('sessions.expires_at', '>', session.at)
+        .executeTakeFirst();
+      return row?.role;
+    },
+
     /** Whether a session exists and has not expired; if so, locks it until the transaction ends, so that it cannot end before. */
     holdOpen: async ({ id, at }: { id: string; at: string }): Promise<boolean> => {
       const { numUpdatedRows } = await queries

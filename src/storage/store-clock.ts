@@ -16,6 +16,7 @@ export interface MachineClock {
 export class StoreClock implements MachineClock {
   readonly #machine: MachineClock;
   readonly #onSkew: (skewMs: number) => void;
+  readonly monotonic_ms: () => number;
   /** The store's time minus the monotonic clock; undefined until it is known. */
   #aheadMs: number | undefined;
   /** The machine's time minus the monotonic clock at that measurement. */
@@ -25,6 +26,7 @@ export class StoreClock implements MachineClock {
 
   constructor(machine: MachineClock, onSkew: (skewMs: number) => void) {
     this.#machine = machine;
+    this.monotonic_ms = machine.monotonic_ms;
     this.#onSkew = onSkew;
   }
 
@@ -54,9 +56,7 @@ export class StoreClock implements MachineClock {
     return this.#skews;
   }
 
-  // Arrow functions: both are passed on without the object.
-  readonly monotonic_ms = (): number => this.#machine.monotonic_ms();
-
+  // Passed on without the object.
   readonly now_ms = (): number => {
     const machineMs = this.#machine.now_ms();
     if (this.#aheadMs === undefined) return machineMs;

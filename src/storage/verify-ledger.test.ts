@@ -116,13 +116,19 @@ describeStores('the ledger put to the test', ({ open }) => {
     [
       'activity that counts another sum',
       (queries) => queries.updateTable('activity_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
-      [{ of: 'activity', expected: 4, actual: 1 }],
+      [
+        { of: 'activity', expected: 4, actual: 1 },
+        { of: 'total', expected: 10, actual: 13 },
+      ],
     ],
     [
       'activity that counts own accounts otherwise',
       (queries) =>
         queries.updateTable('activity_days').set({ byok_usage_nano: 1 }).where('byok_usage_nano', '=', 12).execute(),
-      [{ of: 'activity', expected: 12, actual: 1 }],
+      [
+        { of: 'activity', expected: 12, actual: 1 },
+        { of: 'total', expected: 1, actual: 12 },
+      ],
     ],
     [
       'a generation that is missing',
@@ -133,7 +139,35 @@ describeStores('the ledger put to the test', ({ open }) => {
         { of: 'requests', expected: 0, actual: 1 },
         { of: 'activity', expected: 0, actual: 4 },
         { of: 'requests', expected: 0, actual: 1 },
+        { of: 'analytics', expected: 0, actual: 4 },
+        { of: 'requests', expected: 0, actual: 1 },
       ],
+    ],
+    [
+      'an hour of usage that counts another sum',
+      (queries) => queries.updateTable('analytics_usage').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
+      [{ of: 'analytics', expected: 4, actual: 1 }],
+    ],
+    [
+      'a day of usage that differs from its hours',
+      (queries) =>
+        queries
+          .updateTable('analytics_usage')
+          .set({ requests: 9 })
+          .where('usage_nano', '=', 4)
+          .where('span', '=', 24)
+          .execute(),
+      [{ of: 'analytics', expected: 4, actual: 4 }],
+    ],
+    [
+      'usage that is counted for another key',
+      (queries) => queries.updateTable('analytics_series').set({ key_hash: 'x' }).execute(),
+      [{ of: 'analytics', expected: 4 }, { of: 'analytics' }, { of: 'analytics' }, { of: 'total' }, { of: 'total' }],
+    ],
+    [
+      'an organization that has spent another sum',
+      (queries) => queries.updateTable('organization_usage').set({ usage_nano: 1 }).execute(),
+      [{ of: 'total', expected: 13, actual: 1 }],
     ],
   ])('reported: %s', async (_fault, plant, differences) => {
     const { queries, hash } = await setUp();

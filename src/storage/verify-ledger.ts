@@ -2,14 +2,16 @@ import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
+import { hourOf } from './usage-rows.ts';
 
 /** Two sums of the ledger that should be equal and are not. */
 export interface Difference {
   /**
    * `window`: what a budget has spent. `leases`: what is leased of it to all nodes. `usage` and `activity`: what a key has used
-   * on a day, nano-USD; `requests`: how often. `generations`: a generation charges a window that does not exist.
+   * on a day, nano-USD; `requests`: how often. `generations`: a generation charges a window that does not exist. `analytics`: the sums of
+   * an hour or a day of usage. `total`: what an organization has spent.
    */
-  of: 'window' | 'leases' | 'usage' | 'activity' | 'requests' | 'generations';
+  of: 'window' | 'leases' | 'usage' | 'activity' | 'requests' | 'generations' | 'analytics' | 'total';
   name: string;
   /** The sum of what was settled. */
   expected: number;
@@ -27,19 +29,49 @@ export interface Verification {
 
 const PAGE = 5_000;
 
-/** Sums the charges of every generation by window, a page at a time. */
-async function sumCharges(tx: Queries): Promise<{ generations: number; charged: Map<string, number> }> {
+/** What the generations of a series in an hour have cost, and how many there are. */
+interface Counted {
+  cost: number;
+  requests: number;
+  /** Undefined for corrections alone. */
+  key_hash: string | undefined;
+}
+
+function addTo(
+  counted: Map<string, Counted>,
+  name: string,
+  { cost, requests, key_hash }: Omit<Counted, 'key_hash'> & { key_hash?: string },
+): void {
+  const sum = counted.get(name) ?? { cost: 0, requests: 0, key_hash };
+  sum.cost += cost;
+  sum.requests += requests;
+  counted.set(name, sum);
+}
+
+/** The sums of all generations, read a page at a time. */
+interface GenerationSums {
+  generations: number;
+  /** By window. */
+  charged: Map<string, number>;
+  /** By series and hour. */
+  counted: Map<string, Counted>;
+}
+
+async function sumGenerations(tx: Queries, signal?: AbortSignal): Promise<GenerationSums> {
   const charged = new Map<string, number>();
+  const counted = new Map<string, Counted>();
   let generations = 0;
   for (let last = ''; ; ) {
+    signal?.throwIfAborted();
     const rows = await tx
       .selectFrom('ledger_generations')
-      .select(['id', 'charges'])
+      .select(['id', 'charges', 'cost', 'key_hash', 'created_at', 'series'])
       .where('id', '>', last)
       .orderBy('id')
       .limit(PAGE)
       .execute();
-    for (const { charges } of rows) {
+    for (const { charges, cost, key_hash, created_at, series } of rows) {
+      if (series !== null) addTo(counted, `${series} ${hourOf(created_at)}`, { cost, requests: 1, key_hash });
       for (const [budgetId, windowStart, amount] of JSON.parse(charges) as [string, string, number][]) {
         const name = `${budgetId} ${windowStart}`;
         charged.set(name, (charged.get(name) ?? 0) + amount);
@@ -47,12 +79,14 @@ async function sumCharges(tx: Queries): Promise<{ generations: number; charged: 
     }
     generations += rows.length;
     last = rows.at(-1)?.id ?? '';
-    if (rows.length < PAGE) return { generations, charged };
+    if (rows.length < PAGE) return { generations, charged, counted };
   }
 }
 
-async function windowDifferences(tx: Queries): Promise<Verification> {
-  const { generations, charged } = await sumCharges(tx);
+async function windowDifferences(
+  tx: Queries,
+  charged: Map<string, number>,
+): Promise<Omit<Verification, 'generations'>> {
   const adjusted = new Map(
     (
       await tx
@@ -99,7 +133,7 @@ async function windowDifferences(tx: Queries): Promise<Verification> {
     if (rows.length < PAGE) break;
   }
   for (const [name, expected] of charged) differences.push({ of: 'generations', name, expected, actual: 0 });
-  return { generations, windows, differences };
+  return { windows, differences };
 }
 
 /** Compares the leased sums of windows with the nodes' leases. */
@@ -168,17 +202,95 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
   });
 }
 
-/** Recomputes all sums of what was settled, as of one moment. Changes nothing. */
-export async function verifyLedger(queries: Queries): Promise<Verification> {
+/** Compares the hours of usage with what they count, and the days with their hours. `counted`: by series and hour. */
+async function analyticsDifferences(tx: Queries, counted: Map<string, Counted>): Promise<Difference[]> {
+  const differences: Difference[] = [];
+  const add = (name: string, usage: { cost: number; requests: number }) => addTo(counted, name, usage);
+  const adjusted = await tx
+    .selectFrom('ledger_adjustments as a')
+    .innerJoin('ledger_generations as g', 'g.id', 'a.generation_id')
+    .select(['g.series', 'g.created_at', 'a.amount'])
+    .where(sql<boolean>`substr(a.budget_id, 1, ${USAGE_OF_KEY.length}) = ${USAGE_OF_KEY}`)
+    .where('g.series', 'is not', null)
+    .execute();
+  for (const { series, created_at, amount } of adjusted) {
+    add(`${series} ${hourOf(created_at)}`, { cost: amount, requests: 0 });
+  }
+  for (let last = { start: -1, series: -1 }; ; ) {
+    const rows = await tx
+      .selectFrom('analytics_usage as u')
+      .leftJoin('analytics_series as s', 's.id', 'u.series')
+      .select(['u.start', 'u.series', 'u.usage_nano', 'u.requests', 's.key_hash'])
+      .where('u.span', '=', sql.lit(1))
+      .where(({ eb, and, or }) =>
+        or([eb('u.start', '>', last.start), and([eb('u.start', '=', last.start), eb('u.series', '>', last.series)])]),
+      )
+      .orderBy('u.start')
+      .orderBy('u.series')
+      .limit(PAGE)
+      .execute();
+    for (const { start, series, usage_nano: usageNano, requests, key_hash } of rows) {
+      const expected = counted.get(`${series} ${start}`) ?? { cost: 0, requests: 0, key_hash: undefined };
+      counted.delete(`${series} ${start}`);
+      const name = `series ${series} hour ${start}`;
+      if (expected.cost !== usageNano)
+        differences.push({ of: 'analytics', name, expected: expected.cost, actual: usageNano });
+      if (expected.requests !== requests) {
+        differences.push({ of: 'requests', name: `analytics ${name}`, expected: expected.requests, actual: requests });
+      }
+      if (expected.key_hash !== undefined && expected.key_hash !== key_hash) {
+        differences.push({ of: 'analytics', name: `key of ${name}`, expected: expected.cost, actual: 0 });
+      }
+    }
+    last = rows.at(-1) ?? last;
+    if (rows.length < PAGE) break;
+  }
+  for (const [name, { cost, requests }] of counted) {
+    if (cost !== 0 || requests !== 0)
+      differences.push({ of: 'analytics', name: `series and hour ${name}`, expected: cost, actual: 0 });
+  }
+  const { rows: days } = await sql<{ start: number; series: number; expected: number; actual: number }>`
+    SELECT day AS start, series, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
+      SELECT start - start % 24 AS day, series, usage_nano AS expected, 0 AS actual, requests AS e, 0 AS a
+        FROM analytics_usage WHERE span = 1
+      UNION ALL SELECT start, series, 0, usage_nano, 0, requests FROM analytics_usage WHERE span = 24) AS days
+    GROUP BY day, series HAVING SUM(expected) <> SUM(actual) OR SUM(e) <> SUM(a)
+    ORDER BY day, series LIMIT ${limits.verify_differences_max}`.execute(tx);
+  for (const { start, series, expected, actual } of days) {
+    differences.push({ of: 'analytics', name: `series ${series} day from hour ${start}`, expected, actual });
+  }
+  return differences;
+}
+
+/** Compares what organizations have spent, and keys on own accounts, with the activity, once all generations are counted. */
+async function totalDifferences(tx: Queries): Promise<Difference[]> {
+  const uncounted = tx.selectFrom('ledger_generations').select('id').where('series', 'is', null).limit(1);
+  if ((await uncounted.executeTakeFirst()) !== undefined) return [];
+  const { rows } = await sql<{ name: string; expected: number; actual: number }>`
+    SELECT name, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
+      SELECT 'organization:' || organization_id AS name, usage_nano AS expected, 0 AS actual FROM activity_days
+      UNION ALL SELECT 'organization:' || organization_id, 0, usage_nano FROM organization_usage
+      UNION ALL SELECT 'key:' || key_hash || ' (own accounts)', byok_usage_nano, 0 FROM activity_days
+      UNION ALL SELECT 'key:' || s.key_hash || ' (own accounts)', 0, u.byok_usage_nano
+        FROM analytics_usage AS u JOIN analytics_series AS s ON s.id = u.series WHERE u.span = 24) AS sums
+    GROUP BY name HAVING SUM(expected) <> SUM(actual) ORDER BY name LIMIT ${limits.verify_differences_max}`.execute(tx);
+  return rows.map((row) => ({ of: 'total', ...row }));
+}
+
+/** Recomputes all sums of what was settled, as of one moment. Changes nothing. Rejects soon after `signal` is aborted. */
+export async function verifyLedger(queries: Queries, signal?: AbortSignal): Promise<Verification> {
   const moment = queries.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
   return moment.execute(async (tx) => {
-    const { generations, windows, differences } = await windowDifferences(tx);
+    const { generations, charged, counted } = await sumGenerations(tx, signal);
+    const { windows, differences } = await windowDifferences(tx, charged);
     const all = [
       ...differences,
       ...(await leaseDifferences(tx)),
       ...(await dayDifferences(tx, 'usage')),
       ...(await dayDifferences(tx, 'activity')),
       ...(await byokDifferences(tx)),
+      ...(await analyticsDifferences(tx, counted)),
+      ...(await totalDifferences(tx)),
     ];
     return { generations, windows, differences: all.slice(0, limits.verify_differences_max) };
   });

@@ -41,7 +41,7 @@ export async function startConsole(options: TestGatewayOptions = {}): Promise<Co
       const faults: string[] = [];
       const foreign: string[] = [];
       page.on('console', (message) => {
-        if (['error', 'warning'].includes(message.type())) faults.push(message.text());
+        if (['error', 'warning'].includes(message.type())) faults.push(`${message.text()} ${message.location().url}`);
       });
       page.on('pageerror', (error) => faults.push(String(error)));
       page.on('request', (request) => {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { createServer, request as httpRequest, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../http/console-client.ts';
@@ -41,12 +42,17 @@ models:
 
   const PAGES = [
     '',
+    'usage?compare=on&by2=tag',
+    'usage?metric=p95_latency&range=24h&by=none',
     'keys',
     'models',
     'models?id=sandbox%2Fecho',
     'playground?models=sandbox%2Fecho',
     'workspaces',
     'audit',
+    'credentials?all=1',
+    'ledger',
+    'system?source=all',
   ];
 
   test.each([
@@ -118,6 +124,37 @@ models:
     await page.context().close();
   });
 
+  test('usage: a metric by two dimensions, one value alone, the period before, and a file without formulas', async () => {
+    const hostile = {
+      model: 'sandbox/echo',
+      metadata: { tags: '=HYPERLINK(1)' },
+      messages: [{ role: 'user', content: 'x' }],
+    };
+    await (await open.gateway.call('POST', '/chat/completions', hostile)).text();
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Usage' }).first().click();
+    await page.getByLabel('Metric').selectOption('request_count');
+    await page.getByLabel('and by').selectOption('tag');
+    await page.getByLabel('Compare with the period before').check();
+    await page.getByRole('columnheader', { name: 'Before' }).waitFor();
+    await page.waitForURL(/metric=request_count.*by2=tag.*compare=on/);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const text = await readFile(await (await saved).path(), 'utf8');
+    expect(text.split('\r\n')[0]).toBe('"date__day","model","tag","request_count"');
+    expect(text).toContain(`"'=HYPERLINK(1)"`);
+    await page.getByRole('button', { name: 'sandbox/story' }).first().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: /Model: sandbox\/story/ }).waitFor();
+    await page.waitForURL(/model=sandbox%2Fstory/);
+    const total = page.locator('dl.figures dd').first();
+    await expect.poll(() => total.innerText()).toBe('1');
+    await page.getByRole('button', { name: 'Values by day' }).click();
+    await page.getByRole('region', { name: 'Values by day' }).waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
   test('models by keyboard: search, open, try; the playground answers on two models and states the cost', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('Control+k');
@@ -168,6 +205,58 @@ models:
     await page.getByRole('link', { name: 'Audit' }).first().click();
     await page.getByText('Research Lab').first().click();
     await page.locator('details[open]').getByText('the console or a page').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('credentials by mouse: add, test, disable, delete after the dialog has named it; the secret is on no page', async () => {
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Credentials' }).first().click();
+    await page.getByRole('button', { name: 'Test Sandbox', exact: true }).click();
+    await page
+      .getByRole('row', { name: /^Sandbox sandbox / })
+      .getByRole('status')
+      .getByText(/works|not known|refused/)
+      .waitFor();
+    await page.getByRole('button', { name: 'Add a credential' }).click();
+    await page.getByLabel('Credential', { exact: true }).fill('sk-planted-0123456789abcdef');
+    await page.getByLabel('Name').fill(HOSTILE.slice(0, 40));
+    await page.getByRole('button', { name: 'Store the credential' }).click();
+    const row = page.getByRole('row', { name: /<img src=x/ });
+    await row.getByText('in use').waitFor();
+    expect(await page.content()).not.toContain('planted');
+    expect(await page.locator('main img').count()).toBe(0);
+    await row.getByRole('button', { name: 'Disable' }).click();
+    await row.getByText('disabled').waitFor();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete this credential?' });
+    expect(await dialog.innerText()).toContain('<img src=x');
+    await dialog.getByRole('button', { name: /^Delete/ }).click();
+    await row.waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('the ledger is verified, and a setting is searched, by keyboard', async () => {
+    const { page, faults } = await open.visit();
+    const goTo = async (name: string) => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(name);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name, level: 1 }).waitFor();
+    };
+    await goTo('Ledger');
+    await page.getByRole('button', { name: 'Verify the ledger' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('all sums agree').waitFor();
+    await goTo('System');
+    await page.getByLabel('Search settings').focus();
+    await page.keyboard.type('GATEWAY_MANAGEMENT_KEY');
+    await page
+      .getByRole('row', { name: /GATEWAY_MANAGEMENT_KEY/ })
+      .getByText('set', { exact: true })
+      .waitFor();
+    expect(await page.content()).not.toContain(open.gateway.management_key);
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -55,7 +55,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     };
     const open = (path: string) => page.goto(`${gateway.url}/${path}`);
     await shoot('overview');
-    for (const path of ['keys', 'models', 'workspaces', 'audit']) {
+    for (const path of ['usage', 'keys', 'models', 'workspaces', 'audit', 'budgets', 'guardrails', 'routing']) {
       await open(path);
       await shoot(path);
     }

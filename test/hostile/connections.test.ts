@@ -41,7 +41,7 @@ async function ask(localAddress: string, path: string): Promise<string> {
   // Refused connections are closed with their answer; others are left open.
   const answer = await Promise.race([text(socket), once(socket, 'data').then(([part]) => String(part))]);
   socket.destroy();
-  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.isReserved(socket)).toBe(false), WAIT);
+  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.reserved.has(socket)).toBe(false), WAIT);
   return answer;
 }
 

@@ -246,7 +246,13 @@ describe('if the content for the log cannot be built', () => {
   circle.messages.push(circle);
 
   test('a stream that cannot be read reaches the client completely, and leaves a stub', async () => {
-    const chunks = [{ delta: null }, { delta: { content: 'so' } }];
+    const unreadable = {
+      delta: {},
+      get finish_reason(): never {
+        throw new Error('unreadable');
+      },
+    };
+    const chunks = [unreadable, { delta: { content: 'so' } }];
     async function* events(call: Call) {
       yield { type: 'chunks', chunks };
       settle(call);

@@ -132,7 +132,9 @@ afterAll(() => gateway.stop());
 /** An answer of either kind of key, whichever the operation wants. */
 async function send({ method, path }: Operation, body: string): Promise<{ status: number; text: string }> {
   for (const key of [gateway.key, gateway.management_key]) {
-    const response = await fetch(`${gateway.url}${path}`, {
+    // A key that is unknown is refused before the body's texts are parsed.
+    const known = path.replace('/keys/x/route', `/keys/${gateway.key_hash}/route`);
+    const response = await fetch(`${gateway.url}${known}`, {
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body,

@@ -1,8 +1,9 @@
-/** A sound is measured in one turn of the loop: a file of very many of its smallest pieces is given up, whatever stands behind them. */
+/** A sound is measured in steps of a bounded number of pieces; a file of very many of its smallest pieces is given up, whatever stands behind them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type SoundFormat, sniffSound, soundMs } from '../../src/audio/sound.ts';
+import { type SoundFormat, sniffSound, soundMs, soundSteps } from '../../src/audio/sound.ts';
+import { STEP_PIECES } from '../../src/audio/steps.ts';
 
 const MIB = 1024 * 1024;
 const latin1 = (text: string) => Buffer.from(text, 'latin1');
@@ -63,5 +64,40 @@ test('blocks before FLAC, bytes that imitate its frames, and bytes that only beg
       soundMs(Buffer.concat([sound, Buffer.alloc(times * piece.length, piece), frames]), 'flac');
     expect(filled(count)).toBeUndefined();
     expect(filled(10)).toBeGreaterThan(100);
+  }
+});
+
+const PIECES = 4 * STEP_PIECES;
+const webmHead = '\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff';
+
+test.each<[SoundFormat, start: string, piece: string]>([
+  ['mp3', '', `\xff\xf3\x14\xc4${'\0'.repeat(20)}`],
+  ['aac', '', '\xff\xf1\x50\x80\0\xff\xfc'],
+  ['ogg', '', `OggS${'\0'.repeat(23)}`],
+  ['webm', webmHead, '\xa3\x84\x81\0\0\0'],
+  ['flac', `fLaC\x80\0\0\x22${'\0'.repeat(10)}\x0a\xc4\x42${'\0'.repeat(21)}\xff\xf8\x19\x18\0\0`, '\xff'],
+])('the smallest pieces of %s: other requests are served between steps', (format, start, piece) => {
+  const file = Buffer.concat([latin1(start), Buffer.alloc(PIECES * piece.length, latin1(piece))]);
+  expect(sniffSound(file)).toBe(format);
+  let steps = 0;
+  for (const _ of soundSteps(file, format)) steps += 1;
+  expect(steps).toBeGreaterThanOrEqual(3);
+  expect(steps).toBeLessThanOrEqual(5);
+});
+
+test('an ordinary file is measured in one step', () => {
+  for (const name of [
+    'speech.mp3',
+    'speech.aac',
+    'speech-opus.ogg',
+    'speech.webm',
+    'speech.flac',
+    'speech.m4a',
+    'speech.wav',
+  ]) {
+    const bytes = speech(name);
+    const format = sniffSound(bytes)!;
+    const { done, value } = soundSteps(bytes, format).next();
+    expect([name, done, value]).toEqual([name, true, soundMs(bytes, format)]);
   }
 });

@@ -92,7 +92,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
       meter.chunk(chunk);
       meter.outputTokens();
     }
-    meter.toolCalls();
+    meter.calledTools?.count(meter.finish_reason);
     meter.usage({ messages: [] });
   },
   log(chunks) {

@@ -113,6 +113,26 @@ describe('fields that no wire is known to have', () => {
     },
   );
 
+  test.each([
+    'http:\\\\10.0.0.1\\x',
+    'http:\\10.0.0.1',
+    'http:/10.0.0.1/x',
+    'HTTP:10.0.0.1',
+    'ht\ttp://10.0.0.1/x',
+    '\nh\nt\nt\np:\n/\n/10.0.0.1/x',
+    '\\\\10.0.0.1\\x',
+    'file:/etc/passwd',
+  ])('are refused also if %j is written as readers of URLs accept it, but seldom', async (written) => {
+    for (const body of [
+      { ...text, fallback_url: written },
+      { ...text, images: [written] },
+    ]) {
+      const { status } = await ask('chat/completions', 'test/openai-chat', body);
+      expect(status).toBe(400);
+    }
+    expect(bodies).toEqual([]);
+  });
+
   test('are not sent to servers of the operator if their value looks like an address', async () => {
     const { status, message } = await ask('chat/completions', 'test/openai-chat', {
       ...text,

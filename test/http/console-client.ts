@@ -9,7 +9,8 @@ type Json = Record<string, never>;
 
 /** Makes a one-time link as `model-gateway console` does: for a new member with this role, else for the owner. */
 export async function signInLink(gateway: TestGateway, member?: { email: string; role: 'admin' | 'member' }) {
-  const config = loadConfig({ GATEWAY_DATA_DIR: gateway.data_dir });
+  const { data_dir, database_url: url } = gateway;
+  const config = loadConfig({ GATEWAY_DATA_DIR: data_dir, ...(url === undefined ? {} : { DATABASE_URL: url }) });
   return withStore(config, ({ change, actor, home }) =>
     change(actor, async (work) => {
       const { organization_id } = home;

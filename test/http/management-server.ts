@@ -79,16 +79,16 @@ export async function managementServer(database: Database, at: string, limitMana
       ...over,
     });
   };
-  /** Makes the principal of a session of the owner. */
-  const sessionOf = async (role: 'admin' | 'member'): Promise<Principal> => {
+  /** Makes the principal of a session of a member: the owner if none is named. */
+  const sessionOf = async (role: 'admin' | 'member', userId = home.owner_user_id): Promise<Principal> => {
     const id = randomUUID();
-    const { organization_id, owner_user_id: userId } = home;
+    const { organization_id } = home;
     const expiresAt = new Date(Date.parse(at) + 3_600_000).toISOString();
     const times = { created_at: at, rotated_at: at, expires_at: expiresAt };
     const whose = { organization_id, user_id: userId, credential: 'link' };
     await sessionStore(database.queries).insert({ id, token_hash: id, previous_hash: null, ...whose, ...times });
     const session = { id, role, user_name: '', user_email: null, form_token: '', expires_at: expiresAt };
-    return { ...principalOf('management', home), session };
+    return { ...principalOf('management', home), user_id: userId, session };
   };
   const now = () => Date.parse(at);
   const change = createChange({ database, changes, now });

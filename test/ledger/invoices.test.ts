@@ -9,7 +9,7 @@ import type { Endpoint } from '../../src/catalog/model.ts';
 import { declaredPricing } from '../../src/config/pricing.ts';
 import type { ReadFile } from '../../src/config/read-file.ts';
 import { readBundledCatalog } from '../../src/config.ts';
-import { priceAttempt } from '../../src/inference/money/generation.ts';
+import { priceAttempt } from '../../src/inference/money/attempt-cost.ts';
 import { amountAtto } from '../../src/ledger/prices/charge.ts';
 import type { ChatDialect } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
@@ -157,7 +157,7 @@ describe.each(folders)('%s', (folder) => {
   test.skipIf(why !== '').each(own)(`$file${why}`, (invoice) => {
     const completion = decode(dialect!, recordings.get(invoice.file)!);
     const { usage = null } = completion.ext;
-    const charge = priceAttempt(usage, { messages: [] }, candidateOf(invoice), pricesOf, completion.service_tier);
+    const charge = priceAttempt(usage, { messages: [] }, candidateOf(invoice), { pricesOf }, completion.service_tier);
     const lines = charge.lines.map((line) => {
       const price = BigInt(line.unit_price_pico) * 1_000_000n;
       return [line.class, line.units, price, amountAtto(line), line.model];

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { chatRequest } from '../../src/api/chat/parse-request.ts';
 import type { Endpoint, Model } from '../../src/catalog/model.ts';
 import { type PreparedAttempt, prepareAttempt } from '../../src/inference/attempt/attempt.ts';
-import { priceAttempt } from '../../src/inference/money/generation.ts';
+import { priceAttempt } from '../../src/inference/money/attempt-cost.ts';
 import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../../src/inference/money/worst-case.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
@@ -158,7 +158,7 @@ describe.each(wires)('%s', (wire) => {
       const prompt = promptTokens(prepared, textBytes(prepared, media), media);
       const bound = Math.max(outputTokens(usage), prepared.output_tokens ?? 0);
       const heldNano = costOf(exposureOf(prepared, prompt, bound), bound);
-      const { cost_nano } = priceAttempt(usage, prepared.request, prepared.candidate, () => undefined);
+      const { cost_nano } = priceAttempt(usage, prepared.request, prepared.candidate, undefined);
       const [most, reported] = [prompt.text + prompt.image + prompt.audio, inputTokens(usage)];
       if (reported > most || cost_nano > heldNano)
         above.push(`${named.name}: ${reported} of ${most} tokens, ${cost_nano} of ${heldNano}`);

@@ -16,7 +16,6 @@ import type { Hold } from '../../src/ledger/leases/hold.ts';
 import { realClock } from '../../src/ledger/ledger-clock.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';
-import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import type { Exchange, Upstream, UpstreamRequest } from '../../src/providers/transport/upstream.ts';
 import { createEndpointStatistics } from '../../src/routing/endpoint-statistics.ts';
@@ -398,7 +397,6 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     allow_unpriced: false,
     routing: () => ({ auto_models: ['a/m3', 'a/m1', 'a/m0'], free_models: 'all', users: new Map() }),
     stickiness: createStickiness(),
-    dialect: (wire) => dialects.get(wire),
     upstream,
     adapters: [],
     server_tools: () => undefined,

@@ -101,6 +101,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await ordinary('get', `${v1}/models/{model}`, { model: 'sandbox/echo' });
     await ordinary('get', `${v1}/endpoints/zdr`);
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints`, { author: 'sandbox', slug: 'echo' });
+    await ordinary('get', `${v1}/models/{author}/{slug}/endpoints/health`, { author: 'sandbox', slug: 'echo' });
     await ordinary('get', `${v1}/providers`);
     await ordinary('get', `${v1}/key`);
     await ordinary('get', '/health/live');
@@ -129,6 +130,10 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/keys`, { workspace_id: id });
     await managed('get', `${v1}/keys/{hash}`, { hash });
     await managed('patch', `${v1}/keys/{hash}`, { hash }, { limit_reset: 'monthly' });
+
+    await managed('get', `${v1}/keys/{hash}/policy`, { hash });
+    await managed('post', `${v1}/keys/{hash}/route/explain`, { hash }, chatBody);
+    await managed('get', `${v1}/budgets`);
 
     // Guardrails and whom they hold for.
     const { data: guardrail } = await managed('post', `${v1}/guardrails`, null, {
@@ -160,6 +165,9 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/byok`);
     await managed('get', `${v1}/byok/{id}`, credential);
     await managed('patch', `${v1}/byok/{id}`, credential, { key: 'sk-fedcba9876543210' });
+    await managed('post', `${v1}/byok/{id}/test`, credential, {});
+    await managed('get', `${v1}/provider-credentials`);
+    await managed('post', `${v1}/provider-credentials/{slug}/test`, { slug: 'sandbox' }, {});
     await managed('delete', `${v1}/byok/{id}`, credential);
 
     // A key by authorization code.
@@ -182,11 +190,20 @@ test('a client generated from openapi.json can call every operation, and every a
     // What was used, by whom it was changed, and the end of it all.
     await managed('get', `${v1}/credits`);
     await managed('get', `${v1}/activity`);
+    await managed('get', `${v1}/generations`, { limit: 10 });
+    await managed('get', `${v1}/generations/sessions`);
+    await managed('get', `${v1}/analytics/meta`);
+    await managed('post', `${v1}/analytics/query`, null, { metrics: ['request_count'], dimensions: ['model'] });
+    await managed('get', `${v1}/setup`);
+    await managed('get', `${v1}/system`);
+    await managed('get', `${v1}/ledger/status`);
+    await managed('post', `${v1}/ledger/verify`, null, {});
     await managed('get', `${v1}/audit`, { limit: 100 });
     await managed('delete', `${v1}/keys/{hash}`, { hash });
     await managed('delete', `${v1}/workspaces/{id}`, { id });
     // One node runs, and its one member is the last administrator: neither can go.
     await managed('post', `${v1}/ledger/release`, null, { node_id: 'no-such-node' }, 404);
+    await managed('post', `${v1}/ledger/resolve`, null, { generation_id: 'gen-none', cost: 0 }, 404);
     await managed('delete', `${v1}/organization/members/{id}`, { id: userId }, undefined, 400);
 
     expect(all.map(({ operation }) => operation.operationId).filter((name) => !called.has(name))).toEqual([]);

@@ -75,8 +75,8 @@ export const FAULTS: Fault[] = [
       },
       {
         file: STORE,
-        text: 'generationRow(settle, node)),\n      { must_change: true },',
-        replacement: 'generationRow(settle, node)),',
+        text: 'generationRow(settle, node, counted.seriesOf.get(settle.id))),\n      { must_change: true },',
+        replacement: 'generationRow(settle, node, counted.seriesOf.get(settle.id))),',
       },
     ],
   },

@@ -178,10 +178,13 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/activity', undefined, 'ordinary')).status).toBe(403);
   });
 
-  test.each(['/credits', '/activity'])('401, 500: %s', async (url) => {
+  test.each([
+    ['/credits', 'organization_usage'],
+    ['/activity', 'activity_days'],
+  ])('401, 500: %s', async (url, table) => {
     const { call, database } = await setUp();
     expect((await call('GET', url, undefined, '')).status).toBe(401);
-    await database.queries.schema.dropTable('activity_days').execute();
+    await database.queries.schema.dropTable(table).execute();
     expect((await call('GET', url)).status).toBe(500);
   });
 });

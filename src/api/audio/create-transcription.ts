@@ -1,4 +1,5 @@
 import { readForm } from '../../http/form.ts';
+import { inTurns } from '../../http/in-turns.ts';
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
@@ -82,9 +83,10 @@ export function createTranscription(server: Server, { inference, clock }: Transc
       },
       handler: async (request, reply) => {
         const isForm = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
-        const parsed = isForm
+        const steps = isForm
           ? transcriptionOfForm(request.body as TranscriptionForm)
           : transcriptionOf(request.body as TranscriptionBody);
+        const parsed = (await inTurns(steps))!;
         const { request: transcription, routed } = parsed;
         const call = callOf(request, routed, clock, {
           api_type: 'stt',

@@ -1,4 +1,5 @@
-import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundMs } from '../../audio/sound.ts';
+import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundSteps } from '../../audio/sound.ts';
+import type { Steps } from '../../audio/steps.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { explain, ValidationError } from '../../http/validation.ts';
 import { limits } from '../../limits.ts';
@@ -29,7 +30,8 @@ function bytesOf(data: string): Buffer {
 }
 
 /** The audio with its actual format and duration. `declared` is the format that the client states in `field`. */
-function soundOf(bytes: Buffer, declared: SoundFormat | undefined, field: string): Sound {
+function* soundOf(bytes: Buffer, declared: SoundFormat | undefined, field: string): Steps<Sound> {
+  if (bytes.length > limits.joined_slice_bytes) yield;
   if (bytes.length > limits.sound_bytes_max) {
     throw new GatewayError(413, `The audio must not be larger than ${limits.sound_bytes_max} bytes`);
   }
@@ -40,7 +42,7 @@ function soundOf(bytes: Buffer, declared: SoundFormat | undefined, field: string
   if (declared !== undefined && declared !== format) {
     throw new GatewayError(400, `${field} says ${declared}, but the audio is ${format}`, { metadata: { field } });
   }
-  const durationMs = soundMs(bytes, format);
+  const durationMs = yield* soundSteps(bytes, format);
   if (durationMs === undefined)
     throw new GatewayError(400, `The audio contains no sound that can be read as ${format}`);
   if (durationMs > limits.sound_ms_max) {
@@ -83,14 +85,14 @@ function transcription(sound: Sound, fields: TranscriptionFields): Transcription
   };
 }
 
-/** Reads the JSON body. */
-export function transcriptionOf(body: TranscriptionBody): Transcription {
+/** Reads the JSON body. Yields while a long sound is measured. */
+export function* transcriptionOf(body: TranscriptionBody): Steps<Transcription> {
   const { input_audio, response_format, timestamp_granularities, ...fields } = body;
   const declared = formatNamed(input_audio.format);
   if (declared === undefined) {
     throw invalidField('input_audio.format', `must be one of ${soundFormats.join(', ')}`);
   }
-  const sound = soundOf(bytesOf(input_audio.data), declared, 'input_audio.format');
+  const sound = yield* soundOf(bytesOf(input_audio.data), declared, 'input_audio.format');
   const timestamps = timestamp_granularities ?? [];
   return transcription(sound, { ...fields, timestamps, response_format: response_format ?? 'json' });
 }
@@ -116,14 +118,15 @@ function declaredBy({ filename, type }: TranscriptionForm['file']): SoundFormat 
   return (extension && formatNamed(extension)) || (subtype && formatNamed(subtype)) || undefined;
 }
 
-/** Reads the form of OpenAI's clients. */
-export function transcriptionOfForm(form: TranscriptionForm): Transcription {
+/** Reads the form of OpenAI's clients, in the same way. */
+export function* transcriptionOfForm(form: TranscriptionForm): Steps<Transcription> {
   const { file, model, language, temperature, prompt, response_format = 'json', provider } = form;
   if (!Buffer.isBuffer(file.bytes)) throw invalidField('file', 'must be a file');
   const degrees = temperature === undefined ? undefined : Number(temperature);
   if (degrees !== undefined && degrees > 2) throw invalidField('temperature', 'must be at most 2');
   const times = form['timestamp_granularities[]'];
-  return transcription(soundOf(file.bytes, declaredBy(file), 'The name or type of file'), {
+  const sound = yield* soundOf(file.bytes, declaredBy(file), 'The name or type of file');
+  return transcription(sound, {
     model,
     language,
     temperature: degrees,

@@ -9,6 +9,7 @@ import type { TrustedProxies } from '../../http/trusted-proxies.ts';
 import { limits } from '../../limits.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
+import { setupStore } from '../../storage/setup.ts';
 import type { AuthenticateOptions } from '../authenticate.ts';
 import type { Change } from '../change.ts';
 import { consentPages } from './consent-pages.ts';
@@ -87,7 +88,7 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
   await server.register(
     (scope, _options, done) => {
       const api = scope as unknown as Server;
-      getSession(api);
+      getSession(api, setupStore(queries));
       endSession(api, { sessions });
       done();
     },

@@ -353,6 +353,26 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
+  test('409: a member who approves applications in a session gets a thousand keys and no more, until one is deleted', async () => {
+    const { issue, exchange, storeAsker, database } = await setUp();
+    const { queries } = database;
+    const code = await issue({});
+    await queries.updateTable('authorization_codes').set({ made_by: 'session' }).execute();
+    const first = await storeAsker();
+    const rows = Array.from({ length: limits.member_keys_max }, (_, index) => {
+      return { ...first, id: 100 + index, hash: `key ${index}`, made_by: 'session' };
+    });
+    for (const portion of [rows.slice(0, 500), rows.slice(500)]) {
+      await queries.insertInto('api_keys').values(portion).execute();
+    }
+    expect(await exchange({ code })).toMatchObject({
+      status: 409,
+      body: { error: { message: expect.stringMatching(/delete keys/) } },
+    });
+    await keyStore(queries).delete({ organization_id: first.organization_id, keys: rows.slice(0, 1) });
+    expect((await exchange({ code })).status).toBe(200);
+  });
+
   test('403: a code made by an API key is refused once the operator forbids such codes', async () => {
     const { issue, exchange, switchOff } = await setUp();
     const code = await issue();

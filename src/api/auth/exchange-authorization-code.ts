@@ -21,6 +21,7 @@ import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import type { Change, Work } from '../change.ts';
+import { checkRoomOf } from '../keys/member-keys.ts';
 import { checkRoom, holdLineage } from './delegate.ts';
 
 export interface ExchangeAuthorizationCodeDependencies {
@@ -54,27 +55,32 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
  */
 async function exchange(
   { tx, at, audit, announce }: Work,
-  codeHash: string,
+  pending: StoredCode,
   proof: Proof,
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
+  const { code_hash: codeHash } = pending;
   const codes = authorizationCodeStore(tx);
+  // The member before the code, as in removals.
+  if (!(await isStillMember(tx, pending))) return { refused: 'void' };
   const code = await codes.lock(codeHash);
-  if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
+  if (!code) return { refused: 'void' };
   const lineage = await holdLineage(tx, code, Date.parse(at));
   if (lineage === undefined) return { refused: 'void' };
   const verdict = judgeExchange(code, proof, Date.parse(at));
   if (verdict === 'wrong') await codes.countFailure(codeHash);
   if (verdict !== 'granted') return { refused: verdict };
   await checkRoom(tx, lineage);
+  const { organization_id, workspace_id, user_id } = code;
+  if (code.made_by === 'session' && user_id !== null) await checkRoomOf(tx, { organization_id, workspace_id, user_id });
   await codes.use(codeHash, at);
   const { limit_nano, limit_reset, key_expires_at: expiresAt } = code;
   const { secret, hash, label } = createSecret();
   const key = await keyStore(tx).insert({
     hash,
     label,
-    organization_id: code.organization_id,
-    workspace_id: code.workspace_id,
-    creator_user_id: code.user_id,
+    organization_id,
+    workspace_id,
+    creator_user_id: user_id,
     name: code.key_label,
     is_management: false,
     disabled: false,
@@ -130,14 +136,13 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
     handler: async (request, reply) => {
       const { body } = request;
       const codeChallengeMethod = methodOf(body);
-      const codeHash = hashCode(body.code);
-      const code = await authorizationCodeStore(queries).find(codeHash);
+      const code = await authorizationCodeStore(queries).find(hashCode(body.code));
       if (!code || (code.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
       const { organization_id, user_id } = code;
       const made = await change(
         { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },
         (work) =>
-          exchange(work, codeHash, {
+          exchange(work, code, {
             code_verifier: body.code_verifier ?? undefined,
             code_challenge_method: codeChallengeMethod,
           }),

@@ -23,6 +23,7 @@ describeStores('GET /session', ({ open }) => {
       user_name: 'Owner',
       user_email: null,
       role: 'admin',
+      is_demo: false,
       expires_at: '2026-11-21T22:00:00.000Z',
       form_token: expect.stringMatching(/^[\w-]{43}$/),
     });

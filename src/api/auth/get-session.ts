@@ -6,7 +6,7 @@ import { Session } from '../../schemas/session.ts';
 import { principalOf } from '../change.ts';
 
 /** Serves `GET /session`: who is signed in, with which role. */
-export function getSession(server: Server): void {
+export function getSession(server: Server, { isDemo }: { isDemo: () => Promise<boolean> }): void {
   server.route({
     method: 'GET',
     url: '/session',
@@ -20,12 +20,21 @@ export function getSession(server: Server): void {
         'member; a request that changes something also needs `x-form-token`.',
       response: { 200: Type.Object({ data: Session }), ...errors(401, 403, 429, 500) },
     },
-    handler: (request) => {
+    handler: async (request) => {
       const { session, organization_id, user_id } = principalOf(request);
       if (session === undefined) throw new GatewayError(403, 'Keys have no session; sign in at /sign-in');
       const { role, user_name, user_email, expires_at, form_token } = session;
       return {
-        data: { organization_id, user_id: user_id ?? '', user_name, user_email, role, expires_at, form_token },
+        data: {
+          organization_id,
+          user_id: user_id ?? '',
+          user_name,
+          user_email,
+          role,
+          is_demo: await isDemo(),
+          expires_at,
+          form_token,
+        },
       };
     },
   });

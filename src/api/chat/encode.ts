@@ -212,16 +212,22 @@ class ChatStreamEncoder implements StreamEncoder {
         ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
         : '';
       const tier = chunk.service_tier ? `,"service_tier":${JSON.stringify(chunk.service_tier)}` : '';
-      text += `data: ${this.#head}${fingerprint}${tier},"choices":[${this.#choiceJson(chunk)}]}\n\n`;
+      const finish = chunk.finish_reason ? JSON.stringify(this.#finish(chunk.finish_reason)) : 'null';
+      const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
+      const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
+      const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
+      const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
+      const choice = `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
+      text += `data: ${this.#head}${fingerprint}${tier},"choices":[${choice}]}\n\n`;
     }
     return text;
   }
 
   end({ usage, metadata, error }: StreamEnd): string {
     const failure = error ? frame(failureJson(this.#head, error, this.#textForm)) : '';
-    const shown = metadataJson(metadata);
     const tier = `"service_tier":${JSON.stringify(this.#serviceTier)}`;
-    return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
+    const last = `${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${metadata === undefined ? '' : metadataJson(metadata)}}`;
+    return `${failure}data: ${last}\n\ndata: [DONE]\n\n`;
   }
 
   failed(error: GatewayError): string {
@@ -270,15 +276,6 @@ class ChatStreamEncoder implements StreamEncoder {
   #finish(finishReason: FinishReason): string {
     if (this.#textForm) return textFinish(finishReason);
     return this.#functionForm ? functionFinish(finishReason) : finishReason;
-  }
-
-  #choiceJson(chunk: ChatChunk): string {
-    const finish = chunk.finish_reason ? JSON.stringify(this.#finish(chunk.finish_reason)) : 'null';
-    const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
-    const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
-    const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
-    const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
-    return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
   /** Whether a chunk without content has nothing else for a chat client either, such as the opening and closing of blocks. The first chunk is always sent. */

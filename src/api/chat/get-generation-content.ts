@@ -20,13 +20,13 @@ export function getGenerationContent(server: Server, { contents }: { contents: P
   server.route({
     method: 'GET',
     url: '/generation/content',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       operationId: 'getGenerationContent',
       tags: ['Chat'],
       summary: 'Returns the content of a finished request and of its answer, if its workspace keeps them.',
       description:
-        'A management key reads everything of its organization; an API key what keys of the same owner sent in its workspace. ' +
+        'A management key reads everything of its organization; the session of a member what its own keys sent; an API key what keys of the same owner sent in its workspace. ' +
         'If nothing was kept, or this key may not read it, the answer is the same 404. `not_kept` is the reason if content could not be kept.',
       querystring: Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) }),
       response: { 200: Type.Object({ data: GenerationContent }), ...errors(400, 401, 404, 500, 503) },

@@ -10,6 +10,7 @@ import { Generation } from '../../schemas/generation.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
+import { ownUserOf } from '../change.ts';
 import { describeCharges } from './describe-charges.ts';
 import { describeRouting, isRouter } from './describe-routing.ts';
 
@@ -18,8 +19,8 @@ export interface GenerationSource {
   find(id: string, principal: Principal): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
 }
 
-/** The public form of a generation's record. */
-function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
+/** The public form of a generation's record; with `owners` for callers who may see whose key it was. */
+function describeGeneration(record: GenerationRecord, owners: boolean): Static<typeof Generation> {
   const { usage } = record;
   const isUnpriced = (own: boolean) =>
     record.attempts.some(({ is_unpriced, is_byok }) => is_unpriced && is_byok === own);
@@ -42,6 +43,8 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     api_type: record.api_type,
     created_at: record.created_at,
     model: record.model,
+    requested_model: record.requested_model,
+    ...(owners ? { api_key_hash: record.key_hash, user_id: record.user_id ?? null } : {}),
     provider_name: record.provider_name,
     app_id: null,
     external_user: record.external_user,
@@ -52,6 +55,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     http_referer: record.http_referer,
     title: record.title,
     categories: record.categories,
+    tags: [...(record.tags ?? [])],
     user_agent: record.user_agent,
     origin: record.http_referer ?? '',
     router: isRouter(record.routing) ? record.requested_model : null,
@@ -69,6 +73,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     native_tokens_completion: completion,
     native_tokens_reasoning: usage?.out_reasoning ?? null,
     native_tokens_cached: usage?.in_cache_read ?? null,
+    token_classes: tokenClasses(record),
     native_tokens_completion_images: usage?.out_image ?? null,
     num_media_prompt: record.num_media_prompt,
     num_media_completion: null,
@@ -98,6 +103,14 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
   };
 }
 
+/** The counts by class; null if nothing was counted. */
+function tokenClasses({ usage }: GenerationRecord): Record<string, number> | null {
+  if (usage === null) return null;
+  return Object.fromEntries(
+    Object.entries(usage).filter((entry): entry is [string, number] => /^(in|out)_/.test(entry[0])),
+  );
+}
+
 /** Clients of the public service require a text and a number here, or nothing. */
 function shownFacts(attempt: GenerationRecord['attempts'][number]) {
   const { latency, ...facts } = attemptFacts(attempt);
@@ -124,7 +137,7 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
   server.route({
     method: 'GET',
     url: '/generation',
-    config: { access: 'any' },
+    config: { access: 'any', forMembers: true },
     schema: {
       operationId: 'getGeneration',
       tags: ['Chat'],
@@ -136,13 +149,15 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
       const { id } = request.query;
       const { principal } = request;
       const record = principal && isStorable(id) ? await generations.find(id, principal) : undefined;
-      // A record of another organization is a 404; for an ordinary key, also one of another workspace.
+      // A record of another organization is a 404; for an ordinary key, also one of another workspace; for a member, one of another member.
+      const ownUser = principal && ownUserOf(principal);
       const visible =
         record !== undefined &&
         record.organization_id === principal?.organization_id &&
+        (ownUser === undefined || record.user_id === ownUser) &&
         (principal.kind === 'management' || record.workspace_id === principal.workspace_id);
       if (!visible) throw new GatewayError(404, `Generation ${id} not found`);
-      return { data: describeGeneration(record) };
+      return { data: describeGeneration(record, principal.kind === 'management') };
     },
   });
 }

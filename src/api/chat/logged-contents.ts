@@ -11,6 +11,7 @@ import { isStorable } from '../../schemas/text.ts';
 import type { ContentPlace, LoggedContentRow, LoggedContentStore } from '../../storage/logged-contents.ts';
 import { isUnavailable } from '../../storage/unavailable.ts';
 import type { ContentLoss, Metrics } from '../../telemetry/metrics.ts';
+import { ownUserOf } from '../change.ts';
 
 /** Calls in one write. */
 const LOGGED_BATCH_ENTRIES_MAX = 200;
@@ -100,6 +101,8 @@ async function opened(vault: Vault, row: LoggedContentRow): Promise<LoggedConten
 
 /** Whether a caller may read the content of a call of its organization. */
 function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit<Waiting, 'json' | 'model'>): boolean {
+  const ownUser = ownUserOf(principal);
+  if (ownUser !== undefined) return user_id === ownUser;
   if (principal.kind === 'management') return true;
   if (principal.workspace_id !== workspace_id) return false;
   return principal.key_hash === key_hash || (user_id !== null && principal.user_id === user_id);

@@ -59,11 +59,6 @@ function thoughts(parts: readonly Record<string, unknown>[]): string {
     .join('');
 }
 
-/** Maps a list in place of the elements that change. Most messages are shared unchanged. */
-function mapChanged<T extends object, U>(items: readonly T[], change: (item: T, index: number) => U): U[] {
-  return items.map(change);
-}
-
 /** Whether a detail only records a tool that the public service ran. Models do not read it. */
 function isToolRecord({ type }: { type: string }): boolean {
   return type === 'reasoning.server_tool_call';
@@ -199,12 +194,11 @@ function toolChoice(input: NonNullable<ChatBody['tool_choice']>): ToolChoice {
 }
 
 /** `reasoning_effort` and `reasoning.effort` must not contradict each other: a 400, not a guess. */
-function checkReasoning(body: ChatBody): void {
-  const { reasoning, reasoning_effort } = body;
-  if (reasoning?.effort && typeof reasoning.max_tokens === 'number') {
+function checkReasoning(reasoning: NonNullable<ChatBody['reasoning']>, effort: ChatBody['reasoning_effort']): void {
+  if (reasoning.effort && typeof reasoning.max_tokens === 'number') {
     throw new GatewayError(400, 'reasoning may have effort or max_tokens, not both');
   }
-  if (reasoning?.effort && reasoning_effort && reasoning.effort !== reasoning_effort) {
+  if (reasoning.effort && effort && reasoning.effort !== effort) {
     throw invalidField('reasoning_effort', 'must equal reasoning.effort if both are set');
   }
 }
@@ -245,7 +239,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
     throw new GatewayError(400, 'prompt and messages exclude each other: specify one of them');
   }
   if (body.prompt != null) checkPromptForm(body);
-  checkReasoning(body);
+  if (body.reasoning) checkReasoning(body.reasoning, body.reasoning_effort);
   // Filled rather than copied and emptied: deleting fields makes an object slow to read.
   const request: Record<string, unknown> = {};
   for (const field in body) {
@@ -254,7 +248,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
   }
   const legacy: LegacyCalls = { ids: undefined };
   const messages = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
-  request['messages'] = mapChanged(messages, (item, index) => message(item, index, legacy));
+  request['messages'] = messages.map((item, index) => message(item, index, legacy));
   if (usesFunctions(body)) {
     request['tools'] = (body.functions ?? []).map(
       (definition) => ({ type: 'function', function: definition }) as FunctionTool,
@@ -264,7 +258,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
     // The form allows one call per message.
     request['parallel_tool_calls'] ??= false;
   } else if (body.tools) {
-    request['tools'] = mapChanged(body.tools, (tool) => typed(withoutExtension(tool)));
+    request['tools'] = body.tools.map((tool) => typed(withoutExtension(tool)));
   }
   if (body.tool_choice) request['tool_choice'] = toolChoice(body.tool_choice);
   request['ext'] = {
@@ -272,7 +266,8 @@ export function chatRequest(body: ChatBody): ChatRequest {
     client: body.prompt == null ? chatClient : completionsClient,
     rest: {},
   };
-  const made = withServerTools(request as unknown as ChatRequest);
+  const plain = request as unknown as ChatRequest;
+  const made = body.tools == null && body.plugins == null ? plain : withServerTools(plain);
   if (body.n != null && body.n > 1) {
     refuseWithSeveral(made);
     made.n = body.n;

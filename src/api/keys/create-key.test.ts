@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/http/management-server.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashSecret } from '../../accounts/key.ts';
+import { limits } from '../../limits.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { callerOf } from '../authenticate.ts';
 import { createKey } from './create-key.ts';
@@ -64,6 +65,31 @@ describeStores('POST /keys', ({ open }) => {
       const key = await keyStore(database.queries).findByHash(hashSecret(body['key'] ?? ''));
       expect([who, key && callerOf(key).rate_name]).toEqual([who, name]);
     }
+  });
+
+  test('409: a member makes a thousand keys in a workspace and no more, also with two requests at once, until one is deleted', async () => {
+    const { call, principals, database, sessionOf, addKey, home } = await setUp();
+    const { queries } = database;
+    const [member, admin] = [await sessionOf('member'), await sessionOf('admin')];
+    Object.assign(principals, { member, admin });
+    const creator = { creator_user_id: member.user_id };
+    const first = await addKey({ ...creator, hash: 'first', made_by: 'session', disabled: true });
+    const rows = Array.from({ length: limits.member_keys_max - 2 }, (_, index) => {
+      return { ...first, id: 100 + index, hash: `key ${index}` };
+    });
+    for (const portion of [rows.slice(0, 500), rows.slice(500)]) {
+      await queries.insertInto('api_keys').values(portion).execute();
+    }
+    // Keys that an administrator made for the member do not count.
+    await addKey(creator);
+    const make = (who: string) => call('POST', '/keys', { name: 'k' }, who);
+    const statuses = (await Promise.all([make('member'), make('member')])).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([201, 409]);
+    const refused = await make('member');
+    expect(refused).toMatchObject({ status: 409, body: { error: { message: expect.stringMatching(/delete keys/) } } });
+    expect((await make('admin')).status).toBe(201);
+    await keyStore(queries).delete({ organization_id: home.organization_id, keys: rows.slice(0, 1) });
+    expect((await make('member')).status).toBe(201);
   });
 
   test('201: every field is kept; the limit to the nearest nano-USD', async () => {

@@ -12,7 +12,7 @@ import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, ownUserOf, principalOf } from '../change.ts';
 import { workspaceOfNew } from '../workspaces/require-workspace.ts';
-import { checkMode } from './member-keys.ts';
+import { checkMode, checkRoomOf } from './member-keys.ts';
 
 export interface CreateKeyDependencies {
   change: Change;
@@ -55,12 +55,17 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
       const key = await change(actorOf(request), async ({ tx, at, audit, announce }) => {
+        const workspaceId = await workspaceOfNew(tx, caller, workspace_id);
+        const creatorId = creator === null ? null : await creatorOf(tx, organization_id, creator);
+        if (ownUser !== undefined) {
+          await checkRoomOf(tx, { organization_id, workspace_id: workspaceId, user_id: ownUser });
+        }
         const made = await keyStore(tx).insert({
           hash,
           label,
           organization_id,
-          workspace_id: await workspaceOfNew(tx, caller, workspace_id),
-          creator_user_id: creator === null ? null : await creatorOf(tx, organization_id, creator),
+          workspace_id: workspaceId,
+          creator_user_id: creatorId,
           name,
           is_management: false,
           disabled: false,

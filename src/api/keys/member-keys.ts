@@ -1,8 +1,11 @@
 import type { StoredKey } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
+import { limits } from '../../limits.ts';
 import type { BudgetMode } from '../../schemas/budget.ts';
 import type { UpdateKeyBody } from '../../schemas/key.ts';
+import type { Queries } from '../../storage/database.ts';
+import { keyStore } from '../../storage/keys.ts';
 import { ownUserOf } from '../change.ts';
 
 /** Throws a 403 if a member wants the `soft` mode, which also loosens the budgets of its workspace, its guardrails and the organization. */
@@ -29,4 +32,19 @@ export function checkMayChange(
     );
   }
   checkMode(caller, others.budget_mode);
+}
+
+/**
+ * Throws a 409 if a member may make no further key in its sessions, in this workspace. Disabled and expired keys count. Call it with the
+ * membership locked, so that the keys of two requests count for each other.
+ */
+export async function checkRoomOf(
+  tx: Queries,
+  whose: { organization_id: string; workspace_id: string; user_id: string },
+): Promise<void> {
+  if ((await keyStore(tx).countOfSessions(whose)) < limits.member_keys_max) return;
+  throw new GatewayError(
+    409,
+    `You have made ${limits.member_keys_max} keys in this workspace, which is the maximum; delete keys that you no longer use`,
+  );
 }

@@ -19,8 +19,8 @@ describeStores('POST /ledger/release', ({ open }) => {
       .execute();
     const at = Date.now();
     const nodes = [
-      { id: 'gone', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms },
-      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at },
+      { id: 'gone', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms, charges_leases: 1 },
+      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at, charges_leases: 1 },
     ];
     await database.queries.insertInto('ledger_nodes').values(nodes).execute();
     await database.queries

@@ -28,17 +28,17 @@ export interface Removed {
 /** Locks the members of the organization until the transaction ends, and checks the removal. */
 async function holdMember({ tx, actor }: Work, { user_id, hand_keys_to }: Removal) {
   const { organization_id } = actor;
-  const members = memberStore(tx);
-  const held = isStorable(user_id) ? await members.lockForRoles(organization_id, user_id) : [];
-  const role = held.find((member) => member.user_id === user_id)?.role;
+  const named = [user_id, hand_keys_to].filter((id) => id !== undefined).filter(isStorable);
+  const roles = await memberStore(tx).lockForRoles(organization_id, named);
+  const role = roles.get(user_id);
   if (role === undefined) throw new GatewayError(404, 'Member not found');
-  if (role === 'admin' && held.filter((member) => member.role === 'admin').length === 1) {
+  if (role === 'admin' && [...roles.values()].filter((other) => other === 'admin').length === 1) {
     throw new GatewayError(400, 'The last administrator cannot be removed; make another member one first');
   }
-  if (hand_keys_to === undefined) return { role };
   if (hand_keys_to === user_id) throw new GatewayError(400, 'The keys cannot be handed to the member who is removed');
-  const isMember = isStorable(hand_keys_to) && (await members.lockRoles(organization_id, [hand_keys_to])).size === 1;
-  if (!isMember) throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
+  if (hand_keys_to !== undefined && !roles.has(hand_keys_to)) {
+    throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
+  }
   return { role };
 }
 
@@ -78,8 +78,8 @@ async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise
   return { keys_disabled: disabled.length, keys_handed_over: handed.length };
 }
 
-/** Ends sessions and pending authorization codes. */
-async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<number> {
+/** Ends the sessions, one-time links and pending authorization codes of a member, and returns the number of the sessions and links. */
+export async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<number> {
   const { organization_id } = actor;
   const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id: userId });
   for (const id of sessions) {

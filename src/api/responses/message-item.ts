@@ -12,7 +12,11 @@ interface Part {
   /** The text as the content of a JSON string, if events are used: encoded once, and sent several times. */
   json: string;
   annotations: JsonObject[];
-  logprobs: JsonValue[];
+  /** As a finished part has them. */
+  logprobs: JsonObject[];
+  /** Their JSON text, and that of `output_text.done`, if events are used: written once, and sent several times. */
+  logprobs_json: string;
+  done_logprobs_json: string;
   /** The remainder of the part, if the upstream used this wire. */
   rest: JsonObject;
   is_done: boolean;
@@ -64,6 +68,8 @@ export function createMessage(context: ItemContext): MessageWriter {
       json: '',
       annotations: [],
       logprobs: [],
+      logprobs_json: '',
+      done_logprobs_json: '',
       rest: {},
       is_done: false,
       place: `${place.json},"content_index":${parts.length}`,
@@ -90,8 +96,8 @@ export function createMessage(context: ItemContext): MessageWriter {
     const text = `"${ended.json}"`;
     if (ended.kind === 'refusal') events.send('response.refusal.done', `${ended.place},"refusal":${text}`);
     else {
-      const logprobs = JSON.stringify(ended.logprobs);
-      events.send('response.output_text.done', `${ended.place},"text":${text},"logprobs":${logprobs}`);
+      const logprobs = ended.done_logprobs_json;
+      events.send('response.output_text.done', `${ended.place},"text":${text},"logprobs":[${logprobs}]`);
     }
     events.send('response.content_part.done', `${ended.place},"part":${partJson(ended)}`);
   }
@@ -106,11 +112,24 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${json}`);
       return;
     }
-    const entries = context.shows_logprobs ? logprobsOf(logprobs) : [];
-    append(to.logprobs, entries);
-    if (!events.are_read) return;
-    const shown = entries.length === 0 ? '[]' : JSON.stringify(entries);
-    events.send('response.output_text.delta', `${to.place},"delta":${json},"logprobs":${shown}`);
+    const shown = context.shows_logprobs ? addLogprobs(to, logprobs) : '';
+    if (events.are_read) {
+      events.send('response.output_text.delta', `${to.place},"delta":${json},"logprobs":[${shown}]`);
+    }
+  }
+
+  /** Returns the JSON text of the entries. */
+  function addLogprobs(to: Part, logprobs: JsonValue | undefined): string {
+    const entries = logprobsOf(logprobs);
+    if (entries.length === 0) return '';
+    const finished = ofEachToken(entries, withBytes);
+    append(to.logprobs, finished);
+    if (!events.are_read) return '';
+    const shown = JSON.stringify(entries).slice(1, -1);
+    const comma = to.logprobs_json === '' ? '' : ',';
+    to.done_logprobs_json += comma + shown;
+    to.logprobs_json += comma + JSON.stringify(finished).slice(1, -1);
+    return shown;
   }
 
   function addAnnotation(to: Part, received: JsonObject): void {
@@ -152,7 +171,7 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (delta.content) addText('text', delta.content, logprobs);
       else if (logprobs != null && part?.kind === 'text' && context.shows_logprobs) {
         // Some providers send them after their text: the end of the part contains them.
-        append(part.logprobs, logprobsOf(logprobs));
+        addLogprobs(part, logprobs);
       }
       if (delta.refusal) addText('refusal', delta.refusal, undefined);
       const raw = ext?.slot?.raw;
@@ -214,16 +233,19 @@ function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
     ...rest,
     type: 'output_text',
     annotations: [...annotations],
-    logprobs: ofEachToken(logprobs, withBytes),
+    logprobs,
     text,
   };
 }
 
-/** The part as JSON. */
+/** The part as JSON, if events are used. */
 function partJson(part: Part): string {
-  const name = part.kind === 'refusal' ? 'refusal' : 'text';
-  const { [name]: _, ...others } = partOf(part);
-  return `${JSON.stringify(others).slice(0, -1)},"${name}":"${part.json}"}`;
+  if (part.kind === 'refusal') {
+    const { refusal: _, ...others } = partOf(part);
+    return `${JSON.stringify(others).slice(0, -1)},"refusal":"${part.json}"}`;
+  }
+  const { text: _, logprobs: _logprobs, ...others } = partOf(part);
+  return `${JSON.stringify(others).slice(0, -1)},"logprobs":[${part.logprobs_json}],"text":"${part.json}"}`;
 }
 
 /** Log probabilities from the chat wire's form. Unknown bytes are omitted, since events of this API have none. */

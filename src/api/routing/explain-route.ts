@@ -6,11 +6,9 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import { RouteExplanation } from '../../schemas/route-explanation.ts';
-import { chatRequest } from '../chat/parse-request.ts';
-import { recentOutcomes } from '../recent-outcomes.ts';
-import { callOf } from '../shared/call-of.ts';
+import { principalOf } from '../change.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
-import { describeExplanation } from './describe-explanation.ts';
+import { explainCall } from './explain-call.ts';
 
 /**
  * `POST /route/explain`: how a chat completion would be routed. Also explains a request that would be refused for lack of endpoints or
@@ -47,10 +45,7 @@ export function explainRoute(
     },
     handler: async (request, reply) => {
       reply.header('cache-control', 'private, no-store');
-      const call = { ...callOf(request, chatRequest(request.body), clock), wants_metadata: false };
-      // Outcomes that this node has not stored yet count as well.
-      if (call.principal.budgets.length > 0) await recentOutcomes(recorder);
-      return { data: describeExplanation(await inference.explain(call), call.accepted_ms) };
+      return { data: await explainCall(request, principalOf(request), { inference, recorder, clock }) };
     },
   });
 }

@@ -2,7 +2,6 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
-import { claimOf } from '../../http/bounded-bodies.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { type Attribution, type Call, CallCancellation, type Clock } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
@@ -11,6 +10,7 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
+import { tagsOf } from './tags.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 /** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
@@ -39,12 +39,7 @@ export function generationId(nowMs: number): string {
   return `gen-${Math.floor(nowMs / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
 }
 
-function cut(value: string | undefined): string | null {
-  return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
-}
-
-function categoriesOf(header: string | undefined): string[] {
-  if (header === undefined) return [];
+function categoriesOf(header: string): string[] {
   return header
     .split(',')
     .map((category) => category.trim())
@@ -52,16 +47,21 @@ function categoriesOf(header: string | undefined): string[] {
     .slice(0, APP_CATEGORIES_MAX);
 }
 
-function attributionOf(headers: IncomingHttpHeaders): Attribution {
+function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution {
+  const charsMax = limits.attribution_chars_max;
+  const referer = headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer');
+  const categories = headerOf(headers, 'x-gateway-categories');
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  const tags = tagsOf(headers, body);
   return {
-    http_referer: cut(headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer')),
-    title: cut(headerOf(headers, 'x-gateway-title')),
-    categories: categoriesOf(headerOf(headers, 'x-gateway-categories')),
-    user_agent: cut(headerOf(headers, 'user-agent')),
+    http_referer: referer?.slice(0, charsMax) ?? null,
+    title: headerOf(headers, 'x-gateway-title')?.slice(0, charsMax) ?? null,
+    categories: categories === undefined ? [] : categoriesOf(categories),
+    user_agent: headerOf(headers, 'user-agent')?.slice(0, charsMax) ?? null,
+    ...(tags === undefined ? {} : { tags }),
     traceparent: traced ? traceparent : undefined,
-    tracestate: traced ? (cut(headerOf(headers, 'tracestate')) ?? undefined) : undefined,
+    tracestate: traced ? headerOf(headers, 'tracestate')?.slice(0, charsMax) : undefined,
   };
 }
 
@@ -71,7 +71,9 @@ export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   const facts: Record<string, unknown> = { generation_id, model: request.model, streamed: request.stream === true };
   let costNano: number | undefined;
   let used: { prompt: number; completion: number } | undefined;
-  for (const { record } of calls.map(({ outcome }) => outcome)) {
+  for (const {
+    outcome: { record },
+  } of calls) {
     if (record === undefined) continue;
     if (record.model !== request.model) facts['served_model'] = record.model;
     if (record.provider_name !== null) facts['provider'] = record.provider_name;
@@ -87,15 +89,6 @@ export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   return facts;
 }
 
-/** Throws a 400 for a preset, which stands for settings that this gateway does not have. */
-function refusePreset(body: unknown): void {
-  if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
-  throw invalidField(
-    'preset',
-    'is not supported: this gateway has no presets; send the fields of the preset with the request',
-  );
-}
-
 /** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
   request: HttpRequest,
@@ -105,7 +98,14 @@ export function callOf(
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
-  refusePreset(request.body);
+  const { preset } = (request.body ?? {}) as { preset?: unknown };
+  if (preset != null) {
+    // It stands for settings that this gateway does not have.
+    throw invalidField(
+      'preset',
+      'is not supported: this gateway has no presets; send the fields of the preset with the request',
+    );
+  }
   const { headers } = request.raw;
   const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {
@@ -125,12 +125,12 @@ export function callOf(
     generation_id: generationId(acceptedMs),
     request_id: request.id,
     principal,
-    attribution: attributionOf(headers),
+    attribution: attributionOf(headers, request.body),
     accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: new CallCancellation(),
     store_wait: request.store_wait,
-    room: claimOf(request),
+    room: request.claim,
     wants_metadata: wantsMetadata,
     ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],

@@ -90,21 +90,18 @@ function faultOf(address: string, kind: AddressKind, rules: AddressRules): strin
   return 'must be an https, http or data URL';
 }
 
-/** Whether a value is an object. */
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Checks the fields that are sent on to endpoints: unknown fields of the body, and the options of providers. */
 function checkOptions(body: unknown, prefix: string): void {
-  if (!isRecord(body)) return;
+  if (typeof body !== 'object' || body === null) return;
+  const fields = body as Record<string, unknown>;
   for (const name of SERVER_FIELDS) {
-    if (body[name] === undefined || body[name] === null) continue;
+    if (fields[name] === undefined || fields[name] === null) continue;
     throw invalidField(`${prefix}${name}`, 'must not be sent: it is only for the servers of a provider');
   }
-  if (prefix !== '' || !isRecord(body['provider'])) return;
-  const { options } = body['provider'];
-  if (!isRecord(options)) return;
-  for (const [slug, fields] of Object.entries(options)) checkOptions(fields, `provider.options.${slug}.`);
+  if (prefix !== '' || fields['provider'] == null) return;
+  const { options } = fields['provider'] as Record<string, unknown>;
+  if (typeof options !== 'object' || options === null) return;
+  for (const [slug, sent] of Object.entries(options)) checkOptions(sent, `provider.options.${slug}.`);
 }
 
 /** Counts and checks the addresses of one body. */

@@ -23,23 +23,15 @@ const SAMPLERS = Object.keys(OFF_VALUES) as Sampler[];
 
 const HINT = 'to turn it off, leave it out, or ask the operator to set compatibility.sampler_off_values: ignore';
 
-/** Replaces values that mean "off" by null. Throws a `ValidationError` if they are refused. */
-function replaceOffValues(
-  request: HttpRequest,
-  body: Record<string, unknown>,
-  mode: () => SamplerOffValues,
-  fields: readonly Sampler[],
-): void {
-  for (const field of fields) {
-    const value = body[field];
-    if (value === undefined || value === null) continue;
-    const { values, rule } = OFF_VALUES[field];
-    if (!(values as readonly unknown[]).includes(value)) continue;
-    if (mode() === 'refuse') throw new ValidationError('body', [{ path: field, rule: `${rule}; ${HINT}` }]);
-    body[field] = null;
-    request.body_changes ??= [];
-    request.body_changes.push({ kind: 'dropped', field, reason: `${value} turns it off` });
-  }
+/** Replaces a value by null if it means "off". Throws a `ValidationError` if such values are refused. */
+function replaceOffValue(request: HttpRequest, field: Sampler, mode: () => SamplerOffValues): void {
+  const body = request.body as Record<string, unknown>;
+  const { values, rule } = OFF_VALUES[field];
+  if (!(values as readonly unknown[]).includes(body[field])) return;
+  if (mode() === 'refuse') throw new ValidationError('body', [{ path: field, rule: `${rule}; ${HINT}` }]);
+  request.body_changes ??= [];
+  request.body_changes.push({ kind: 'dropped', field, reason: `${body[field]} turns it off` });
+  body[field] = null;
 }
 
 /**
@@ -48,10 +40,9 @@ function replaceOffValues(
  */
 export function checkSamplers(mode: () => SamplerOffValues, fields: readonly Sampler[] = SAMPLERS) {
   return (request: HttpRequest, _reply: HttpReply, done: (error?: Error) => void): void => {
-    const { body } = request;
+    const body = (request.body ?? {}) as Record<string, unknown>;
     try {
-      if (typeof body === 'object' && body !== null)
-        replaceOffValues(request, body as Record<string, unknown>, mode, fields);
+      for (const field of fields) if (body[field] != null) replaceOffValue(request, field, mode);
     } catch (error) {
       done(error as Error);
       return;

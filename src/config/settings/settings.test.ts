@@ -9,7 +9,7 @@ import { allSettings, type Setting } from './declare.ts';
 import { variables } from './variables.ts';
 
 /** Fields of `Config` that no single setting holds. */
-const DERIVED = ['loaded_at', 'providers_off', 'providers_own_only', 'proxies', 'warnings'];
+const DERIVED = ['loaded_at', 'providers_off', 'providers_own_only', 'proxies', 'settings', 'warnings'];
 
 test('every field of the configuration is declared: in the file, as a variable, or as derived', () => {
   const declared = new Set([

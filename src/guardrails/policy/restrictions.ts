@@ -57,7 +57,7 @@ export function restricted(
       return leftOut('provider-not-allowed-by-guardrail');
     }
     if (guardrail.ignored_providers?.includes(provider_slug)) return leftOut('provider-ignored-by-guardrail');
-    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return leftOut('zdr-violation-by-guardrail');
+    if (!keeps_nothing && demandsZdr(guardrail, canonical_slug)) return leftOut('zdr-violation-by-guardrail');
   }
   return undefined;
 }
@@ -96,7 +96,7 @@ export function restrictionStages(
 }
 
 /** Whether a guardrail demands zero retention for models of this author. `enforce_zdr` applies if the vendor's field is not set. */
-function wantsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
+export function demandsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
   const fields: Readonly<Record<string, boolean | null>> = {
     anthropic: guardrail.enforce_zdr_anthropic,
     openai: guardrail.enforce_zdr_openai,

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
-import type { Finding } from '../finding.ts';
+import type { CountedFinding } from '../finding.ts';
 import type { Refusal } from '../requests/screen.ts';
 import type { ActiveFilter, FilterSet, FilterSlug } from './filter-set.ts';
 
@@ -65,11 +65,11 @@ const counted = (group: Group) => [...group.counts.values()].reduce((sum, count)
  */
 export function filterStages(
   { filters }: Pick<FilterSet, 'filters'>,
-  findings: Iterable<Finding>,
+  findings: Iterable<CountedFinding>,
   refusal: ActiveFilter | undefined,
 ): Stage[] {
   const groups = new Map<string, Group>();
-  for (const { filter: index, pattern } of findings) {
+  for (const { filter: index, pattern, count = 1 } of findings) {
     const filter = filters[index];
     if (filter === undefined) continue;
     const action = filter === refusal ? 'blocked' : ACTIONS[filter.action];
@@ -80,7 +80,7 @@ export function filterStages(
       groups.set(key, group);
     }
     const name = filter.slug ?? filter.label;
-    group.counts.set(name, (group.counts.get(name) ?? 0) + 1);
+    group.counts.set(name, (group.counts.get(name) ?? 0) + count);
     group.engines.add(ANALYZED.has(filter.slug) ? 'nlp' : 'regex');
     const type = filter.slug && ENTITY_TYPES[filter.slug];
     if (type !== undefined) group.types.add(type);

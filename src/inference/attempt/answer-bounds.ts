@@ -1,26 +1,12 @@
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
-import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
-import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
-import { charsOf } from './chunk-slices.ts';
+import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 
 /** The failure of an answer with too many parts of one kind. */
-function tooMany(parts: string, most: number): UpstreamError {
+export function tooMany(parts: string, most: number): UpstreamError {
   const message = `The provider's answer has more than ${most} ${parts}, which is more than the gateway accepts`;
   return new UpstreamError('invalid_response', message, { status: 200 });
-}
-
-/** The bounds of the JSON of one answer, or of one event of it. Probabilities of tokens are many values. */
-const JSON_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
-const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
-
-/** The bounds of the JSON of the answer to a request. */
-export function jsonBoundsOf({
-  logprobs,
-  top_logprobs,
-}: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
-  return logprobs === true || top_logprobs != null ? LOGPROBS_BOUNDS : JSON_BOUNDS;
 }
 
 /** The failure of an answer whose JSON breaks a rule of its structure. */
@@ -92,64 +78,6 @@ export function cutParts(body: JsonValue): UpstreamError | undefined {
   return cut.failure;
 }
 
-/** Counts the parts of one answer. */
-export class AnswerBounds {
-  /** The failure of the first chunk that is too much. */
-  failure: UpstreamError | undefined = undefined;
-  #chars = 0;
-  #calls = 0;
-  #annotations = 0;
-  #details = 0;
-  #images = 0;
-  #blocks = 0;
-
-  /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
-  add(chunks: readonly ChatChunk[]): number {
-    for (let at = 0; at < chunks.length; at += 1) {
-      const chunk = chunks[at]!;
-      const { tool_calls, annotations, reasoning_details, images } = chunk.delta;
-      this.#chars += charsOf(chunk.delta);
-      if (this.#chars > limits.answer_chars_max) {
-        this.failure = tooMany('characters', limits.answer_chars_max);
-        return at;
-      }
-      // Nearly all chunks have only text.
-      if (!(tool_calls ?? annotations ?? reasoning_details ?? images ?? chunk.ext?.slot?.open)) continue;
-      this.failure = this.#count(chunk);
-      if (this.failure !== undefined) return at;
-    }
-    return chunks.length;
-  }
-
-  #count({ delta, ext }: ChatChunk): UpstreamError | undefined {
-    const { tool_calls, annotations, reasoning_details, images } = delta;
-    if (ext?.slot?.open !== undefined) {
-      this.#blocks += 1;
-      if (this.#blocks > limits.answer_blocks_max) return tooMany('blocks', limits.answer_blocks_max);
-    }
-    if (tool_calls !== undefined) {
-      for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
-      if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
-    }
-    if (annotations !== undefined) {
-      this.#annotations += annotations.length;
-      if (this.#annotations > limits.answer_annotations_max) {
-        return tooMany('annotations', limits.answer_annotations_max);
-      }
-    }
-    if (reasoning_details !== undefined) {
-      // The deltas of one detail repeat its ordinal.
-      for (const { index = this.#details } of reasoning_details) this.#details = Math.max(this.#details, index + 1);
-      if (this.#details > limits.answer_details_max) return tooMany('parts of reasoning', limits.answer_details_max);
-    }
-    if (images !== undefined) {
-      this.#images += images.length;
-      if (this.#images > limits.answer_images_max) return tooMany('images', limits.answer_images_max);
-    }
-    return undefined;
-  }
-}
-
 /** Runs a decoder. What it cannot read is the upstream's failure. */
 export function readable<T>(read: () => T): T {
   try {
@@ -166,4 +94,36 @@ export function asUpstreamFailure(error: unknown): unknown {
     status: 200,
     cause: error,
   });
+}
+
+/**
+ * What an upstream sends after the end of its answer: late usage, the end of the connection, or, if it is broken or hostile, bytes
+ * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
+ */
+export class AnswerTail {
+  #waitedMs = 0;
+  /** The bytes that were read of it. */
+  bytes = 0;
+
+  /** Nothing more of it is read. */
+  get isOver(): boolean {
+    return this.bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
+  }
+
+  /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
+  async wait(arrival: Promise<void>): Promise<void> {
+    const begunMs = performance.now();
+    let timer: NodeJS.Timeout | undefined;
+    let isLate = false;
+    const over = new Promise<void>((resolve) => {
+      const late = () => {
+        isLate = true;
+        resolve();
+      };
+      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waitedMs));
+    });
+    await Promise.race([arrival, over]);
+    clearTimeout(timer);
+    this.#waitedMs = isLate ? limits.upstream_tail_ms_max : this.#waitedMs + performance.now() - begunMs;
+  }
 }

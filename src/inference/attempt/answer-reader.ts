@@ -5,12 +5,13 @@ import type { Framer } from '../../providers/framer.ts';
 import { createFramer } from '../../providers/transport/frames.ts';
 import { countAnswer, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk } from '../../schemas/inner.ts';
+import type { ChatChunk, Delta } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
-import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, tooComplex } from './answer-bounds.ts';
-import { dividedChunks, sliceEnd } from './chunk-slices.ts';
+import { AnswerTail, asUpstreamFailure, tooComplex, tooMany } from './answer-bounds.ts';
+import { charsOf, dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
 /** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
@@ -18,35 +19,67 @@ const STREAM_KEPT_DIVISOR = 16;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
 
-/**
- * What an upstream sends after the end of its answer: late usage, the end of the connection, or, if it is broken or hostile, bytes
- * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
- */
-class AnswerTail {
-  #waitedMs = 0;
-  /** The bytes that were read of it. */
-  bytes = 0;
+function alternativesOf(token: JsonValue): number {
+  const top = (token as { top_logprobs?: unknown } | null)?.top_logprobs;
+  return Array.isArray(top) ? top.length : 0;
+}
 
-  /** Nothing more of it is read. */
-  get isOver(): boolean {
-    return this.bytes > limits.upstream_tail_bytes_max || this.#waitedMs >= limits.upstream_tail_ms_max;
+/** Counts the parts of one answer. */
+export class AnswerBounds {
+  /** The failure of the first chunk that is too much. */
+  failure: UpstreamError | undefined = undefined;
+  #chars = 0;
+  #calls = 0;
+  #annotations = 0;
+  #details = 0;
+  #images = 0;
+  #blocks = 0;
+  #logprobs = 0;
+
+  /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
+  add(chunks: readonly ChatChunk[]): number {
+    for (let at = 0; at < chunks.length; at += 1) {
+      const chunk = chunks[at]!;
+      const { content, reasoning, refusal, tool_calls, annotations, reasoning_details, images } = chunk.delta;
+      const isPlain = !(tool_calls ?? annotations ?? reasoning_details ?? images);
+      this.#chars += isPlain
+        ? (content?.length ?? 0) + (reasoning?.length ?? 0) + (refusal?.length ?? 0)
+        : charsOf(chunk.delta);
+      if (chunk.ext?.slot?.open !== undefined) this.#blocks += 1;
+      if (chunk.logprobs !== undefined) {
+        for (const token of tokensOf(chunk.logprobs)) this.#logprobs += 1 + alternativesOf(token);
+      }
+      if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
+      else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
+      else if (this.#logprobs > limits.answer_logprobs_max) {
+        this.failure = tooMany('probabilities', limits.answer_logprobs_max);
+      } else if (!isPlain) this.failure = this.#count(chunk.delta);
+      if (this.failure !== undefined) return at;
+    }
+    return chunks.length;
   }
 
-  /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
-  async wait(arrival: Promise<void>): Promise<void> {
-    const begunMs = performance.now();
-    let timer: NodeJS.Timeout | undefined;
-    let isLate = false;
-    const over = new Promise<void>((resolve) => {
-      const late = () => {
-        isLate = true;
-        resolve();
-      };
-      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waitedMs));
-    });
-    await Promise.race([arrival, over]);
-    clearTimeout(timer);
-    this.#waitedMs = isLate ? limits.upstream_tail_ms_max : this.#waitedMs + performance.now() - begunMs;
+  #count({ tool_calls, annotations, reasoning_details, images }: Delta): UpstreamError | undefined {
+    if (tool_calls !== undefined) {
+      for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
+      if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
+    }
+    if (annotations !== undefined) {
+      this.#annotations += annotations.length;
+      if (this.#annotations > limits.answer_annotations_max) {
+        return tooMany('annotations', limits.answer_annotations_max);
+      }
+    }
+    if (reasoning_details !== undefined) {
+      // The deltas of one detail repeat its ordinal.
+      for (const { index = this.#details } of reasoning_details) this.#details = Math.max(this.#details, index + 1);
+      if (this.#details > limits.answer_details_max) return tooMany('parts of reasoning', limits.answer_details_max);
+    }
+    if (images !== undefined) {
+      this.#images += images.length;
+      if (this.#images > limits.answer_images_max) return tooMany('images', limits.answer_images_max);
+    }
+    return undefined;
   }
 }
 
@@ -109,13 +142,18 @@ export class AnswerReader implements AnswerChunks {
   readonly #bounds = new AnswerBounds();
   readonly #jsonBounds: StructureBounds;
 
-  constructor(response: UpstreamResponse, dialect: Pick<ChatDialect, 'frames'>, decoder: StreamDecoder, call: Call) {
+  /** `bounds`: of the JSON of one event. */
+  constructor(
+    response: UpstreamResponse,
+    dialect: Pick<ChatDialect, 'frames'>,
+    { decoder, call, bounds }: { decoder: StreamDecoder; call: Call; bounds: StructureBounds },
+  ) {
     this.#response = response;
     this.#call = call;
     this.#framer = createFramer(dialect.frames);
     this.#decoder = decoder;
     this.#count = countAnswer(call.room);
-    this.#jsonBounds = jsonBoundsOf(call.request);
+    this.#jsonBounds = bounds;
   }
 
   ready(): Promise<void> | undefined {
@@ -162,8 +200,11 @@ export class AnswerReader implements AnswerChunks {
     }
     const chunks = this.#rest === undefined ? this.#decode() : this.#slice(this.#rest);
     // Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own.
-    if (this.#decoder.isWhole() && (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))))
-      this.#tail = new AnswerTail();
+    if (this.#decoder.isWhole()) {
+      let isAnew = this.#tail === undefined;
+      for (const { delta } of chunks) isAnew ||= isMeaningful(delta);
+      if (isAnew) this.#tail = new AnswerTail();
+    }
     const isHandedOn = this.#rest === undefined && this.#next === this.#frames.length;
     if (this.#isDecoderEnded && isHandedOn) this.ended = true;
     // A read is counted once all of it was handed on; one with a long event before any of that is, and once.

@@ -4,12 +4,11 @@ import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
 import type { Admission, Admitted, Prepared, SpendingRules } from '../money/admission.ts';
-import { presumedCost, type UsualOutput } from '../money/attempt-cost.ts';
+import type { UsualOutput } from '../money/attempt-cost.ts';
 import { openRecord } from '../money/generation.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
-import { TryOrder } from '../plan/try-order.ts';
-import { type Account, Attempt, type CallState } from '../state.ts';
+import { type Account, Attempt, type CallState, TryOrder } from '../state.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
@@ -89,7 +88,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, logDecoderFault, hedging } = options;
+  const { clock, health, recorder, traffic, logDecoderFault, hedging, usual, rules } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -107,7 +106,7 @@ export function createAttempts(
     attempt.opening = openRecord(call, candidate, state);
     const facts = { attempt: attempt.number, endpoint: candidate.endpoint.id, record: attempt.opening, hold };
     if (grant !== undefined) return recorder.attempt({ id: call.generation_id, ...facts });
-    const { outputTokens, least } = presumedCost(call, candidate, prepared, options);
+    const { outputTokens, least } = usual.presume(call, candidate, prepared, rules);
     attempt.presumedOutput = outputTokens;
     return recorder.attempt({ id: call.generation_id, ...facts, least });
   }
@@ -167,19 +166,26 @@ export function createAttempts(
   ): Promise<Reached<P, T, M>> {
     const { call, candidate } = attempt;
     const begunMs = clock.monotonic_ms();
-    const entering = state.reservation.acquire(candidate);
+    const entering = state.reservation?.acquire(candidate);
     if (entering !== undefined) await entering;
-    const waiting = work.ready?.(candidate);
+    const waiting = work.needsNothing === true ? undefined : work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
-    const admitting = admit({
-      call,
-      hold: state.hold,
-      is_byok: candidate.own !== undefined,
-      prepare: (spend) => work.prepare(candidate, stripState, spend),
-      measure: work.measure,
-    });
-    const admitted = admitting instanceof Promise ? await admitting : admitting;
-    state.hold = admitted.hold;
+    let admitted: Admitted<P>;
+    if (call.principal.budgets.length === 0) {
+      const preparing = work.prepare(candidate, stripState);
+      const prepared = preparing instanceof Promise ? await preparing : preparing;
+      admitted = { prepared, hold: state.hold, grant: undefined };
+    } else {
+      const admitting = admit({
+        call,
+        hold: state.hold,
+        is_byok: candidate.own !== undefined,
+        prepare: (spend) => work.prepare(candidate, stripState, spend),
+        measure: work.measure,
+      });
+      admitted = admitting instanceof Promise ? await admitting : admitting;
+      state.hold = admitted.hold;
+    }
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     await open(state, attempt, admitted);
     attempt.sentMs = clock.monotonic_ms();
@@ -191,17 +197,18 @@ export function createAttempts(
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holdsBack = attempt.prepared.holds_back === true;
     const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
-    const silence = call.request.stream === true && !holdsBack ? watchSilence(attempt) : undefined;
+    const silence = call.request.stream === true && !holdsBack ? watchSilence(candidate) : undefined;
     try {
       const hedge = wantsHedge ? hedges.plan(attempt, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
           : await hedges.send(state, attempt, work, hedge, order);
-      const sentMs = sentAt(reached.attempt);
+      const nowMs = clock.now_ms();
+      const sentMs = nowMs - (clock.monotonic_ms() - reached.attempt.sentMs);
       const answered = healthId(reached.attempt.candidate);
       health.answered(answered, sentMs);
-      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sentMs);
+      if (work.mayBreakOff !== true) health.succeeded(answered, nowMs, sentMs);
       return reached;
     } finally {
       if (silence !== undefined) clearTimeout(silence);
@@ -249,33 +256,30 @@ export function createAttempts(
 
   /**
    * An endpoint that is silent for much longer than its usual latency gets no further calls for a while, unless it answers others. The
-   * call itself continues to wait. The caller clears the timer at the answer.
+   * call itself continues to wait. Called at the send; the caller clears the timer at the answer.
    */
-  function watchSilence(attempt: Attempt): NodeJS.Timeout | undefined {
-    const { candidate } = attempt;
-    const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
+  function watchSilence(candidate: Candidate): NodeJS.Timeout | undefined {
+    const sentMs = clock.now_ms();
+    const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), sentMs);
     if (latency_ms === null || is_latency_thin) return undefined;
-    const sentMs = sentAt(attempt);
     return setTimeout(
       () => health.silent(healthId(candidate), clock.now_ms(), sentMs),
       Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
     );
   }
 
-  /** The wall-clock time of the send. */
-  function sentAt({ sentMs }: Attempt): number {
-    return clock.now_ms() - (clock.monotonic_ms() - sentMs);
-  }
-
-  function reportSuccess(attempt: Attempt): void {
-    health.succeeded(healthId(attempt.candidate), clock.now_ms(), sentAt(attempt));
+  function reportSuccess({ candidate, sentMs }: Attempt): void {
+    const nowMs = clock.now_ms();
+    health.succeeded(healthId(candidate), nowMs, nowMs - (clock.monotonic_ms() - sentMs));
   }
 
   function reportFailure(attempt: Attempt, error: UpstreamError): void {
-    const { candidate, call } = attempt;
+    const { candidate, call, sentMs } = attempt;
     logDecoderFault(error, candidate);
     if (!isOfEndpoint(error, call.request)) return;
-    health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms(), sentAt(attempt));
+    const nowMs = clock.now_ms();
+    const wallSentMs = nowMs - (clock.monotonic_ms() - sentMs);
+    health.failed(healthId(candidate), error.failure, error.retry_after_ms, nowMs, wallSentMs);
     traffic.failed(candidate, error);
   }
 

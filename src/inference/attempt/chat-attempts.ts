@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Media, UpstreamError } from '../../providers/dialect.ts';
+import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
@@ -9,12 +10,13 @@ import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
 import { feesOf, type Pay } from '../money/fees.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
+import { type Adapter, type CallAdapter, combineAdapters } from '../prepare/adapters.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
-import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
-import { type Attempt, type CallState, servedBy } from '../state.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import { type CallMedia, createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import type { Attempt, CallState } from '../state.ts';
+import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
+import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
+import type { PreparedAttempt, SpendBound } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
 
@@ -24,54 +26,93 @@ export type ChatAttempt = Attempt<PreparedAttempt, Meter>;
 /** Changes a request for one endpoint. */
 type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 
-/** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
-export interface ChatAttempts {
-  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
-  fittingFor(state: CallState): Fitting;
-  work(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenAnswer, Meter>;
+/** What the attempts of all calls share. */
+export interface ChatAttemptsParts {
+  options: ChatAttemptsOptions;
+  chat: ChatWork;
+  measure: Measure<PreparedAttempt>;
+  pay: Pay;
 }
 
-export interface ChatAttemptsOptions extends FittingOptions {
+export interface ChatAttemptsOptions {
+  /** Fetches media that the upstream does not fetch itself. */
+  media: MediaFetcher;
+  /** In the order in which they are applied. */
+  adapters: readonly Adapter[];
+  /** The tools that the gateway runs. */
+  server_tools: ServerTools;
   upstream: Upstream;
   first_token_ms_max: number;
   total_ms_max: number;
 }
 
-/** The parts that the attempts of all calls share. */
-interface Parts {
-  options: ChatAttemptsOptions;
-  chat: ChatWork;
-  measure: Measure<PreparedAttempt>;
-}
-
-/** The attempts of one step of a call. A class and not closures: there is one for every call. */
-class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
+/**
+ * The attempts of one call: fits its requests to the endpoints that are tried, and sends them, for a whole answer or for a stream. A
+ * class and not closures: there is one for every call, shared by all its steps.
+ */
+export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, CallResources {
   readonly measure: Measure<PreparedAttempt>;
-  readonly call: Call;
   readonly mayBreakOff: boolean;
-  readonly #parts: Parts;
+  needsNothing: boolean;
+  /** The call with the request of the current step. */
+  call: Call;
+  /** The gateway's own tools; undefined if the call requests none. */
+  readonly tools: DeclaredTools | undefined;
+  readonly sources: CitedSource[];
+  readonly candidates: readonly Candidate[];
+  readonly #parts: ChatAttemptsParts;
   readonly #state: CallState;
-  readonly #fitting: Fitting;
-  readonly #adapt: Adapt | undefined;
+  /** Undefined if the call needs no adapter. */
+  readonly #adapter: CallAdapter | undefined;
+  /** Changes the request of the current step for one endpoint. */
+  #adapt: Adapt | undefined = undefined;
+  #fetched: CallMedia | undefined = undefined;
   /** The media of the attempt that is prepared last. */
   #media: Media = NO_MEDIA;
   #prepared = 0;
 
-  constructor(state: CallState, call: Call, parts: Parts, adapt?: Adapt) {
+  /** Throws `GatewayError` 400 if the call requests a tool of the gateway's in a way that is not supported. */
+  constructor(state: CallState, parts: ChatAttemptsParts) {
+    const { call } = state;
+    const { tools, stream, ext } = call.request;
+    const { adapters, server_tools } = parts.options;
     this.measure = parts.measure;
+    this.mayBreakOff = stream === true;
     this.call = call;
-    this.mayBreakOff = call.request.stream === true;
+    this.sources = state.sources;
+    this.candidates = state.plan.attempts;
     this.#parts = parts;
     this.#state = state;
-    this.#fitting = state.fitting!;
+    const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
+    let acting: CallAdapter[] | undefined;
+    for (const create of adapters) {
+      const adapter = create(call, this);
+      if (adapter === undefined) continue;
+      acting ??= [];
+      acting.push(adapter);
+    }
+    this.#adapter = acting === undefined || acting.length === 1 ? acting?.[0] : combineAdapters(acting);
+    this.tools = own && declareTools(call.request, own);
+    this.needsNothing = acting === undefined && ext?.is_long !== true && !contentsOf(call.request).has_more;
+  }
+
+  get fees(): Fees {
+    return feesOf(this.#state, this.#parts.pay);
+  }
+
+  /** Begins a step with a request of its own. */
+  next(call: Call, adapt?: Adapt): this {
+    this.call = call;
+    this.needsNothing = false;
     this.#adapt = adapt;
+    return this;
   }
 
   ready(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined {
     const { request } = this.call;
     this.#media = NO_MEDIA;
     this.#prepared += 1;
-    const waiting = this.#fitting.adapter?.ready?.(candidate, isBeside);
+    const waiting = this.#adapter?.ready?.(candidate, isBeside);
     const isLong = request.ext?.is_long === true && isBeside !== true;
     if (waiting !== undefined || isLong) return this.#readyLater(candidate, waiting, isLong);
     return contentsOf(request).has_more ? this.#gather(candidate, this.#prepared) : undefined;
@@ -86,29 +127,29 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   }
 
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
-    const { adapter } = this.#fitting;
     const { request } = this.call;
-    const needs = this.#parts.chat.needs(adapter?.fit(request, candidate).request ?? request, candidate);
+    const needs = this.#parts.chat.needs(this.#adapter?.fit(request, candidate).request ?? request, candidate);
     if (needs.length === 0) return undefined;
-    return this.#fitting.gather(needs).then((media) => {
+    this.#fetched ??= createCallMedia(this.#state.call, this.#parts.options.media);
+    return this.#fetched.gather(needs).then((media) => {
       // A hedge does not wait for it: it may come when another attempt is got ready.
       if (nth === this.#prepared) this.#media = media;
     });
   }
 
   prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
-    const { adapter, tools } = this.#fitting;
     const adapted = this.#adapt?.(this.call.request, candidate) ?? this.call.request;
-    const fitted = adapter?.fit(adapted, candidate);
+    const fitted = this.#adapter?.fit(adapted, candidate);
     const request = fitted?.request ?? adapted;
     const encoding = { strip_state: stripState, spend, media: this.#media, report: fitted?.report };
-    return this.#parts.chat.prepare(tools?.declare(request) ?? request, candidate, encoding);
+    return this.#parts.chat.prepare(this.tools?.declare(request) ?? request, candidate, encoding);
   }
 
   async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
     const { prepared, candidate, call, number, step } = attempt;
     if (call.request.debug?.echo_upstream_body === true) {
-      this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
+      const served = { model: candidate.model.id, provider: candidate.provider.name };
+      this.#state.bodies.push({ served, body: prepared.encoded.body });
     }
     attempt.meter = new AnswerMeter(choicesOf(prepared.request));
     const own = cancellation === undefined ? call : { ...call, cancellation };
@@ -129,23 +170,4 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     close();
     return meter.usage(prepared.request);
   }
-}
-
-export function createChatAttempts(
-  options: ChatAttemptsOptions,
-  chat: ChatWork,
-  measure: Measure<PreparedAttempt>,
-  pay: Pay,
-): ChatAttempts {
-  const parts: Parts = { options, chat, measure };
-
-  return {
-    fittingFor(state) {
-      const { call, sources, plan } = state;
-      state.fitting = new Fitting(call, { fees: feesOf(state, pay), sources, candidates: plan.attempts }, options);
-      return state.fitting;
-    },
-
-    work: (state, call, adapt) => new ChatTries(state, call, parts, adapt),
-  };
 }

@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk, Delta, ReasoningDetail, SlotEvent, ToolCallDelta } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { pieceEnd } from '../../schemas/json-pieces.ts';
 
 /** The characters that a client receives, and that are counted if the provider does not report usage. */
@@ -22,23 +23,41 @@ function detailChars(detail: ReasoningDetail): number {
   }
 }
 
+/** Tokens whose probabilities are handed on in one chunk, and the characters that each counts as in a slice. */
+const CHUNK_TOKENS_MAX = 500;
+const TOKEN_CHARS = 256;
+
+/** The tokens with probabilities of a chunk. */
+export function tokensOf(logprobs: ChatChunk['logprobs']): JsonValue[] {
+  const content = (logprobs as { content?: unknown } | null | undefined)?.content;
+  return Array.isArray(content) ? content : [];
+}
+
 /** Where the chunks end that are handed on in one turn of the loop. */
-export function sliceEnd(chunks: readonly ChatChunk[], from: number): number {
+export function sliceEnd(
+  chunks: readonly ChatChunk[],
+  from: number,
+  charsMax: number = limits.stream_slice_chars,
+): number {
   const last = Math.min(chunks.length, from + limits.stream_slice_chunks);
   let chars = 0;
   let at = from;
-  while (at < last && chars < limits.stream_slice_chars) {
-    chars += charsOf(chunks[at]!.delta);
+  while (at < last && chars < charsMax) {
+    const { delta, logprobs } = chunks[at]!;
+    chars += charsOf(delta);
+    if (logprobs !== undefined) chars += tokensOf(logprobs).length * TOKEN_CHARS;
     at += 1;
   }
   return at;
 }
 
-/** Divides chunks with a long text, or with long arguments of one call, as a stream would have sent them. */
+/** Divides chunks with a long text, with long arguments of one call, or with probabilities of many tokens, as a stream would have sent them. */
 export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
   return chunks.flatMap((chunk) => {
     const { delta, ext } = chunk;
-    if (ext?.slot?.raw !== undefined || charsOf(delta) <= limits.stream_chunk_chars_max) return [chunk];
+    const tokens = chunk.logprobs === undefined ? 0 : tokensOf(chunk.logprobs).length;
+    const isLong = charsOf(delta) > limits.stream_chunk_chars_max || tokens > CHUNK_TOKENS_MAX;
+    if (ext?.slot?.raw !== undefined || !isLong) return [chunk];
     const { content, tool_calls, refusal, reasoning } = delta;
     const [call] = tool_calls ?? [];
     if (call !== undefined) {
@@ -48,7 +67,11 @@ export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
         tool_calls: [callOf(index, piece, isFirst ? { ...named, function: called } : undefined)],
       }));
     }
-    if (content) return divided(chunk, content, (piece) => ({ content: piece }));
+    if (content) {
+      const pieces = divided(chunk, content, (piece) => ({ content: piece }), tokens);
+      if (tokens > 0) divideTokens(chunk.logprobs!, pieces);
+      return pieces;
+    }
     if (refusal) return divided(chunk, refusal, (piece) => ({ refusal: piece }));
     return reasoning ? dividedReasoning(chunk, reasoning) : [chunk];
   });
@@ -89,13 +112,16 @@ function divided(
   chunk: ChatChunk,
   text: string,
   deltaOf: (piece: string, isFirst: boolean, isLast: boolean) => Delta,
+  tokens = 0,
 ): ChatChunk[] {
   const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
   const { annotations, ...rest } = delta;
   const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
   const pieces: ChatChunk[] = [];
+  const ofTokens = tokens === 0 ? text.length : Math.ceil((text.length * CHUNK_TOKENS_MAX) / tokens);
+  const step = Math.min(limits.stream_chunk_chars_max, ofTokens);
   for (let at = 0; at < text.length; ) {
-    const end = pieceEnd(text, at + limits.stream_chunk_chars_max);
+    const end = pieceEnd(text, at + step);
     const made = deltaOf(text.slice(at, end), at === 0, end === text.length);
     const piece: ChatChunk = at === 0 ? { ...begin, delta: { ...rest, ...made } } : { ...of, delta: made };
     const slot = slotOf(ext?.slot, at === 0, end === text.length);
@@ -110,6 +136,16 @@ function divided(
   if (native_finish_reason !== undefined) last.native_finish_reason = native_finish_reason;
   if (error !== undefined) last.error = error;
   return pieces;
+}
+
+/** Gives each piece of a chunk an equal share of its tokens. */
+function divideTokens(logprobs: JsonValue, pieces: readonly ChatChunk[]): void {
+  const tokens = tokensOf(logprobs);
+  const share = Math.ceil(tokens.length / pieces.length);
+  for (const [at, piece] of pieces.entries()) {
+    const own = { content: tokens.slice(at * share, (at + 1) * share) };
+    piece.logprobs = at === 0 ? { ...(logprobs as JsonObject), ...own } : own;
+  }
 }
 
 function slotOf(slot: SlotEvent | undefined, isFirst: boolean, isLast: boolean): SlotEvent | undefined {

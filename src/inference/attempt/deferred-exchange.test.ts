@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Exchange, UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { deferExchange } from './deferred-exchange.ts';
+import { DeferredExchange } from './deferred-exchange.ts';
 
 const response: UpstreamResponse = {
   status: 200,
@@ -28,7 +28,7 @@ function begun() {
 test('what was waited for is handed over, and the answer is that of the exchange', async () => {
   const { exchange, answered } = begun();
   const got: string[] = [];
-  const deferred = deferExchange(Promise.resolve('token'), (token) => {
+  const deferred = new DeferredExchange(Promise.resolve('token'), (token) => {
     got.push(token);
     return exchange;
   });
@@ -40,7 +40,7 @@ test('what was waited for is handed over, and the answer is that of the exchange
 test('aborted before it has begun, it never begins', async () => {
   const ready = Promise.withResolvers<string>();
   let began = 0;
-  const deferred = deferExchange(ready.promise, () => {
+  const deferred = new DeferredExchange(ready.promise, () => {
     began += 1;
     return begun().exchange;
   });
@@ -52,7 +52,7 @@ test('aborted before it has begun, it never begins', async () => {
 
 test('aborted after that, the exchange is', async () => {
   const { exchange, aborts } = begun();
-  const deferred = deferExchange(Promise.resolve(1), () => exchange);
+  const deferred = new DeferredExchange(Promise.resolve(1), () => exchange);
   await Promise.resolve();
   await Promise.resolve();
   deferred.abort(new Error('late'));
@@ -61,9 +61,9 @@ test('aborted after that, the exchange is', async () => {
 });
 
 test('what keeps it from beginning is its failure', async () => {
-  const refused = deferExchange(Promise.reject(new Error('no token')), () => begun().exchange);
+  const refused = new DeferredExchange(Promise.reject(new Error('no token')), () => begun().exchange);
   await expect(refused.response).rejects.toThrow('no token');
-  const broken = deferExchange(Promise.resolve(1), () => {
+  const broken = new DeferredExchange(Promise.resolve(1), () => {
     throw new Error('no address');
   });
   await expect(broken.response).rejects.toThrow('no address');

@@ -4,11 +4,7 @@ import type { Exchange, UpstreamResponse } from '../../providers/transport/upstr
  * An exchange that begins when `ready` resolves. If it is aborted before that, it never begins. If `ready` rejects, the exchange
  * fails with that error.
  */
-export function deferExchange<T>(ready: Promise<T>, begin: (value: T) => Exchange): Exchange {
-  return new DeferredExchange(ready, begin);
-}
-
-class DeferredExchange<T> implements Exchange {
+export class DeferredExchange<T> implements Exchange {
   readonly response: Promise<UpstreamResponse>;
   #begun: Exchange | undefined;
   #failed = false;

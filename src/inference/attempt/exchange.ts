@@ -18,7 +18,7 @@ import { type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { requireBounded, tooComplex } from './answer-bounds.ts';
-import { deferExchange } from './deferred-exchange.ts';
+import { DeferredExchange } from './deferred-exchange.ts';
 
 /** The context of one attempt. */
 export interface AttemptContext {
@@ -129,7 +129,8 @@ export class UpstreamCall {
       google_cloud === true && credential !== undefined
         ? upstream.google.show(credential, token_url, call.accepted_ms)
         : credential;
-    if (shown instanceof Promise) this.exchange = deferExchange(shown, (token) => send(outgoing, url, token, context));
+    if (shown instanceof Promise)
+      this.exchange = new DeferredExchange(shown, (token) => send(outgoing, url, token, context));
     else if (
       typeof payload === 'string' ||
       payload.length <= limits.joined_slice_bytes ||
@@ -138,7 +139,7 @@ export class UpstreamCall {
       this.exchange = send(outgoing, url, shown, context);
     } else {
       const hashing = digestInTurns(payload);
-      this.exchange = deferExchange(hashing, (sha256) =>
+      this.exchange = new DeferredExchange(hashing, (sha256) =>
         send({ ...outgoing, payload_sha256: sha256 }, url, shown, context),
       );
     }
@@ -225,10 +226,8 @@ function send(outgoing: Outgoing, url: string, credential: string | undefined, c
   return exchange;
 }
 
-/** Waits for the headers. Reads the body of a refusal and throws it as an `UpstreamError`. */
-export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCall): Promise<UpstreamResponse> {
-  const response = await exchange.response;
-  if (response.status < 300) return response;
+/** Reads the body of a response with a status from 300 on, and throws it as an `UpstreamError`. */
+export async function refuse(dialect: AuthAndErrors, response: UpstreamResponse): Promise<never> {
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
   if (response.status < 400) {
     throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {
@@ -240,8 +239,8 @@ export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCa
   throw dialect.decodeError(response.status, response.headers, shown);
 }
 
-/** The default bounds. Ordinary answers have far fewer values. */
-const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
+/** The bounds of the JSON of an answer. Ordinary answers have far fewer values. */
+export const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
 /** Reads a whole JSON answer. Its bounds are checked before it is parsed. */
 export async function readJson(

@@ -9,8 +9,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import { CallCancellation, type Cancellation, type Clock } from '../call.ts';
 import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
-import type { TryOrder } from '../plan/try-order.ts';
-import { type Account, Attempt, type CallState } from '../state.ts';
+import { type Account, Attempt, type CallState, type TryOrder } from '../state.ts';
 import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 

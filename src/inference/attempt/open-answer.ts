@@ -7,12 +7,18 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import { answerLevels, type StructureBounds } from '../../schemas/json-structure.ts';
+import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
-import { AnswerBounds, cutParts, jsonBoundsOf, readable } from './answer-bounds.ts';
-import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
+import { cutParts, readable } from './answer-bounds.ts';
+import { AnswerBounds, type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { type AttemptContext, headersOf, readJson, UpstreamCall } from './exchange.ts';
+import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';
+
+/** The bounds of the JSON of an answer, or of one event, with the probabilities of its tokens, which are many values. */
+const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };
+export const EVENT_LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.event_logprob_values_max };
 
 /** Chunks that are held back until the forced call comes. */
 const CHUNKS_BEFORE_CALL_MAX = 32_768;
@@ -61,18 +67,19 @@ class Slices implements AnswerChunks {
   }
 }
 
-const NOTHING_LATER: AnswerChunks = new Slices([], 0);
-
-/** The state that decoders read: what the encoder left for them, and the answer's headers. */
-function decoderState(
-  { encoded }: PreparedAttempt,
-  { headers }: UpstreamResponse,
-  { call, step = 1 }: AttemptContext,
-): AttemptState {
-  // Ids of tool calls are made of it and must be unique in an answer of several steps.
-  const generationId = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
-  return { ...encoded.state, generation_id: generationId, headers };
+/** An answer whose headers have arrived. */
+interface Opening {
+  response: UpstreamResponse;
+  /** What decoders read: what the encoder left for them, and the answer's headers. */
+  state: AttemptState;
+  call: Call;
+  meter: Meter;
+  upstreamCall: UpstreamCall;
+  /** Of its JSON. */
+  bounds: StructureBounds;
 }
+
+const NOTHING_LATER: AnswerChunks = new Slices([], 0);
 
 /** Throws for an HTML page in place of a stream. */
 async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<never> {
@@ -114,17 +121,28 @@ export async function openAnswer(
 ): Promise<OpenAnswer> {
   const { candidate, dialect, encoded, payload } = prepared;
   const { method, path, headers } = encoded;
-  const isStreamed = context.call.request.stream === true;
+  const { stream, logprobs, top_logprobs } = context.call.request;
+  const isStreamed = stream === true;
   const accept = isStreamed ? 'text/event-stream' : 'application/json';
   const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
   try {
-    const response = await headersOf(dialect, upstreamCall);
+    const response = await upstreamCall.exchange.response;
+    if (response.status >= 300) await refuse(dialect, response);
     const type = String(response.headers['content-type'] ?? '');
     if (isStreamed && /^text\/html\b/i.test(type)) await refuseHtml(response, dialect);
     const isJson = !isStreamed || /^application\/json\b/i.test(type);
     const read = isJson ? readBody : readBeginning;
-    const answer = await read(prepared, response, context, meter, upstreamCall);
-    if (meter.is_void) throw voidAnswer(answer.first, meter);
+    const { call, step = 1 } = context;
+    const state: AttemptState = {
+      ...encoded.state,
+      // Ids of tool calls are made of it and must be unique in an answer of several steps.
+      generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
+      headers: response.headers,
+    };
+    const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
+    const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
+    const answer = await read(prepared, { response, state, call, meter, upstreamCall, bounds });
+    if (!meter.produced && meter.is_void) throw voidAnswer(answer.first, meter);
     // An answer that was cut or filtered is accepted: it has another finish reason.
     if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
     return answer;
@@ -139,17 +157,13 @@ export async function openAnswer(
  * answer with too many parts is counted up to its bound before anything else is made of it.
  */
 async function readBody(
-  prepared: PreparedAttempt,
-  response: UpstreamResponse,
-  context: AttemptContext,
-  meter: Meter,
-  upstreamCall: UpstreamCall,
+  { dialect, encoded }: PreparedAttempt,
+  { response, state, call, meter, upstreamCall, bounds }: Opening,
 ): Promise<OpenAnswer> {
-  const { dialect, encoded } = prepared;
-  const { request, accepted_ms } = context.call;
-  const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
+  const { request, accepted_ms } = call;
+  const body = await readJson(dialect, response, call, bounds);
   const cut = isShort(response) ? undefined : cutParts(body);
-  const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
+  const decoded = readable(() => dialect.decodeResponse(body, state));
   const isStreamed = request.stream === true;
   const failure = breachOf(decoded) ?? cut;
   if (failure !== undefined) {
@@ -200,15 +214,11 @@ function meterAll(meter: Meter, chunks: readonly ChatChunk[], from = 0): Promise
 
 /** Reads the events of a stream until the answer has begun. */
 async function readBeginning(
-  prepared: PreparedAttempt,
-  response: UpstreamResponse,
-  context: AttemptContext,
-  meter: Meter,
-  upstreamCall: UpstreamCall,
+  { dialect, holds_back }: PreparedAttempt,
+  { response, state, call, meter, upstreamCall, bounds }: Opening,
 ): Promise<OpenAnswer> {
-  const { dialect, holds_back } = prepared;
-  const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
-  const reader = new AnswerReader(response, dialect, decoder, context.call);
+  const decoder = dialect.createStreamDecoder(state);
+  const reader = new AnswerReader(response, dialect, { decoder, call, bounds });
   const first: ChatChunk[] = [];
   let hasBegun = false;
   for (;;) {
@@ -220,14 +230,12 @@ async function readBeginning(
       continue;
     }
     append(first, chunks);
-    let isMeant = false;
     let hasCall = false;
     for (const chunk of chunks) {
       meter.chunk(chunk);
-      isMeant ||= isMeaningful(chunk.delta);
       hasCall ||= (chunk.delta.tool_calls?.length ?? 0) > 0;
     }
-    if (!isMeant) continue;
+    if (!meter.produced) continue;
     if (!holds_back || hasCall) break;
     // The answer has begun: while its call is waited for, only the total time is limited.
     if (!hasBegun) upstreamCall.started();

@@ -2,8 +2,8 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Account, Attempt } from '../state.ts';
+import type { SpendBound } from './attempt.ts';
 
 /** The work of the attempts of one operation. `P`: the prepared request, `T`: the answer of an endpoint, `M`: the reader of its usage. */
 export interface Work<P extends Prepared, T, M extends Account = Account> {
@@ -14,6 +14,8 @@ export interface Work<P extends Prepared, T, M extends Account = Account> {
    * or `CallCancelled`. `isBeside`: for an attempt beside another, which is not sent if anything has to be waited for.
    */
   ready?(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined;
+  /** There is nothing to get for any endpoint: `ready` need not be called. */
+  readonly needsNothing?: boolean;
   /** Encodes the request for one endpoint. Throws `GatewayError` 400 if its wire cannot carry the request; another wire may. */
   prepare(candidate: Candidate, stripState: boolean, spend?: SpendBound): P | Promise<P>;
   /** The worst-case cost of an attempt. */

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts';
-import type { Finding } from '../../guardrails/finding.ts';
+import type { CountedFinding } from '../../guardrails/finding.ts';
 import type { ActiveFilter, FilterSet } from '../../guardrails/policy/filter-set.ts';
 import { finderOf } from '../../guardrails/policy/output-filters.ts';
 import { filterName, filterStages } from '../../guardrails/policy/verdict.ts';
@@ -20,7 +20,8 @@ export type FilterMetrics = Pick<Metrics, 'contentFiltered'>;
 export class Findings {
   readonly finder: Finder;
   readonly #set: FilterSet;
-  readonly #matches: Finding[] = [];
+  /** Counted by filter and pattern: an answer may have a million findings. */
+  readonly #matches = new Map<string, CountedFinding & { count: number }>();
   /** The filter that ends the answer. */
   #ending: ActiveFilter | undefined = undefined;
   #isReported = false;
@@ -28,21 +29,24 @@ export class Findings {
   constructor(set: FilterSet) {
     this.#set = set;
     this.finder = finderOf(set, (finding) => {
-      this.#matches.push(finding);
+      const kind = finding.pattern === undefined ? String(finding.filter) : `${finding.filter} ${finding.pattern}`;
+      const known = this.#matches.get(kind);
+      if (known === undefined) this.#matches.set(kind, { ...finding, count: 1 });
+      else known.count += 1;
       const filter = set.filters[finding.filter]!;
       if (filter.action === 'block') this.#ending ??= filter;
     });
   }
 
   get isEmpty(): boolean {
-    return this.#matches.length === 0;
+    return this.#matches.size === 0;
   }
 
   /** Adds the findings to the stages of the call, which its record and its client show, and to the metrics. */
   report({ stages }: Pick<Call, 'stages'>, metrics: FilterMetrics): void {
     if (this.#isReported || this.isEmpty) return;
     this.#isReported = true;
-    for (const stage of filterStages(this.#set, this.#matches, this.#ending)) {
+    for (const stage of filterStages(this.#set, this.#matches.values(), this.#ending)) {
       stages.push({
         ...stage,
         summary: `Answer ${stage.summary?.toLowerCase()}`,
@@ -50,8 +54,9 @@ export class Findings {
       });
     }
     const { filters } = this.#set;
-    for (const { filter } of this.#matches) {
-      metrics.contentFiltered(filterName(filters[filter]!), filters[filter]!.action);
+    for (const { filter: index, count } of this.#matches.values()) {
+      const filter = filters[index]!;
+      metrics.contentFiltered(filterName(filter), filter.action, count);
     }
   }
 

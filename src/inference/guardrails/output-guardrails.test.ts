@@ -81,7 +81,10 @@ test('a match in a choice is reported also when another choice with a match has 
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
   }
   const counted: string[] = [];
-  const metrics = { contentFiltered: (filter: string) => void counted.push(filter) };
+  const metrics = {
+    contentFiltered: (filter: string, _action: string, count = 1) =>
+      void counted.push(...Array<string>(count).fill(filter)),
+  };
   const engine = { stream: () => withSources(stream()) } as unknown as Engine;
   const call = { request: { n: 2 }, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events = createPipeline(engine, [outputGuardrails({ metrics })]).stream(call);

@@ -11,7 +11,7 @@ import type { Prepared } from '../money/admission.ts';
 import type { Task, TaskAnswer } from '../operations/task.ts';
 import type { CallHooks, Middleware, TaskCall } from '../pipeline.ts';
 import { isSeal } from '../reasoning/seal.ts';
-import { type AnswerTransform, transformWhole, withStages } from '../transform.ts';
+import { type AnswerTransform, transformInTurns, withStages } from '../transform.ts';
 import { errorOf, type FilterMetrics, Findings, OutputFilter } from './output-filter.ts';
 
 export interface OutputGuardrailsOptions {
@@ -59,10 +59,10 @@ function withoutSeal(choice: Choice): Choice {
 }
 
 /** A filtered whole answer; the same object if nothing changes. A changed answer loses its seal, which is no longer valid. */
-function filteredWhole(completion: ChatCompletion, filter: OutputFilter): ChatCompletion {
+async function filteredWhole(completion: ChatCompletion, filter: OutputFilter): Promise<ChatCompletion> {
   const [first, ...others] = completion.choices;
   const bare = { ...completion, choices: [withoutSeal(first), ...others.map(withoutSeal)] } as ChatCompletion;
-  const filtered = transformWhole(bare, filter);
+  const filtered = await transformInTurns(bare, filter);
   return filter.hasChanged() ? filtered : completion;
 }
 
@@ -90,16 +90,16 @@ class AnswerGuard implements CallHooks {
   }
 
   /** Filters a whole answer before its settlement, so that its record has the findings. */
-  onSettling(completion: ChatCompletion): GatewayError | undefined {
+  async onSettling(completion: ChatCompletion): Promise<GatewayError | undefined> {
     const filter = this.#filterOf(completion.choices.length, this.#metrics);
-    filteredWhole(completion, filter);
+    await filteredWhole(completion, filter);
     return filter.refusal;
   }
 
   /** Filters it again without a report, since repairs and citations follow the settlement. */
-  onWhole(answer: WholeAnswer): WholeAnswer {
+  async onWhole(answer: WholeAnswer): Promise<WholeAnswer> {
     const filter = this.#filterOf(answer.completion.choices.length, undefined);
-    const completion = filteredWhole(answer.completion, filter);
+    const completion = await filteredWhole(answer.completion, filter);
     if (filter.refusal !== undefined) throw refused(filter.refusal, answer, this.#call);
     return completion === answer.completion ? answer : { ...answer, completion };
   }

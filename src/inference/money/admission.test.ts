@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { Hold, HoldRequest } from '../../ledger/leases/hold.ts';
+import type { SpendBound } from '../attempt/attempt.ts';
 import type { Call } from '../call.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
 import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
 
 const rules: SpendingRules = {

@@ -9,8 +9,8 @@ import type { BudgetMode } from '../../schemas/budget.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { toNano } from '../../schemas/money.ts';
+import type { SpendBound } from '../attempt/attempt.ts';
 import type { Call } from '../call.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Meter } from './meter.ts';
 import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 
@@ -115,7 +115,7 @@ interface Terms {
 /** Admits attempts: the only place where inference reserves money for them. */
 export interface Admission {
   /**
-   * Holds what the attempt may cost, in every budget that counts it. If the budgets pay for less output than requested, the
+   * Holds what the attempt of a call with budgets may cost, in every budget that counts it. If the budgets pay for less output than requested, the
    * attempt is prepared again with a lower bound. Rejects with the ledger's 402 or 503.
    */
   admit<P extends Prepared>(attempt: PendingAttempt<P>): Admitted<P> | Promise<Admitted<P>>;
@@ -194,19 +194,11 @@ export function createAdmission({
   function admitPrepared<P extends Prepared>(
     attempt: PendingAttempt<P>,
     prepared: P,
+    known?: Measured,
   ): Admitted<P> | Promise<Admitted<P>> {
     const mode = attempt.call.principal.budget_mode ?? rules.budgets;
-    const measured = attempt.measure(prepared, boundOf(prepared), mode);
-    if (measured instanceof Promise) return measured.then((one) => admitMeasured(attempt, prepared, one, mode));
-    return admitMeasured(attempt, prepared, measured, mode);
-  }
-
-  function admitMeasured<P extends Prepared>(
-    attempt: PendingAttempt<P>,
-    prepared: P,
-    measured: Measured,
-    mode: BudgetMode,
-  ): Admitted<P> | Promise<Admitted<P>> {
+    const measured = known ?? attempt.measure(prepared, boundOf(prepared), mode);
+    if (measured instanceof Promise) return measured.then((one) => admitPrepared(attempt, prepared, one));
     const terms = termsOf(attempt, prepared, measured, mode);
     const ask = askOf(attempt, terms, measured.exposure);
     let hold: Hold | Promise<Hold>;
@@ -286,8 +278,8 @@ export function createAdmission({
     is_byok,
     prepare,
   }: PendingAttempt<P>): Promise<Admitted<P>> {
-    const { budgets } = call.principal;
     const prepared = await prepare();
+    const { budgets } = call.principal;
     const { generation_id: id, accepted_ms: at, store_wait } = call;
     const ask = { id, at, budgets, is_byok, full_nano: 0, least_nano: 0, store_wait };
     return { prepared, hold: await recorder.reserve(ask, hold), grant: undefined };
@@ -318,13 +310,8 @@ export function createAdmission({
 
   return {
     admit(attempt) {
-      const { call, hold, is_byok, prepare } = attempt;
+      const { call, is_byok, prepare } = attempt;
       const { budgets } = call.principal;
-      if (budgets.length === 0) {
-        const prepared = prepare();
-        if (prepared instanceof Promise) return prepared.then((one) => ({ prepared: one, hold, grant: undefined }));
-        return { prepared, hold, grant: undefined };
-      }
       if (is_byok && !budgets.some(({ include_byok }) => include_byok)) return admitUncounted(attempt);
       const prepared = prepare({ default_tokens: rules.default_output_tokens });
       if (prepared instanceof Promise) return prepared.then((one) => admitPrepared(attempt, one));

@@ -1,15 +1,17 @@
 /** What attempts cost: of an answer, of a failure whose usage is known, and of an end that stays unknown. */
-import type { Charge } from '../../ledger/prices/charge.ts';
+import type { EndpointPrices } from '../../catalog/model.ts';
+import { pricesFor } from '../../catalog/price-list.ts';
+import { type Charge, charge, type Work } from '../../ledger/prices/charge.ts';
 import type { AttemptRecord, Metered } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
-import type { TokenClasses } from '../../schemas/inner.ts';
+import { contentsOf } from '../../schemas/contents.ts';
+import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
 import type { Attempt, CallState } from '../state.ts';
 import type { Prepared, SpendingRules } from './admission.ts';
-import { type PricesOf, priceAttempt } from './generation.ts';
 import { estimatePrompt, roughPrompt } from './meter.ts';
 
 /** How unknown ends are charged. */
@@ -28,29 +30,32 @@ export interface AttemptEnd {
 /** The failure in the record of an attempt whose end is not known yet: as after a crash. */
 export const ASSUMED = 'gateway_gone';
 
-const NO_PRICES: PricesOf = () => undefined;
-
-/** Prices of models that a provider runs inside a call. Rare: a scan will do. */
-function otherPricesOf({ catalog }: CallState): PricesOf {
-  return (provider, upstreamModel) => {
-    for (const model of catalog.models()) {
-      for (const endpoint of model.endpoints) {
-        if (endpoint.provider === provider && endpoint.upstream_model === upstreamModel) return endpoint;
-      }
-    }
-    return undefined;
-  };
+/** Knows the prices of models that a provider ran beside the called one, by the provider's names of them. */
+export interface OtherPrices {
+  pricesOf(provider: string, upstreamModel: string): EndpointPrices | undefined;
 }
 
-/** The price of an attempt's usage in a service tier. */
-export function priceOf(
-  state: CallState,
-  { call, candidate }: Attempt,
+/**
+ * The cost of one attempt: its classes at the endpoint's prices in the tier that served it, and other models' classes at their
+ * prices. `serviceTier`: as reported by the upstream, otherwise as sent.
+ */
+export function priceAttempt(
   usage: TokenClasses | null,
-  tier: string | null | undefined,
+  request: ChatRequest,
+  { endpoint, provider }: Candidate,
+  others: OtherPrices | undefined,
+  serviceTier?: string | null,
 ): Charge {
-  const pricesOf = usage?.extra === undefined ? NO_PRICES : otherPricesOf(state);
-  return priceAttempt(usage, call.request, candidate, pricesOf, tier);
+  if (usage === null) return charge([]);
+  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier: serviceTier });
+  const images = prices.image === undefined ? 0 : contentsOf(request).images;
+  const works: Work[] = [{ usage, prices, images }];
+  for (const { model, classes } of usage.extra ?? []) {
+    const list = others?.pricesOf(provider.slug, model);
+    const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier: serviceTier });
+    works.push({ usage: classes, prices: own ?? prices, model });
+  }
+  return charge(works);
 }
 
 /** The money that is held for an attempt. */
@@ -91,7 +96,8 @@ function boundEstimate(state: CallState, attempt: Attempt, charge: Charge, repor
 }
 
 function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Partial<AttemptRecord> {
-  const counted = priceOf(state, attempt, usage, attempt.prepared.service_tier);
+  const { call, candidate, prepared } = attempt;
+  const counted = priceAttempt(usage, call.request, candidate, state, prepared.service_tier);
   const charge = usage.estimated === true ? boundEstimate(state, attempt, counted, 0) : counted;
   return {
     cost_nano: charge.cost_nano,
@@ -122,15 +128,16 @@ export function endCost(
  */
 export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRules): number {
   attempt.isCharged = true;
-  const { meter, prepared, mayGoOn } = attempt;
+  const { call, candidate, meter, prepared, mayGoOn } = attempt;
   const record = attempt.record!;
   const usage = meter.usage(prepared.request);
   const tier = meter.service_tier ?? prepared.service_tier;
-  let charge = priceOf(state, attempt, usage, tier);
+  let charge = priceAttempt(usage, call.request, candidate, state, tier);
   const countedNano = charge.cost_nano;
   if (usage?.estimated === true) {
     const { reported } = meter;
-    const reportedNano = reported === undefined ? 0 : priceOf(state, attempt, reported, tier).cost_nano;
+    const reportedNano =
+      reported === undefined ? 0 : priceAttempt(reported, call.request, candidate, state, tier).cost_nano;
     charge = boundEstimate(state, attempt, charge, reportedNano);
   }
   if (mayGoOn) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(state, attempt, rules).cost_nano ?? 0);
@@ -165,33 +172,29 @@ export class UsualOutput {
     }
   }
 
-  /** Tokens of a usual answer; a fixed number for an endpoint without answers. */
-  of(endpointId: string): number {
-    return Math.ceil(this.#means.get(endpointId)?.mean ?? limits.expected_completion_tokens);
+  /**
+   * The presumed cost of an attempt without a hold, which is charged if its end stays unknown: its prompt, and the usual answer within
+   * the output bound, or a fixed number of tokens for an endpoint without answers. No answer for calls that are not chat, whose estimate
+   * is their whole usage, and for limits that charge only what was received. `least`: as the journal keeps it; its usage has the
+   * prompt's tokens only.
+   */
+  presume(
+    { request, estimate, principal }: Call,
+    candidate: Candidate,
+    { output_tokens, service_tier }: Pick<Prepared, 'output_tokens' | 'service_tier'>,
+    rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>,
+  ): { outputTokens: number; least: Metered } {
+    const { endpoint } = candidate;
+    const isMetered = rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
+    let outputTokens = 0;
+    if (!isMetered && estimate === undefined && output_tokens !== 0) {
+      const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
+      const usual = Math.ceil(this.#means.get(endpoint.id)?.mean ?? limits.expected_completion_tokens);
+      outputTokens = Math.min(bound, usual) * choicesOf(request);
+    }
+    const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
+    const whole = outputTokens === 0 ? usage : { ...usage, out_text: outputTokens };
+    const { cost_nano } = priceAttempt(whole, request, candidate, undefined, service_tier);
+    return { outputTokens, least: { usage, cost_nano } };
   }
-}
-
-/**
- * The presumed cost of an attempt without a hold, which is charged if its end stays unknown: its prompt, and the usual answer within
- * the output bound. No answer for calls that are not chat, whose estimate is their whole usage, and for limits that charge only what
- * was received. `least`: as the journal keeps it; its usage has the prompt's tokens only.
- */
-export function presumedCost(
-  call: Call,
-  candidate: Candidate,
-  { output_tokens, service_tier }: Pick<Prepared, 'output_tokens' | 'service_tier'>,
-  { rules, usual }: { rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>; usual: Pick<UsualOutput, 'of'> },
-): { outputTokens: number; least: Metered } {
-  const { request, estimate, principal } = call;
-  const { endpoint } = candidate;
-  const isMetered = rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
-  let outputTokens = 0;
-  if (!isMetered && estimate === undefined && output_tokens !== 0) {
-    const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
-    outputTokens = Math.min(bound, usual.of(endpoint.id)) * choicesOf(request);
-  }
-  const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
-  const whole = outputTokens === 0 ? usage : { ...usage, out_text: outputTokens };
-  const { cost_nano } = priceAttempt(whole, request, candidate, NO_PRICES, service_tier);
-  return { outputTokens, least: { usage, cost_nano } };
 }

@@ -1,4 +1,4 @@
-import type { ToolCallDelta } from '../../schemas/inner.ts';
+import type { FinishReason, ToolCallDelta } from '../../schemas/inner.ts';
 
 /** Characters of tool arguments that are checked for valid JSON. */
 const JUDGED_ARGUMENTS_CHARS_MAX = 1024 * 1024;
@@ -19,8 +19,9 @@ export class CalledTools {
     this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (called.arguments ?? ''));
   }
 
-  /** The number of calls, of which very long ones are a sample; undefined if even the first is too long for one. */
-  count(): ToolCallCount | undefined {
+  /** The number of calls, of which very long ones are a sample. Undefined if even the first is too long for one, or the answer was cut. */
+  count(finishReason: FinishReason | null): ToolCallCount | undefined {
+    if (finishReason === 'length') return undefined;
     let count = 0;
     let valid = 0;
     let chars = 0;

@@ -3,7 +3,8 @@ import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerPart, TokenClasses } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { closeRecord, openRecord, priceAttempt } from './generation.ts';
+import { priceAttempt } from './attempt-cost.ts';
+import { closeRecord, openRecord } from './generation.ts';
 import { AnswerMeter } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'x' }] };
@@ -18,13 +19,14 @@ const candidate = {
   },
 } as unknown as Candidate;
 const price = (usage: TokenClasses) =>
-  priceAttempt(usage, request, candidate, (_provider, model) =>
-    model === 'side'
-      ? { pricing: { prompt: 10_000_000, completion: 0 } }
-      : model === 'fee'
-        ? { pricing: { prompt: 1_000_000, completion: 0, request: 7_000_000 } }
-        : undefined,
-  ).cost_nano;
+  priceAttempt(usage, request, candidate, {
+    pricesOf: (_provider, model) =>
+      model === 'side'
+        ? { pricing: { prompt: 10_000_000, completion: 0 } }
+        : model === 'fee'
+          ? { pricing: { prompt: 1_000_000, completion: 0, request: 7_000_000 } }
+          : undefined,
+  }).cost_nano;
 
 test.each<[string, TokenClasses, number]>([
   ['up to the first tier', { in_uncached: 200, out_text: 1 }, 200_000 + 2_000],

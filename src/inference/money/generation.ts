@@ -1,14 +1,27 @@
-import type { EndpointPrices } from '../../catalog/model.ts';
+/** The records of a call, and its usage and expected cost as clients see them. */
 import { pricesFor } from '../../catalog/price-list.ts';
-import { type Charge, charge, type Work } from '../../ledger/prices/charge.ts';
-import type { AttemptRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
+import type { Hold } from '../../ledger/leases/hold.ts';
+import { charge } from '../../ledger/prices/charge.ts';
+import type {
+  AttemptRecord,
+  FeeRecord,
+  GenerationRecord,
+  OpenRecord,
+  RecordedEndpoint,
+  RoutingRecord,
+} from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
-import type { Candidate } from '../../routing/plan.ts';
+import type { Candidate, Plan } from '../../routing/plan.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
-import type { ChatRequest, FinishReason, TokenClasses } from '../../schemas/inner.ts';
-import { inputTokens } from '../../schemas/usage.ts';
+import type { FinishReason, TokenClasses } from '../../schemas/inner.ts';
+import { toUsd } from '../../schemas/money.ts';
+import { isPriced } from '../../schemas/prices.ts';
+import { inputTokens, publicUsage, sumClasses } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
-import type { Account, CallState } from '../state.ts';
+import type { Account, Attempt, CallState } from '../state.ts';
+import { type AnswerUsage, NO_USAGE } from './answer-usage.ts';
+import { estimatePrompt } from './meter.ts';
 
 /** The last second of a record, and its ISO form up to the fraction: formatting a date costs more than the rest of a record. */
 let lastSecond = Number.NaN;
@@ -54,33 +67,8 @@ export function openRecord(
     attempts: attempts.length === 0 ? [] : attempts.map((attempt) => attempt.record!),
   };
   if (fees.length > 0) record.fees = fees;
+  if (attribution.tags !== undefined) record.tags = attribution.tags;
   return record;
-}
-
-/** Prices of models that a provider ran beside the called one, by the provider's names of them. */
-export type PricesOf = (provider: string, upstreamModel: string) => EndpointPrices | undefined;
-
-/**
- * The cost of one attempt: its classes at the endpoint's prices in the tier that served it, and other models' classes at their
- * prices. `serviceTier`: as reported by the upstream, otherwise as sent.
- */
-export function priceAttempt(
-  usage: TokenClasses | null,
-  request: ChatRequest,
-  { endpoint, provider }: Candidate,
-  pricesOf: PricesOf,
-  serviceTier?: string | null,
-): Charge {
-  if (usage === null) return charge([]);
-  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier: serviceTier });
-  const images = prices.image === undefined ? 0 : contentsOf(request).images;
-  const works: Work[] = [{ usage, prices, images }];
-  for (const { model, classes } of usage.extra ?? []) {
-    const list = pricesOf(provider.slug, model);
-    const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier: serviceTier });
-    works.push({ usage: classes, prices: own ?? prices, model });
-  }
-  return charge(works);
 }
 
 /** The finished record. */
@@ -149,5 +137,143 @@ export function closeRecord(
     attempts: records,
   };
   if (fees.length > 0) closed.fees = fees;
+  if (open.tags !== undefined) closed.tags = open.tags;
   return closed;
+}
+
+/** The expected tokens of a call, at any endpoint. */
+export interface ExpectedTokens {
+  prompt: number;
+  completion: number;
+  /** The number of answers that `completion` covers. */
+  choices: number;
+}
+
+/**
+ * The prompt by the upstream's count if `usage` has it, otherwise by our estimate, and an answer of the usual length within the output
+ * bound. Undefined for calls that are not chat.
+ */
+export function expectedTokens(
+  { request, api_type }: Pick<Call, 'request' | 'api_type'>,
+  usage: TokenClasses | null = null,
+): ExpectedTokens | undefined {
+  if (api_type === 'embeddings' || api_type === 'stt') return undefined;
+  const { max_completion_tokens, max_tokens } = request;
+  const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
+  return {
+    choices: choicesOf(request),
+    prompt: usage === null ? estimatePrompt(request) : inputTokens(usage),
+    completion: Math.min(most, limits.expected_completion_tokens) * choicesOf(request),
+  };
+}
+
+/** The cost at an endpoint with nothing cached, in nano-USD; undefined if a price is not known. */
+export function expectedCost(
+  { endpoint, tier }: Candidate,
+  tokens: ExpectedTokens,
+  serviceTier: string | null | undefined,
+): number | undefined {
+  const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? serviceTier });
+  if (!isPriced(prices)) return undefined;
+  const completion = Math.min(tokens.completion, (endpoint.max_completion_tokens ?? Infinity) * tokens.choices);
+  return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;
+}
+
+/** Of a plan, and of what was left out of it, so many endpoints are kept in a generation's record. */
+export const ROUTING_RECORDED_MAX = 8;
+
+/** How a call was routed, in the short form of its generation's record. Endpoints of `model` are named by their tag alone. */
+export function routingRecord(
+  { call, plan, hold }: { call: Call; plan: Plan; hold: Hold },
+  model: string,
+  usage: TokenClasses | null,
+): RoutingRecord {
+  const expected = expectedTokens(call, usage);
+  const planned: RecordedEndpoint[] = [];
+  for (const candidate of plan.attempts) {
+    if (planned.length === ROUTING_RECORDED_MAX) break;
+    if (candidate.excluded !== undefined) continue;
+    const { endpoint, weight, because, own, tier } = candidate;
+    const entry: RecordedEndpoint = { id: endpoint.model === model ? endpoint.tag : endpoint.id };
+    if (tier !== undefined) entry.tier = tier;
+    if (own !== undefined) entry.byok_id = own.id;
+    if (weight !== undefined) entry.weight = Math.round(weight * 1000) / 1000;
+    if (because !== undefined && because.length > 0) entry.because = because;
+    const costNano = expected && expectedCost(candidate, expected, call.request.service_tier);
+    if (costNano !== undefined) entry.expected_nano = costNano;
+    planned.push(entry);
+  }
+  const record: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };
+  if (plan.sort !== undefined) record.sort = plan.sort;
+  let excludedCount = 0;
+  for (const { excluded, endpoint } of plan.candidates) {
+    if (excluded === undefined) continue;
+    if (excludedCount === ROUTING_RECORDED_MAX) break;
+    excludedCount += 1;
+    record.excluded ??= {};
+    record.excluded[excluded.step] ??= [];
+    record.excluded[excluded.step]?.push(endpoint.model === model ? endpoint.tag : endpoint.id);
+  }
+  for (const { budget, granted } of hold.lines) {
+    if (granted <= 0) continue;
+    record.hold_nano = hold.granted_nano;
+    const counted = `${budget.scope} ${budget.reset_interval}`;
+    if (record.held_in === undefined) record.held_in = [counted];
+    else record.held_in.push(counted);
+  }
+  if (call.stages.length > 0) record.pipeline = call.stages;
+  return record;
+}
+
+/** The public usage of an answer over all its parts. The cost at the organization's own accounts is shown apart. */
+export function answerUsage(
+  { usage, parts, fees, toolCalls }: Pick<CallState, 'usage' | 'parts' | 'fees' | 'toolCalls'>,
+  { own }: Candidate,
+): AnswerUsage {
+  const isByok = own !== undefined;
+  let costNano = 0;
+  for (const fee of fees) costNano += fee.cost_nano;
+  if (usage === null) return { ...NO_USAGE, cost: toUsd(costNano), is_byok: isByok };
+  let theirNano = 0;
+  let theirs = 0;
+  let inputNano = 0;
+  let outputNano = 0;
+  let isUnpriced = false;
+  for (const { candidate, charge } of parts) {
+    if (charge === undefined) continue;
+    if (candidate.own === undefined) costNano += charge.cost_nano;
+    else {
+      theirs += 1;
+      theirNano += charge.cost_nano;
+    }
+    inputNano += charge.input_nano;
+    outputNano += charge.output_nano;
+    isUnpriced ||= charge.is_unpriced;
+  }
+  const shown = publicUsage(usage) as AnswerUsage;
+  if (!isUnpriced || theirs === parts.length) shown.cost = toUsd(costNano);
+  shown.is_byok = isByok;
+  if (!isUnpriced) {
+    shown.cost_details = {
+      upstream_inference_cost: theirs === 0 ? null : toUsd(theirNano),
+      upstream_inference_prompt_cost: toUsd(inputNano),
+      upstream_inference_completions_cost: toUsd(outputNano),
+    };
+  }
+  if (toolCalls !== undefined) {
+    shown.server_tool_use_details = {
+      web_search_requests: usage.counts?.web_search ?? 0,
+      tool_calls_requested: toolCalls.requested,
+      tool_calls_executed: toolCalls.executed,
+    };
+  }
+  return shown;
+}
+
+/** The usage of all parts of an answer and of paid work beside them. */
+export function allUsed(parts: readonly Attempt[], fees: readonly FeeRecord[]): TokenClasses | null {
+  const used: TokenClasses[] = [];
+  for (const { usage } of parts) if (usage !== null) used.push(usage);
+  for (const { counts } of fees) if (counts !== undefined) used.push({ counts });
+  return used.length > 1 ? sumClasses(used) : (used[0] ?? null);
 }

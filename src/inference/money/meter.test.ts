@@ -293,22 +293,22 @@ describe('calls of tools', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: called(...texts) });
     meter.chunk({ delta: {}, finish_reason: 'tool_calls' });
-    expect(meter.toolCalls()).toEqual(expected);
+    expect(meter.calledTools?.count(meter.finish_reason)).toEqual(expected);
   });
 
   test('come in pieces', () => {
     const meter = new AnswerMeter();
     for (const piece of ['{"city"', ':"Paris', '"}']) meter.chunk({ delta: called(piece, piece) });
-    expect(meter.toolCalls()).toEqual({ count: 2, valid: 2 });
+    expect(meter.calledTools?.count(meter.finish_reason)).toEqual({ count: 2, valid: 2 });
   });
 
   test('of an answer that ran into its bound tell nothing, nor does an answer without', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: called('{"a":') });
     meter.chunk({ delta: {}, finish_reason: 'length' });
-    expect(meter.toolCalls()).toBeUndefined();
+    expect(meter.calledTools?.count(meter.finish_reason)).toBeUndefined();
     const other = new AnswerMeter();
     other.chunk({ delta: { content: 'x' }, finish_reason: 'stop' });
-    expect(other.toolCalls()).toBeUndefined();
+    expect(other.calledTools).toBeUndefined();
   });
 });

@@ -12,7 +12,7 @@ import type {
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonPieces } from '../../schemas/json-pieces.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import { CalledTools, type ToolCallCount } from './called-tools.ts';
+import { CalledTools } from './called-tools.ts';
 
 /** Characters of an answer that are buffered before they are counted. */
 const UNCOUNTED_CHARS_MAX = 256 * 1024;
@@ -54,8 +54,8 @@ export interface Meter {
   outputTokens(): number;
   /** The usage so far, for the journal and the hold. */
   progress(request: ChatRequest): TokenClasses;
-  /** The tool calls of the answer; undefined if there are none or the answer was cut. */
-  toolCalls(): ToolCallCount | undefined;
+  /** The tool calls of the answer; undefined if it has none. */
+  readonly calledTools: CalledTools | undefined;
 }
 
 /** Whether a detail has content, and is not only the opening of one. */
@@ -165,7 +165,7 @@ export class AnswerMeter implements Meter {
   #promptTokens: number | undefined = undefined;
   /** Output arrived after the last report. */
   #isOutrun = false;
-  #calledTools: CalledTools | undefined = undefined;
+  calledTools: CalledTools | undefined = undefined;
 
   /** `choices`: the number of choices in the answer. */
   constructor(choices = 1) {
@@ -188,8 +188,8 @@ export class AnswerMeter implements Meter {
     if (tool_calls !== undefined) {
       for (const call of tool_calls) {
         this.#text += (call.function.name ?? '') + (call.function.arguments ?? '');
-        this.#calledTools ??= new CalledTools();
-        this.#calledTools.add(call, choice);
+        this.calledTools ??= new CalledTools();
+        this.calledTools.add(call, choice);
       }
     }
     // A very long answer is counted while it arrives, not at its end.
@@ -203,7 +203,13 @@ export class AnswerMeter implements Meter {
     const response = chunk.ext?.response;
     if (response === undefined) return;
     if (response.requestId !== undefined) this.upstream_id = response.requestId;
-    if (response.usage) this.#report(response.usage);
+    if (!response.usage) return;
+    const former = this.reported;
+    const reported = believable({ ...former, ...response.usage });
+    this.reported = reported;
+    // A report that has not grown since the last one does not cover the output since then, unless the answer has ended.
+    const isNew = reported === undefined || former === undefined || this.open_choices.length === 0;
+    if (isNew || outputTokens(reported) > outputTokens(former)) this.#isOutrun = false;
   }
 
   get is_void(): boolean {
@@ -211,15 +217,6 @@ export class AnswerMeter implements Meter {
     if (this.finish_reason === null || this.finish_reason === 'error') return true;
     // Decoders make up an end if the upstream sends none (Snowflake).
     return this.native_finish_reason === null && (this.reported === undefined || outputTokens(this.reported) === 0);
-  }
-
-  /** A report that has not grown since the last one does not cover the output since then, unless the answer has ended. */
-  #report(usage: TokenClasses): void {
-    const former = this.reported;
-    const reported = believable({ ...former, ...usage });
-    this.reported = reported;
-    if (reported === undefined || former === undefined || this.open_choices.length === 0) this.#isOutrun = false;
-    else if (outputTokens(reported) > outputTokens(former)) this.#isOutrun = false;
   }
 
   /** Counts the buffered text. */
@@ -265,10 +262,6 @@ export class AnswerMeter implements Meter {
     };
   }
 
-  toolCalls(): ToolCallCount | undefined {
-    return this.finish_reason === 'length' ? undefined : this.#calledTools?.count();
-  }
-
   usage(request: ChatRequest): TokenClasses | null {
     const { reported } = this;
     if (
@@ -285,17 +278,18 @@ export class AnswerMeter implements Meter {
 
 /** Returns the usage, or undefined if it has impossible counts, which would corrupt every sum. */
 export function believable(usage: TokenClasses): TokenClasses | undefined {
-  const { counts, extra, estimated: _, ...classes } = usage;
-  if (!areCounts(classes) || (counts !== undefined && !areCounts(counts))) return undefined;
-  return extra === undefined || extra.every((other) => believable(other.classes)) ? usage : undefined;
-}
-
-function areCounts(counts: Readonly<Record<string, number | undefined>>): boolean {
-  for (const name in counts) {
-    const count = counts[name];
-    if (!Number.isInteger(count) || count! < 0 || count! > limits.usage_count_max) return false;
+  for (const name in usage) {
+    const value = usage[name as keyof TokenClasses];
+    if (name === 'estimated' || (value === undefined && (name === 'counts' || name === 'extra'))) continue;
+    if (name === 'counts') {
+      if (believable(value as TokenClasses) === undefined) return undefined;
+    } else if (name === 'extra') {
+      if (!usage.extra!.every((other) => believable(other.classes))) return undefined;
+    } else if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > limits.usage_count_max) {
+      return undefined;
+    }
   }
-  return true;
+  return usage;
 }
 
 /** Whether a report has both input and output: a stream that was cut may report the input alone. */

@@ -7,13 +7,20 @@ import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Clock } from '../call.ts';
-import { routingRecord } from '../observe/routing-record.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import type { Attempt, CallState } from '../state.ts';
 import type { Grant, Prepared, SpendingRules } from './admission.ts';
-import { type AnswerUsage, allUsed, answerUsage, NO_USAGE } from './answer-usage.ts';
-import { ASSUMED, type AttemptEnd, endCost, heldFor, priceAnswer, priceOf, type UsualOutput } from './attempt-cost.ts';
-import { closeRecord } from './generation.ts';
+import { type AnswerUsage, NO_USAGE } from './answer-usage.ts';
+import {
+  ASSUMED,
+  type AttemptEnd,
+  endCost,
+  heldFor,
+  priceAnswer,
+  priceAttempt,
+  type UsualOutput,
+} from './attempt-cost.ts';
+import { allUsed, answerUsage, closeRecord, routingRecord } from './generation.ts';
 import type { Meter } from './meter.ts';
 
 /** Notes the attempts of a call and writes its record at the end. */
@@ -118,9 +125,10 @@ export function createSettlement(options: {
   };
 
   const soFar: Settlement['soFar'] = (state, attempt) => {
-    const usage = attempt.meter.progress(attempt.call.request);
-    const tier = attempt.meter.service_tier ?? attempt.prepared.service_tier;
-    return { usage, cost_nano: priceOf(state, attempt, usage, tier).cost_nano };
+    const { call, candidate, meter, prepared } = attempt;
+    const usage = meter.progress(call.request);
+    const tier = meter.service_tier ?? prepared.service_tier;
+    return { usage, cost_nano: priceAttempt(usage, call.request, candidate, state, tier).cost_nano };
   };
 
   /** Reports an answer that cost more than was held: the provider ignores the output bound, or counts the prompt higher. */
@@ -201,7 +209,7 @@ export function createSettlement(options: {
       first_token_ms: attempt.firstTokenMs,
       end_ms,
       usage,
-      tool_calls: meter.toolCalls?.(),
+      tool_calls: meter.calledTools?.count(meter.finish_reason),
       is_completed,
       is_error: meter.finish_reason === 'error',
     });
@@ -257,9 +265,9 @@ export function createSettlement(options: {
       first_token_s: latency === null ? undefined : latency / 1000,
     });
     // Rate limits count the whole reservation if the client left before the usage is known.
-    if (usage !== null) reservation.commit(promptTokens + completionTokens, candidate.model.id);
-    else if (answered === undefined && outcome === 'cancelled') reservation.commitInFull();
-    else reservation.commit(0, undefined);
+    if (usage !== null) reservation?.commit(promptTokens + completionTokens, candidate.model.id);
+    else if (answered === undefined && outcome === 'cancelled') reservation?.commitInFull();
+    else reservation?.commit(0, undefined);
     return closed;
   }
 
@@ -269,7 +277,7 @@ export function createSettlement(options: {
     const open = last === undefined ? state.record : last.opening;
     const candidate = last?.candidate ?? state.plan.attempts[0];
     if (open === undefined || candidate === undefined) {
-      state.reservation.release();
+      state.reservation?.release();
       return NO_USAGE;
     }
     const ended = state.call.outcome;

@@ -11,7 +11,7 @@ import type { ChatRequest, InnerPart, Message, TokenClasses, Wire } from '../../
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
-import { priceAttempt } from './generation.ts';
+import { priceAttempt } from './attempt-cost.ts';
 import {
   costOf,
   exposureOf,
@@ -737,7 +737,7 @@ test('no usage within the bounds is charged more than the worst case', () => {
           out_reasoning: outReasoning,
           out_text: bound - outReasoning,
         };
-        const { cost_nano } = priceAttempt(usage, attempt.request, attempt.candidate, () => undefined);
+        const { cost_nano } = priceAttempt(usage, attempt.request, attempt.candidate, undefined);
         expect(cost_nano).toBeLessThanOrEqual(worst(attempt, bound));
       },
     ),

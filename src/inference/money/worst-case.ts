@@ -1,4 +1,4 @@
-import { sniffSound, soundMs } from '../../audio/sound.ts';
+import { sniffSound, soundSteps } from '../../audio/sound.ts';
 import type { Endpoint } from '../../catalog/model.ts';
 import { pricesInReach } from '../../catalog/price-list.ts';
 import { atOnce } from '../../http/turn-work.ts';
@@ -100,12 +100,13 @@ const SOUND_BYTES_PER_TOKEN = 16;
  * The most tokens of a sound: by its bytes, and by its duration if that can be measured, since silence takes few bytes in most
  * formats. Undefined for a sound that is too long to measure.
  */
-function soundTokens(base64: string): number | undefined {
+function* soundTokens(base64: string): SlicedWork<number | undefined> {
   if (base64.length > (limits.sound_bytes_max * 4) / 3) return undefined;
   const tokensByBytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
   const bytes = Buffer.from(base64, 'base64');
+  if (bytes.length > limits.joined_slice_bytes) yield;
   const format = sniffSound(bytes);
-  const durationMs = (format && soundMs(bytes, format)) ?? 0;
+  const durationMs = (format && (yield* soundSteps(bytes, format))) ?? 0;
   return Math.max(tokensByBytes, Math.ceil((durationMs / 1000) * limits.sound_tokens_per_second));
 }
 
@@ -119,11 +120,15 @@ function readAs(part: InnerPart, mediaType: string): 'image' | 'audio' | 'video'
 }
 
 /** The most tokens of a part, besides its text; undefined if only the model's context bounds them. */
-function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, imageTokens: number): number | undefined {
+function* tokensOf(
+  kind: ReturnType<typeof readAs>,
+  data: string | undefined,
+  imageTokens: number,
+): SlicedWork<number | undefined> {
   if (kind === 'image') return imageTokens;
   // A video is counted by its seconds, and a still image may last for hours in a few bytes.
   if (data === undefined || kind === 'video') return undefined;
-  if (kind === 'audio') return soundTokens(data);
+  if (kind === 'audio') return yield* soundTokens(data);
   // A document is compressed text and an image of each page: two tokens a byte exceed every measured page.
   return imageTokens + 2 * Math.ceil((data.length * 3) / 4);
 }
@@ -223,7 +228,7 @@ function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> 
       if (!isSent && !(source !== undefined && isPercentEncoded(source))) continue;
       if (data !== undefined && mark !== undefined && isSent && sent.take(mark)) media.data.push(data);
       const kind = readAs(part, file?.mime_type ?? (source && readDataUrl(source)?.media_type) ?? '');
-      const tokens = tokensOf(kind, data, tokensPerImage);
+      const tokens = yield* tokensOf(kind, data, tokensPerImage);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
       if (tokens === undefined && kind === 'audio') media.audio += most;
       if (tokens === undefined) media.is_open = true;

@@ -8,7 +8,7 @@ import { toUsd } from '../../schemas/money.ts';
 import { PUBLIC_NAME } from '../../schemas/routing-metadata.ts';
 import type { AttemptFacts } from '../attempt/attempt-facts.ts';
 import type { Call } from '../call.ts';
-import { expectedCost, expectedTokens } from '../plan/expected-cost.ts';
+import { expectedCost, expectedTokens } from '../money/generation.ts';
 import { reportInClientsWords } from '../prepare/client-fields.ts';
 
 /** An attempt in routing metadata. */

@@ -1,20 +1,21 @@
 import { GatewayError } from '../../errors.ts';
-import { type TokenCounter, UpstreamError } from '../../providers/dialect.ts';
+import { UpstreamError } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import { templated } from '../../providers/tool-template/dialect.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
-import { headersOf, readJson, UpstreamCall } from '../attempt/exchange.ts';
+import { readJson, refuse, UpstreamCall } from '../attempt/exchange.ts';
 import type { LogDecoderFault } from '../attempt/failure.ts';
 import { clientError } from '../attempt/failure.ts';
 import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
-import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
+import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 
 /** How long a provider can take to count the tokens of a prompt. */
@@ -29,7 +30,7 @@ export interface CountedTokens {
   rest: JsonObject;
 }
 
-export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
+export interface CountOptions {
   upstream: Upstream;
   tokenizer: Tokenizer;
   logDecoderFault: LogDecoderFault;
@@ -41,13 +42,13 @@ export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
  * Throws `GatewayError`, or `CallCancelled` if the client leaves first.
  */
 export function createTokenCount(
-  { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
+  { upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Planner, 'open'>,
   chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
   /** The provider's count; undefined if it does not count, or fails. */
   async function providersCount(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
-    const counter = counterOf(wireOf(candidate));
+    const counter = dialectOf(wireOf(candidate)).tokenCounter;
     if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
     const prepared = await preparedFor(call, candidate);
     if (prepared === undefined) return undefined;
@@ -55,9 +56,11 @@ export function createTokenCount(
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
     const limitMs = TOKEN_COUNT_MS_MAX;
     const context = { upstream, call, attempt: 1, first_token_ms_max: limitMs, total_ms_max: limitMs };
-    const exchange = new UpstreamCall({ ...outgoing, payload: await writeBody(body) }, context);
+    const upstreamCall = new UpstreamCall({ ...outgoing, payload: await writeBody(body) }, context);
     try {
-      const body = await readJson(prepared.dialect, await headersOf(prepared.dialect, exchange), call);
+      const response = await upstreamCall.exchange.response;
+      if (response.status >= 300) await refuse(prepared.dialect, response);
+      const body = await readJson(prepared.dialect, response, call);
       const { input_tokens, ...rest } = readable(() => counter.read(body));
       return { input_tokens, rest, is_estimate: false };
     } catch (error) {
@@ -70,7 +73,7 @@ export function createTokenCount(
       }
       return undefined;
     } finally {
-      exchange.release();
+      upstreamCall.release();
     }
   }
 
@@ -82,10 +85,6 @@ export function createTokenCount(
       if (error instanceof GatewayError && error.status === 400) return undefined;
       throw error;
     }
-  }
-
-  function counterOf(wire: Wire): TokenCounter | undefined {
-    return dialect(wire)?.tokenCounter;
   }
 
   async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
@@ -101,18 +100,18 @@ export function createTokenCount(
   }
 
   return async (received) => {
-    const { call, plan, reservation } = await open(received, chat.wanted(received));
+    const { call, plan, reservation } = await open(received, chat.wanted);
     const candidate = plan.attempts[0]!;
     try {
-      await reservation.acquire(candidate);
+      await reservation?.acquire(candidate);
     } catch (error) {
-      reservation.release();
+      reservation?.release();
       throw error;
     }
     try {
       return (await providersCount(call, candidate)) ?? (await ownCount(call.request, candidate));
     } finally {
-      reservation.commit(0, candidate.model.id);
+      reservation?.commit(0, candidate.model.id);
     }
   };
 }

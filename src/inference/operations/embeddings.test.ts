@@ -6,7 +6,7 @@ import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Measured } from '../money/admission.ts';
-import { priceAttempt } from '../money/generation.ts';
+import { priceAttempt } from '../money/attempt-cost.ts';
 import { costOf } from '../money/worst-case.ts';
 import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
 
@@ -40,7 +40,7 @@ function attemptOf(inputs: EmbeddingInput[], wire: EmbeddingWire, model: string,
   const task = embeddingsTask({ inputs, encoding_format: 'float' }, request, noTokenizer);
   const prepared = task.prepare(candidate, media) as PreparedEmbeddings;
   const costIn = (mode: 'strict' | 'soft') => costOf((task.measure(prepared, 0, mode) as Measured).exposure, 0);
-  const price = (usage: TokenClasses) => priceAttempt(usage, request, candidate, () => undefined).cost_nano;
+  const price = (usage: TokenClasses) => priceAttempt(usage, request, candidate, undefined).cost_nano;
   return { prepared, costIn, price };
 }
 

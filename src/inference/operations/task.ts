@@ -1,19 +1,20 @@
 import { limits } from '../../limits.ts';
-import type { ChatDialect, Media, MediaNeed } from '../../providers/dialect.ts';
+import type { Media, MediaNeed } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, TokenClasses, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { answerLevels } from '../../schemas/json-structure.ts';
 import type { Attempts } from '../attempt/attempts.ts';
 import {
   type AuthAndErrors,
   CallCancelled,
-  headersOf,
   type Outgoing,
   outcomeOfWhole,
   readJson,
+  refuse,
   UpstreamCall,
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
@@ -23,7 +24,7 @@ import { believable } from '../money/meter.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
-import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state.ts';
+import type { Account, AnswerWatch, Attempt } from '../state.ts';
 
 /** One request of a task's attempt. The engine adds the address and the credential. */
 export interface TaskRequest extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
@@ -118,7 +119,6 @@ interface Surroundings
   extends Pick<Planner, 'open' | 'giveUp' | 'metadataOf'>,
     Pick<Attempts, 'tryEach'>,
     Pick<Settlement, 'settle'> {
-  dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   media: MediaFetcher;
   clock: Clock;
@@ -159,24 +159,25 @@ export async function runTask<P extends Prepared, A>(
   const { candidate, meter } = attempt;
   const usage = await flow.settle(state, outcomeOfWhole(call), attempt);
   const metadata = flow.metadataOf(state, candidate);
-  return { answer: value, served: servedBy(candidate), usage, classes: meter.usage() ?? {}, metadata };
+  const served = { model: candidate.model.id, provider: candidate.provider.name };
+  return { answer: value, served, usage, classes: meter.usage() ?? {}, metadata };
 }
 
 function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): TaskUpstream {
   const { call, candidate, number, meter } = attempt;
   const { upstream, first_token_ms_max, total_ms_max } = flow;
   const context = { upstream, call, attempt: number, first_token_ms_max, total_ms_max };
-  const chatDialect = flow.dialect(wireOf(candidate));
+  const chatDialect = dialectOf(wireOf(candidate));
   return {
     async send({ authAndErrors = chatDialect, values_max = limits.answer_values_max, ...request }) {
-      if (authAndErrors === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
       const upstreamCall = new UpstreamCall(
         { method: 'POST', ...request, candidate, dialect: authAndErrors, accept: 'application/json' },
         context,
       );
       try {
-        const response = await headersOf(authAndErrors, upstreamCall);
+        const response = await upstreamCall.exchange.response;
+        if (response.status >= 300) await refuse(authAndErrors, response);
         return {
           body: await readJson(authAndErrors, response, call, { ...answerLevels, values_max }),
           headers: response.headers,

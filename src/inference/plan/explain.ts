@@ -10,10 +10,10 @@ import type { PreparedAttempt } from '../attempt/attempt.ts';
 import { stepPassed } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
 import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
+import { type ExpectedTokens, expectedCost, expectedTokens } from '../money/generation.ts';
 import { costOf } from '../money/worst-case.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
 
 /** The payload length after which an explained request is not encoded for further endpoints. */
@@ -161,7 +161,10 @@ export function createExplain(
       }
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };
       const isByok = candidate.own !== undefined;
-      const { prepared, grant } = await admit({ call, hold, is_byok: isByok, prepare, measure });
+      const { prepared, grant } =
+        call.principal.budgets.length === 0
+          ? { prepared: await prepare(), grant: undefined }
+          : await admit({ call, hold, is_byok: isByok, prepare, measure });
       const { output_tokens, report } = prepared;
       // A soft budget admits by an estimate.
       const isUpperBound = grant !== undefined && grant.mode === 'strict';
@@ -216,7 +219,7 @@ export function createExplain(
   return async (call) => {
     const { request } = call;
     try {
-      const routed = await planned(call, chat.wanted(call));
+      const routed = await planned(call, chat.wanted);
       const { plan, requested, names, report } = routed;
       const expected = expectedTokens(routed.call);
       return { requested, names, plan, report, expected, ...(await runTrials(routed, expected)) };

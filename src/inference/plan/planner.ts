@@ -7,6 +7,7 @@ import { keepsNothing } from '../../routing/candidate.ts';
 import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
+import type { Stickiness } from '../../routing/stickiness.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import { attemptFacts } from '../attempt/attempt-facts.ts';
 import type { Attempts } from '../attempt/attempts.ts';
@@ -20,9 +21,9 @@ import type { Traffic } from '../observe/traffic.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
 import { type Attempt, type CallPlan, CallState } from '../state.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
-import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
+import type { RateLimits } from './rate-limits.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
-import type { SessionAffinity } from './session-affinity.ts';
+import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
 export interface PlannerOptions {
   /** Asked once a request, so that a reload takes effect at once. */
@@ -55,13 +56,13 @@ export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'pro
 
 const NO_CHANGES: readonly Report[] = [];
 
-/** The models of a call, and the conditions for their endpoints. */
+/** How an operation finds the models of a call, and the conditions for their endpoints. */
 export interface Wanted {
   /** Throws the operation's refusal of a model that is unknown or does not support the operation. */
-  models(catalog: ModelSource): Requested;
-  /** Keeps the conversation at one endpoint. Not set if the operation has no conversation. */
-  home?: SessionAffinity | undefined;
-  /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if all can. */
+  models(catalog: ModelSource, call: Call, home: SessionAffinity | undefined): Requested;
+  /** Keeps conversations at their endpoints. Not set if the operation has no conversation. */
+  readonly stickiness?: Stickiness;
+  /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if the call says it (`Call.refuses`). */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Prepares the call for its plan when its models are known. Not set if the call is planned as it is. */
   prepareCall?(
@@ -149,7 +150,7 @@ export function createPlanner(
   { settle }: Pick<Settlement, 'settle'>,
   { reportFailure }: Pick<Attempts, 'reportFailure'>,
 ): Planner {
-  const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
+  const { clock, health, rates, recorder } = options;
 
   function planned(received: Call, wanted: Wanted, credentials?: readonly OwnCredential[]): Planned | Promise<Planned> {
     if (!recorder.admits()) {
@@ -162,14 +163,16 @@ export function createPlanner(
     // The providers that require an own credential are in it only if the caller has one for them.
     let catalog = options.catalog();
     for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
+    const { stickiness } = wanted;
+    const home = stickiness && new ConversationAffinity(received, stickiness, clock);
     let named: Requested;
     try {
-      named = wanted.models(catalog);
+      named = wanted.models(catalog, received, home);
     } catch (error) {
       throw shownTo(received, error, received.request.model ?? received.request.models?.[0]);
     }
     const call = named.request === undefined ? received : { ...received, request: named.request };
-    const choice = { wanted, catalog, named, own };
+    const choice = { refuses: wanted.refuses ?? call.refuses, home, catalog, named, own };
     const prepared = wanted.prepareCall?.(call, { models: named.models, catalog }) ?? { call, report: NO_CHANGES };
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
@@ -177,7 +180,7 @@ export function createPlanner(
   function open(call: Call, wanted: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {
     if (routed instanceof Promise) return routed.then((known) => open(call, wanted, known));
     // The last check, so that refused calls do not count.
-    const acquiring = rates.open(routed.call, routed.variants);
+    const acquiring = rates?.open(routed);
     return acquiring instanceof Promise
       ? acquiring.then((reservation) => new CallState(routed, reservation))
       : new CallState(routed, acquiring);
@@ -186,19 +189,28 @@ export function createPlanner(
   function planFor(
     { call, report, prefers }: PreparedCall,
     {
-      wanted: { refuses, home },
+      refuses,
+      home,
       catalog,
       named,
       own,
-    }: { wanted: Wanted; catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
+    }: {
+      refuses: Wanted['refuses'];
+      home: SessionAffinity | undefined;
+      catalog: ModelSource;
+      named: Requested;
+      own: readonly OwnCredential[];
+    },
   ): Planned {
     const { models, names, variants, strategy, requested } = named;
+    const rules = options.routing();
+    const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
     try {
       const planOfCall = plan(call.request, {
         models,
         variants,
         strategy,
-        default_sort: defaultSort(call.principal, options.routing()),
+        default_sort: mayHaveSort ? defaultSort(call.principal, rules) : undefined,
         provider: catalog.provider,
         health,
         now_ms: clock.now_ms(),
@@ -280,7 +292,7 @@ export function createPlanner(
   async function withdrawn(state: CallState, error: unknown): Promise<unknown> {
     if (state.record === undefined) {
       recorder.release(state.hold);
-      state.reservation.release();
+      state.reservation?.release();
     } else await settle(state, outcomeOf(error, state.call), undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, state.failed);
     // Routing metadata is only for refusals that depend on the endpoint.

@@ -50,7 +50,8 @@ function setUp(rules: Partial<RateRules>) {
     const request = { messages: [{ role: 'user', content: 'hello there' }], ...more };
     return { principal, store_wait, request } as unknown as Call;
   };
-  const open = async (more: object = {}) => rates.open(call(more), undefined);
+  const open = async (more: object = {}) =>
+    (await rates.open({ call: call(more), plan: { attempts: [at('a')] }, variants: undefined }))!;
   const outcome = (more: object = {}) =>
     open(more).then(
       (reservation) => reservation,

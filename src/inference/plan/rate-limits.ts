@@ -4,6 +4,7 @@ import { StoreWaitExceeded } from '../../http/store-wait.ts';
 import { createRateBook, type RateBook } from '../../ledger/leases/rate-book.ts';
 import { type Moment, RateCounter } from '../../ledger/leases/rate-counter.ts';
 import { limits } from '../../limits.ts';
+import type { Plan } from '../../routing/plan.ts';
 import type { RateAmounts, RateLimit, RateRules } from '../../schemas/rate-limit.ts';
 import type { Call, Clock } from '../call.ts';
 import { RateAsker, type RateEntry, type RateLog, type RateStore } from './rate-asker.ts';
@@ -22,18 +23,20 @@ const RATE_ASKS_PER_REQUEST_MAX = 50;
 /** The time between two sweeps of the store. */
 const RATE_STORE_SWEEP_MS = 600_000;
 
+/** A planned call that is to be counted. */
+export interface RatedCall {
+  call: Call;
+  plan: Pick<Plan, 'attempts'>;
+  variants: Requested['variants'];
+}
+
 /** Counts requests and tokens against rate limits: the only place that does. */
 export interface RateLimits {
-  /** Counts the call against the limits of its key. Throws `GatewayError` 429, or 503 if nobody can count. */
-  open(call: Call, variants: Requested['variants']): RateLimitReservation | Promise<RateLimitReservation>;
+  /** Counts the call against the limits of its key. Undefined if no limit can concern it. Throws `GatewayError` 429, or 503 if nobody can count. */
+  open(planned: RatedCall): RateLimitReservation | undefined | Promise<RateLimitReservation>;
   /** Returns the units that this node has not used. */
   stop(): Promise<void>;
 }
-
-const UNLIMITED: RateLimitReservation = { acquire: () => undefined, commit() {}, commitInFull() {}, release() {} };
-
-/** No limits. */
-export const NO_RATE_LIMITS: RateLimits = { open: () => UNLIMITED, stop: async () => {} };
 
 export interface RateLimitsOptions {
   /** The current rules; the same object until they change. */
@@ -205,9 +208,12 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const timer = setInterval(() => void sweep(), RATE_SWEEP_MS).unref();
 
   return {
-    open(call, variants) {
+    open({ call, plan, variants }) {
       const rules = options.rules();
       if (rules !== counters.rules) counters.use(rules);
+      let isLimited = counters.limitsKeys || counters.limitsModels;
+      for (const { model } of plan.attempts) isLimited ||= model.id.endsWith(':free') || variants?.has(model) === true;
+      if (!isLimited) return undefined;
       const reservation = new CallReservation(call, variants, counters);
       const acquiring = counters.limitsKeys ? reservation.acquireForKey() : undefined;
       return acquiring === undefined ? reservation : acquiring.then(() => reservation);

@@ -11,7 +11,7 @@ import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from
 import { isFree } from '../../routing/rules.ts';
 import { resolveVariant, variantOf } from '../../routing/variants.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { BOUNDS } from '../prepare/fit-request.ts';
+import { BOUNDS } from '../attempt/attempt.ts';
 import { type KnownModels, unknownModel } from './unknown-model.ts';
 
 /** The part of the catalog that inference reads. */

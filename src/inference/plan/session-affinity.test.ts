@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import type { Candidate } from '../../routing/candidate.ts';
-import { createStickiness, STICKY_MS } from '../../routing/stickiness.ts';
+import { cachesCheaply, createStickiness, STICKY_MS } from '../../routing/stickiness.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
@@ -57,9 +57,8 @@ test.each<[string, Candidate]>([
   ['costs as much as a prompt', candidateAt('alpha', 10)],
   ['is not there', candidateAt('alpha')],
 ])('does not begin if a cache %s', (_title, candidate) => {
-  const { next } = conversation();
-  next({ session_id: 's' }).keep(candidate, 5);
-  expect(next({ session_id: 's' }).isAt(candidate)).toBe(false);
+  expect(cachesCheaply(candidate)).toBe(false);
+  expect(cachesCheaply(CHEAP)).toBe(true);
 });
 
 test('continues with each answer of the endpoint, cached or not', () => {

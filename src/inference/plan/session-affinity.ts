@@ -1,11 +1,5 @@
 import { type Candidate, healthId } from '../../routing/candidate.ts';
-import {
-  type Conversation,
-  cachesCheaply,
-  conversationOf,
-  type HomeKey,
-  type Stickiness,
-} from '../../routing/stickiness.ts';
+import { type Conversation, conversationOf, type HomeKey, type Stickiness } from '../../routing/stickiness.ts';
 import type { Call, Clock } from '../call.ts';
 
 /** The endpoint and the model that answered the conversation of one call before, while its cache there is of use. */
@@ -14,7 +8,7 @@ export interface SessionAffinity {
   isAt(candidate: Candidate): boolean;
   /** The model that the router chose for the conversation before. */
   ofRouter(router: string): string | undefined;
-  /** Remembers an endpoint that answered. A conversation without a client's name for it is kept only if its prompt was cached. */
+  /** Remembers an endpoint that answered and caches cheaply (`cachesCheaply`). A conversation without a client's name for it is kept only if its prompt was cached. */
   keep(candidate: Candidate, cachedTokens: number): void;
 }
 
@@ -65,7 +59,6 @@ export class ConversationAffinity implements SessionAffinity {
   }
 
   keep(candidate: Candidate, cachedTokens: number): void {
-    if (!cachesCheaply(candidate)) return;
     const { session_id } = this.#call.request;
     const name = candidate.model.id;
     const isHome = this.#lookup?.name === name && this.#lookup.home === healthId(candidate);

@@ -1,32 +1,37 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { ChatDialect, Media, MediaNeed, Report } from '../../providers/dialect.ts';
+import { inTurns } from '../../http/in-turns.ts';
+import { atOnce } from '../../http/turn-work.ts';
+import { limits } from '../../limits.ts';
+import type { Media, MediaNeed, Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
-import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../../providers/shared/media-addresses.ts';
+import {
+  inlinesMedia,
+  type LeftAddress,
+  leftAddress,
+  webMedia,
+  withInlineMedia,
+} from '../../providers/shared/media-addresses.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
 import { contentsOf } from '../../schemas/contents.ts';
-import type { ChatRequest, Wire } from '../../schemas/inner.ts';
-import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
-import type { Call, Clock } from '../call.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from '../attempt/attempt.ts';
+import type { Call } from '../call.ts';
 import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
 import { type PreparedCall, restrictionOf, type Wanted, wireOf } from '../plan/planner.ts';
 import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
-import { ConversationAffinity } from '../plan/session-affinity.ts';
 import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
 import type { Preparation } from './adapters.ts';
-import type { SpendBound } from './fit-request.ts';
 import { leftOut } from './left-out.ts';
 
 export interface ChatWorkOptions {
-  dialect(wire: Wire): ChatDialect | undefined;
   /** Restores the reasoning state that clients do not send back. */
   states: TurnStates;
   default_model: string | undefined;
   /** Read for each call: a reload takes effect at once. */
   routing(): RoutingRules;
   stickiness: Stickiness;
-  clock: Clock;
   chance(): number;
   /** Change calls before they are planned, in order. */
   preparations?: readonly Preparation[] | undefined;
@@ -43,7 +48,7 @@ export interface Encoding {
 
 /** Chat calls as routing and encoding see them, whether they are sent or only explained. */
 export interface ChatWork {
-  wanted(call: Call): Wanted;
+  readonly wanted: Wanted;
   /** The media to fetch before the request can be encoded for an endpoint. */
   needs(request: ChatRequest, candidate: Candidate): readonly MediaNeed[];
   /** Encodes for one endpoint. Throws `GatewayError` 400 if its wire cannot carry the request. */
@@ -100,14 +105,7 @@ function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean
 }
 
 export function createChatWork(options: ChatWorkOptions): ChatWork {
-  const { states, stickiness, clock, chance, preparations = [] } = options;
-
-  function dialectFor(candidate: Candidate): ChatDialect {
-    const wire = wireOf(candidate);
-    const dialect = options.dialect(wire);
-    if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
-    return dialect;
-  }
+  const { states, chance, preparations = [] } = options;
 
   /** The call with its reasoning state restored, and changed by the preparations. */
   function restoreAndPrepare(call: Call, context: PlanContext): PreparedCall | Promise<PreparedCall> {
@@ -120,11 +118,15 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     return filterRestored(restored, call).then(prepareRestored);
   }
 
+  /** `restored`: the changes of a call whose reasoning state is restored. */
   function prepareCall(
     original: Call,
-    { models }: PlanContext,
-    rest: Omit<PreparedCall, 'call'> = NO_CHANGES,
+    context: PlanContext,
+    restored?: Omit<PreparedCall, 'call'>,
   ): PreparedCall | Promise<PreparedCall> {
+    if (restored === undefined && contentsOf(original.request).is_stateful) return restoreAndPrepare(original, context);
+    const { models } = context;
+    const rest = restored ?? NO_CHANGES;
     let prepared: Call | Promise<Call> = original;
     for (const prepare of preparations) {
       prepared =
@@ -134,29 +136,25 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   }
 
   return {
-    wanted(call) {
-      const home = new ConversationAffinity(call, stickiness, clock);
-      return {
-        home,
-        models(catalog) {
-          const routers = options.routing();
-          return requestedModels(call.request, {
-            catalog,
-            routers,
-            draw: chance,
-            defaultModel: () => defaultModel(call.principal, routers, options.default_model, call.request),
-            home: (router) => home.ofRouter(router),
-            allows: (model) => allowedBy(call, catalog)?.(model) !== false,
-          });
-        },
-        refuses: call.refuses,
-        prepareCall: contentsOf(call.request).is_stateful ? restoreAndPrepare : prepareCall,
-      };
+    wanted: {
+      stickiness: options.stickiness,
+      models(catalog, call, home) {
+        const routers = options.routing();
+        return requestedModels(call.request, {
+          catalog,
+          routers,
+          draw: chance,
+          defaultModel: () => defaultModel(call.principal, routers, options.default_model, call.request),
+          home: (router) => home?.ofRouter(router),
+          allows: (model) => allowedBy(call, catalog)?.(model) !== false,
+        });
+      },
+      prepareCall,
     },
 
     needs(request, candidate) {
       if (!contentsOf(request).has_more) return NO_NEEDS;
-      const dialect = dialectFor(candidate);
+      const dialect = dialectOf(wireOf(candidate));
       const needs = dialect.requiredMedia(request, candidate.endpoint);
       if (!inlinesMedia(dialect, candidate.endpoint)) return needs;
       const urls = new Set(needs.map(({ url }) => url));
@@ -164,9 +162,9 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     },
 
     prepare(request, candidate, { strip_state, spend, media, report: changes = NO_REPORT }) {
-      const dialect = dialectFor(candidate);
+      const { sends, endpoint, provider } = candidate;
+      const dialect = dialectOf(endpoint.dialect ?? provider.dialect);
       if (request.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
-      const { sends, endpoint } = candidate;
       let fitted = sends === undefined ? request : { ...request, ...sends };
       let report = changes;
       if (contentsOf(fitted).is_issued) {
@@ -180,13 +178,18 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       const { ext } = request;
       if (ext !== undefined && ext.wire !== dialect.wire) report = [...report, ...leftOut(request, dialect.wire)];
       if (!isInline && report.length === 0) return preparing;
-      const finish = (prepared: PreparedAttempt) => {
-        // An address that could not be replaced, such as a file inside a block of one wire.
-        const left = isInline ? leftAddress(prepared.encoded.body) : undefined;
+      const reported = (prepared: PreparedAttempt, left: LeftAddress | undefined) => {
         if (left !== undefined) {
-          throw invalidField(left.field, `must be sent as data: ${candidate.provider.name} receives no addresses`);
+          throw invalidField(left.field, `must be sent as data: ${provider.name} receives no addresses`);
         }
         return { ...prepared, report: [...report, ...prepared.report] };
+      };
+      const finish = (prepared: PreparedAttempt) => {
+        if (!isInline) return reported(prepared, undefined);
+        // An address that could not be replaced, such as a file inside a block of one wire.
+        const looking = leftAddress(prepared.encoded.body);
+        if (prepared.payload.length < limits.json_long_chars_min) return reported(prepared, atOnce(looking));
+        return inTurns(looking).then((left) => reported(prepared, left));
       };
       return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },

@@ -67,9 +67,7 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
   }
 
   async function fetchAll(needs: readonly MediaNeed[], signal: AbortSignal): Promise<Media> {
-    const missing = needs.filter(
-      ({ url }, at) => !fetched.has(url) && needs.findIndex((one) => one.url === url) === at,
-    );
+    const missing = [...new Map(needs.map((need) => [need.url, need])).values()].filter(({ url }) => !fetched.has(url));
     if (fetched.size + missing.length > limits.media_urls_max) {
       throw refuse(missing[0]!, `a request may have at most ${limits.media_urls_max} of them`);
     }

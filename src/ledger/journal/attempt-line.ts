@@ -8,12 +8,7 @@ const CONTEXTS_OF_FILE_MAX = 2_000;
 /** The journal's record of an attempt. */
 export type AttemptEntry = Extract<JournalRecord, { t: 'A' }>;
 
-/** Undefined if it is null: missing values at the end of a list are left out. */
-function unlessNull<Value>(value: Value | null): Value | undefined {
-  return value ?? undefined;
-}
-
-/** What is not in the context of an attempt's record. Values that are rarely set come last. */
+/** What is not in the context of an attempt's record. Values that are rarely set come last: undefined ones at the end are left out. */
 function entryValues({ attempt, endpoint, hold, grant_nano, mode, is_byok = false, least, record }: AttemptEntry) {
   return list(
     record.id,
@@ -24,14 +19,15 @@ function entryValues({ attempt, endpoint, hold, grant_nano, mode, is_byok = fals
     grant_nano,
     mode,
     least,
-    unlessNull(record.num_media_prompt),
-    unlessNull(record.num_input_audio_prompt),
-    unlessNull(record.external_user),
-    unlessNull(record.session_id),
+    record.num_media_prompt ?? undefined,
+    record.num_input_audio_prompt ?? undefined,
+    record.external_user ?? undefined,
+    record.session_id ?? undefined,
     record.attempts.length === 0 ? undefined : record.attempts.map(attemptValues),
     record.fees,
     endpoint === record.endpoint_id ? undefined : endpoint,
     is_byok === record.is_byok ? undefined : is_byok,
+    record.tags,
   );
 }
 
@@ -88,7 +84,7 @@ export function attemptIn(line: AttemptLine, contexts: Map<number, ContextFields
   if (context === undefined) return undefined;
   const [id, requestId, createdAt, attempt, hold, grantNano, mode, least, media, audio, user, session, ...rest] =
     line.v;
-  const [attempts, fees, endpoint, isByok] = rest;
+  const [attempts, fees, endpoint, isByok, tags] = rest;
   return {
     t: 'A',
     id,
@@ -106,7 +102,7 @@ export function attemptIn(line: AttemptLine, contexts: Map<number, ContextFields
       num_media_prompt: media ?? null,
       num_input_audio_prompt: audio ?? null,
       attempts: attempts?.map(attemptOf) ?? [],
-      ...present({ fees }),
+      ...present({ fees, tags }),
     },
   };
 }

@@ -39,35 +39,32 @@ function putHex(bytes: Buffer, at: number, value: number): void {
  */
 export class LineBuffer {
   #bytes = Buffer.allocUnsafe(64 * 1024);
-  #used = 0;
-
-  get used(): number {
-    return this.#used;
-  }
+  /** Gathered bytes. */
+  used = 0;
 
   add(json: string): void {
     // A UTF-16 unit takes at most three bytes in UTF-8.
     const room = HEADER_BYTES + json.length * 3 + 1;
-    if (this.#used + room > this.#bytes.length) {
-      const larger = Buffer.allocUnsafe((this.#used + room) * 2);
-      this.#bytes.copy(larger, 0, 0, this.#used);
+    if (this.used + room > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe((this.used + room) * 2);
+      this.#bytes.copy(larger, 0, 0, this.used);
       this.#bytes = larger;
     }
-    const start = this.#used + HEADER_BYTES;
+    const start = this.used + HEADER_BYTES;
     const length = this.#bytes.write(json, start);
     const bytes = this.#bytes;
-    putHex(bytes, this.#used, length);
-    bytes[this.#used + 8] = SPACE;
-    putHex(bytes, this.#used + 9, crc32(bytes.subarray(start, start + length)));
-    bytes[this.#used + 17] = SPACE;
+    putHex(bytes, this.used, length);
+    bytes[this.used + 8] = SPACE;
+    putHex(bytes, this.used + 9, crc32(bytes.subarray(start, start + length)));
+    bytes[this.used + 17] = SPACE;
     bytes[start + length] = NEWLINE;
-    this.#used = start + length + 1;
+    this.used = start + length + 1;
   }
 
   /** The gathered bytes, valid until the next `add`; empties the buffer. */
   take(): Buffer {
-    const taken = this.#bytes.subarray(0, this.#used);
-    this.#used = 0;
+    const taken = this.#bytes.subarray(0, this.used);
+    this.used = 0;
     return taken;
   }
 }

@@ -65,7 +65,7 @@ export class Journal {
     this.#epoch = options.epoch;
     this.#syncs = new GroupSync({
       clock: options.clock,
-      sync: () => this.#syncAll(),
+      sync: this.#syncAll,
       // Later attempts must not rely on this file.
       onFailure: (error) => {
         this.#failure = error;
@@ -245,7 +245,7 @@ export class Journal {
         done += taken;
       }
       this.#segment.bytes += bytes.length;
-      this.#recover();
+      if (this.#failure !== undefined) this.#recover(this.#failure);
     } catch (error) {
       // Definitions may be among the lines that are lost.
       this.#attemptLines.clear();
@@ -255,7 +255,7 @@ export class Journal {
       return;
     }
     this.#segments.written(outcomes);
-    this.#segments.repeated(repeated, this.#segment);
+    if (repeated.length > 0) this.#segments.repeated(repeated, this.#segment);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
     else if (durable) this.#syncs.attempts(attempts, durable);
@@ -268,9 +268,8 @@ export class Journal {
   }
 
   /** Ends the failure after a successful write, unless the disk is still almost full. */
-  #recover(): void {
-    if (this.#failure === undefined) return;
-    const isFull = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < JOURNAL_LEAVE_BYTES_MIN;
+  #recover(failure: Error): void {
+    const isFull = isDiskFull(failure) && this.#segments.retention.free_bytes < JOURNAL_LEAVE_BYTES_MIN;
     if (isFull) this.#tryLater();
     else this.#failure = undefined;
   }
@@ -310,7 +309,7 @@ export class Journal {
     return lineOf(start);
   }
 
-  async #syncAll(): Promise<void> {
+  readonly #syncAll = async (): Promise<void> => {
     const retired = this.#retired;
     this.#retired = [];
     // The journal may rotate during the syncs: those who wait have written to this file.
@@ -320,7 +319,7 @@ export class Journal {
       this.#disk.close(file);
     }
     if (file !== undefined) await this.#disk.sync(file);
-  }
+  };
 
   /** Creates a segment, with a durable name in `group` mode. Throws if that fails; nothing has changed then. */
   #openSegment(): void {

@@ -90,15 +90,10 @@ export class RecordContext {
       fields.provider_name === record.provider_name &&
       fields.http_referer === record.http_referer &&
       fields.title === record.title &&
-      isSameList(fields.categories, record.categories)
+      fields.categories.length === record.categories.length &&
+      fields.categories.every((category, at) => category === record.categories[at])
     );
   }
-}
-
-function isSameList(a: readonly string[], b: readonly string[]): boolean {
-  if (a.length !== b.length) return false;
-  for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
-  return true;
 }
 
 /** By key. */

@@ -73,11 +73,12 @@ const whole: Required<GenerationRecord> = {
   cache_discount_nano: 19,
   attempts: [attempt],
   fees: [{ name: 'search', cost_nano: 20, charges: [line] }],
+  tags: ['night'],
   routing: { strategy: 'direct', total: 1, plan: [{ id: 'a' }] },
 };
 
 function withoutSome(record: GenerationRecord): GenerationRecord {
-  const { fees: _fees, byok_cost_nano: _byok, routing: _routing, ...rest } = record;
+  const { fees: _fees, tags: _tags, byok_cost_nano: _byok, routing: _routing, ...rest } = record;
   const { wait: _wait, tokens: _tokens, charges: _charges, step: _step, estimated: _estimated, ...bare } = attempt;
   return { ...rest, attempts: [bare, attempt] };
 }
@@ -105,6 +106,7 @@ test('the order of the values stays what it was: stores and journals hold texts 
         ],
       ],
       [{ name: 'search', cost_nano: 20, charges: [line] }],
+      ['night'],
     ],
     ...['up', 'cancelled', true, 'length', 'max', 'flex', 13, 14, { in_uncached: 15 }, 16, 17, 19, 18],
     { strategy: 'direct', total: 1, plan: [{ id: 'a' }] },

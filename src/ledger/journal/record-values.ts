@@ -121,6 +121,7 @@ function openValues(record: OpenRecord) {
     record.num_input_audio_prompt,
     record.attempts.map(attemptValues),
     record.fees,
+    record.tags,
   );
 }
 
@@ -153,6 +154,7 @@ export function openOf(values: OpenValues): OpenRecord {
     numInputAudioPrompt,
     attempts,
     fees,
+    tags,
   ] = values;
   return {
     ...{
@@ -184,7 +186,7 @@ export function openOf(values: OpenValues): OpenRecord {
       num_input_audio_prompt: numInputAudioPrompt,
     },
     attempts: attempts.map(attemptOf),
-    ...present({ fees }),
+    ...present({ fees, tags }),
   };
 }
 

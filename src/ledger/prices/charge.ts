@@ -46,14 +46,16 @@ export function amountAtto({ units, unit_price_pico, discount_ppm, price_units =
 }
 
 /**
- * The sum of the lines that count, in nano-USD: exact, and rounded up once at the end, so that the gateway does not lose a
+ * The sum of the lines of all classes or of one side, in nano-USD: the name of a class of tokens begins with its side, sound is input, and
+ * fees are neither. The sum is exact, and rounded up once at the end, so that the gateway does not lose a
  * fraction. Whole pico-USD are summed in a number while it is safe, which covers almost every attempt, and the rest in atto-USD.
  */
-function nanoOf(lines: readonly ChargeLine[], counts: (line: ChargeLine) => boolean): number {
+function nanoOf(lines: readonly ChargeLine[], prefix: '' | 'in_' | 'out_'): number {
   let wholePico = 0;
   let restAtto = 0n;
   for (const line of lines) {
-    if (!counts(line)) continue;
+    const isCounted = line.class.startsWith(prefix) || (prefix === 'in_' && line.class === 'audio_second');
+    if (!isCounted) continue;
     const { units, unit_price_pico, discount_ppm, price_units } = line;
     const pico = wholePico + units * unit_price_pico;
     const isWhole = Number.isSafeInteger(units) && Number.isSafeInteger(unit_price_pico);
@@ -70,11 +72,6 @@ function nanoOf(lines: readonly ChargeLine[], counts: (line: ChargeLine) => bool
   return Number(nano > MOST_NANO ? MOST_NANO : nano);
 }
 
-// The name of a class of tokens or sound contains its side; fees have none.
-const isAny = () => true;
-const isInput = ({ class: name }: ChargeLine) => name.startsWith('in_') || name === 'audio_second';
-const isOutput = ({ class: name }: ChargeLine) => name.startsWith('out_');
-
 /** Adds the line of one class, if it costs anything. */
 function addLine(
   lines: ChargeLine[],
@@ -87,7 +84,7 @@ function addLine(
   if (units === undefined || units <= 0 || unitPricePico <= 0) return;
   const line: ChargeLine = { class: name, units, unit_price_pico: unitPricePico };
   if (priceUnits !== 1) line.price_units = priceUnits;
-  const discountPpm = MILLION - afterDiscountPpm(prices);
+  const discountPpm = prices.discount === undefined ? 0 : MILLION - afterDiscountPpm(prices);
   if (discountPpm > 0) line.discount_ppm = discountPpm;
   if (model !== undefined) line.model = model;
   lines.push(line);
@@ -125,12 +122,12 @@ function isUnpriced({ prices }: Work): boolean {
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
   for (const work of works) addLines(lines, work);
-  const costNano = nanoOf(lines, isAny);
-  const inputNano = Math.min(nanoOf(lines, isInput), costNano);
+  const costNano = nanoOf(lines, '');
+  const inputNano = Math.min(nanoOf(lines, 'in_'), costNano);
   return {
     cost_nano: costNano,
     input_nano: inputNano,
-    output_nano: Math.min(nanoOf(lines, isOutput), costNano - inputNano),
+    output_nano: Math.min(nanoOf(lines, 'out_'), costNano - inputNano),
     cache_discount_nano: cacheDiscount(works),
     lines,
     is_unpriced: works.some(isUnpriced),

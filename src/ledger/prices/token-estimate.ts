@@ -11,6 +11,9 @@ function classOf(code: number): CharacterClass {
   return code < 0x80 || (code >= 0x2000 && code < 0x2e80) ? 'mark' : 'letter';
 }
 
+/** The classes of the characters of ASCII, most of any text. */
+const ASCII = Array.from({ length: 128 }, (_, code) => classOf(code));
+
 /** The weight of a mark that repeats the one before it: lines and boxes are few tokens. */
 const REPEATED_MARK = 1 / 8;
 
@@ -53,7 +56,7 @@ export class TokenCount {
     }
     for (let index = 0; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
-      const kind = classOf(code);
+      const kind = ASCII[code] ?? classOf(code);
       if (kind !== this.#kind) {
         if (this.#kind !== undefined) this.#finished += tokensOfRun(this.#kind, this.#length);
         this.#kind = kind;

@@ -361,7 +361,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
       return kinds.pdf || kinds.text ? readBefore(call, kinds) : call;
     },
 
-    adapter(call, { fees }): CallAdapter | undefined {
+    adapter(call, resources): CallAdapter | undefined {
       if (!isFor(call)) return undefined;
       const engine = pdfEngineOf(call.request);
       const files = of(call);
@@ -372,7 +372,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
           if ((!kinds.pdf && !kinds.text) || files.isRead(call.request, kinds)) return undefined;
           // A hedged attempt reads nothing, since reading may cost money. The promise keeps it from being sent.
           if (isBeside === true) return Promise.resolve();
-          return files.read(call.request, kinds, engine === 'mistral-ocr' ? fees : undefined);
+          return files.read(call.request, kinds, engine === 'mistral-ocr' ? resources.fees : undefined);
         },
         fit: (request, candidate) => ({ request: files.fit(request, kindsAt(candidate)), report: [] }),
       };

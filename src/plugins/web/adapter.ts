@@ -13,7 +13,7 @@ import { WEB_SEARCH } from '../requested-tools.ts';
 import { readSearchOptions, type WebSearchOptions } from '../tool-options.ts';
 import type { SearchResult } from './engine.ts';
 import { type NativeSearch, nativeSearch } from './native.ts';
-import { isSearch, isVendorSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
+import { isSearch, isVendorSearch, requestsNoSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
 import { searchMessage } from './results.ts';
 import { searchCost, type WebSearch } from './search.ts';
 import { isXSearch, requireXSearch } from './search-wire.ts';
@@ -139,6 +139,7 @@ function makeNative(fitting: FittingRequest, { tool, choice, fields }: NativeSea
 /** Uses the search of endpoints that have one, and the operator's engines for others. */
 export function createWebAdapter(search: WebSearch, nowMs: () => number): Adapter {
   return (call, resources): CallAdapter | undefined => {
+    if (requestsNoSearch(call.request)) return undefined;
     const plugin = searchBeforeOf(call.request);
     const hasTools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
     if (plugin === undefined && !hasTools && call.request['x_search_filter'] == null) return undefined;

@@ -10,7 +10,7 @@ import type { ChatRequest, InnerTool, Native, ServerTool } from '../../schemas/i
 import { WEB_SEARCH } from '../requested-tools.ts';
 import { readSearchOptions, type WebSearchOptions } from '../tool-options.ts';
 import { nativeSearch } from './native.ts';
-import { isVendorSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
+import { isVendorSearch, requestsNoSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
 
 /** Whether a tool is xAI's search of X. */
 export function isXSearch(tool: InnerTool): boolean {
@@ -87,6 +87,7 @@ export function createSearchWire(): Preparation {
   }
 
   return (call) => {
+    if (requestsNoSearch(call.request)) return call;
     const searches = searchesAt(call.request);
     if (searches === undefined) return call;
     return {

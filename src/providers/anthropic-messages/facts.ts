@@ -29,6 +29,7 @@ export const facts: WireFacts = {
   // An output bound of 0 fills a prompt cache (documentation page "Prompt caching").
   takesZeroOutput: true,
   takesAddresses: true,
+  listsModels: true,
   takesSearchOptions: false,
   messagesMax: COMPRESSED_MESSAGES_MAX,
   isSearchTool: ({ type }) => String(type).startsWith('web_search'),

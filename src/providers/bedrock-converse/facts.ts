@@ -12,6 +12,7 @@ export const facts: WireFacts = {
   takesSeveralChoices: false,
   takesZeroOutput: false,
   takesAddresses: false,
+  listsModels: false,
   takesSearchOptions: false,
   messagesMax: undefined,
   isSearchTool: () => false,

@@ -12,6 +12,7 @@ export const facts: WireFacts = {
   takesSeveralChoices: false,
   takesZeroOutput: false,
   takesAddresses: true,
+  listsModels: true,
   takesSearchOptions: false,
   messagesMax: undefined,
   isSearchTool: () => false,

@@ -29,6 +29,7 @@ export const facts: WireFacts = {
   takesSeveralChoices: false,
   takesZeroOutput: false,
   takesAddresses: false,
+  listsModels: true,
   takesSearchOptions: false,
   messagesMax: undefined,
   isSearchTool: () => false,

@@ -17,7 +17,7 @@ export class AnswerReader {
   /** The other choices that have begun, by their index. */
   #others: Map<number, TurnWriter> | undefined = undefined;
   readonly #rest: JsonObject = {};
-  #isStarted = false;
+  isStarted = false;
   #requestId: string | undefined = undefined;
   #isIdEmitted = false;
   /** As the upstream wrote it in its last event, and as clients see it. */
@@ -35,10 +35,6 @@ export class AnswerReader {
     this.#first = new TurnWriter(this.#known, state.generation_id);
   }
 
-  isStarted(): boolean {
-    return this.#isStarted;
-  }
-
   /** Whether the upstream sent a finish reason for all choices. Usage is no sign: some send it during the answer. */
   isComplete(): boolean {
     if (this.#known.choices === 1) return this.#first.native !== undefined;
@@ -49,7 +45,7 @@ export class AnswerReader {
   /** Throws `UpstreamError` if a choice contains an error. */
   take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
     const bringsId = this.#requestId === undefined && answer.id != null;
-    if (!this.#isStarted || bringsId || answer.service_tier !== this.#wireTier) this.#start(answer, chunks);
+    if (!this.isStarted || bringsId || answer.service_tier !== this.#wireTier) this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
       if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) continue;
@@ -107,9 +103,9 @@ export class AnswerReader {
     // Groq's compound systems end with an id of "stub".
     if (this.#requestId === undefined && answer.id !== 'stub') this.#requestId = textOf(answer.id);
     this.#wireTier = answer.service_tier;
-    this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
-    if (this.#isStarted) return;
-    this.#isStarted = true;
+    if (answer.service_tier != null) this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
+    if (this.isStarted) return;
+    this.isStarted = true;
     this.#isIdEmitted = this.#requestId !== undefined;
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: {} };
     if (this.#requestId !== undefined) response.requestId = this.#requestId;

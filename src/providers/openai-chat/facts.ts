@@ -14,6 +14,7 @@ export const facts: WireFacts = {
   takesSeveralChoices: true,
   takesZeroOutput: false,
   takesAddresses: true,
+  listsModels: true,
   takesSearchOptions: true,
   messagesMax: undefined,
   isSearchTool: () => false,

@@ -47,13 +47,10 @@ export function finishReason(
   native: string | undefined,
   answer: { has_calls: boolean; is_empty: boolean },
 ): FinishReason {
-  const known = native === undefined ? 'stop' : reasonOf(native.toLowerCase());
+  const word = native?.toLowerCase() ?? 'stop';
+  // Google's compatible endpoint also sends `content_filter: PROHIBITED_CONTENT`: the first word suffices.
+  const known = REASONS[word] ?? REASONS[word.split(':', 1)[0]!];
   const reason = known ?? (answer.is_empty ? 'error' : 'stop');
   if (reason === 'stop' || reason === 'tool_calls') return answer.has_calls ? 'tool_calls' : 'stop';
   return reason;
-}
-
-/** Google's compatible endpoint also sends `content_filter: PROHIBITED_CONTENT`: the first word suffices. */
-function reasonOf(native: string): FinishReason | undefined {
-  return REASONS[native] ?? REASONS[native.split(':', 1)[0]!];
 }

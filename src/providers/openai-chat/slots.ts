@@ -6,16 +6,12 @@ import type { ChatChunk, Delta, Ext, Native, Slot } from '../../schemas/inner.ts
  */
 export class SlotWriter {
   readonly #onClose: (kind: Slot['kind']) => void;
-  #opened = 0;
+  /** The number of blocks that were opened. */
+  opened = 0;
   #open: { kind: Slot['kind']; n: number } | undefined = undefined;
 
   constructor(onClose: (kind: Slot['kind']) => void) {
     this.#onClose = onClose;
-  }
-
-  /** Whether any block was opened. */
-  hasOpened(): boolean {
-    return this.#opened > 0;
   }
 
   /** Adds to the open block of this kind, or closes the open one and opens another: one is open at a time. */
@@ -25,17 +21,17 @@ export class SlotWriter {
       return;
     }
     this.close(chunks);
-    const n = this.#opened;
+    const n = this.opened;
     this.#open = { kind, n };
-    this.#opened += 1;
+    this.opened += 1;
     chunks.push({ delta, ext: { slot: { n, open: { kind } } } });
   }
 
   /** Opens a block that may interleave with others (a call, a native object). It is closed by its number only. */
   openBeside(opening: { kind: Slot['kind']; ext?: Ext; native?: Native }, delta: Delta, chunks: ChatChunk[]): number {
     this.close(chunks);
-    const n = this.#opened;
-    this.#opened += 1;
+    const n = this.opened;
+    this.opened += 1;
     chunks.push({ delta, ext: { slot: { n, open: opening } } });
     return n;
   }

@@ -26,7 +26,7 @@ class ChatStreamDecoder implements StreamDecoder {
     const chunks: ChatChunk[] = [];
     if (data === '') return chunks;
     if (data.startsWith('[DONE]')) {
-      if (!answer.isStarted()) throw notThisWire(data);
+      if (!answer.isStarted) throw notThisWire(data);
       if (!this.#isDone) answer.finish(chunks);
       this.#isDone = true;
       return chunks;

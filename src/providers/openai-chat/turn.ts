@@ -35,17 +35,12 @@ export class TurnWriter {
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
 
-  /** Whether there was any output for the client. */
-  hasProduced(): boolean {
-    return this.#slots.hasOpened();
-  }
-
   /** Throws `UpstreamError` if the choice contains an error. */
   take(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
     const error = choice.error == null ? undefined : errorInside({ error: choice.error });
     if (error !== undefined) throw error;
     // In a stream, a message beside or after deltas repeats them (Perplexity).
-    const message = choice.delta ?? (this.hasProduced() ? undefined : choice.message);
+    const message = choice.delta ?? (this.#slots.opened > 0 ? undefined : choice.message);
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) {
       this.#takeMessage(message, isWhole || choice.delta == null, chunks);
     }
@@ -102,7 +97,7 @@ export class TurnWriter {
     this.#tools?.end(chunks);
     if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
     const hasCalls = this.#calls !== undefined && this.#calls.count() > 0;
-    const reason = finishReason(this.native, { has_calls: hasCalls, is_empty: !this.hasProduced() });
+    const reason = finishReason(this.native, { has_calls: hasCalls, is_empty: this.#slots.opened === 0 });
     const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.native ?? null };
     chunks.push(last);
     return last;

@@ -35,6 +35,8 @@ export function isZeroUsage(usage: WireUsage): boolean {
   return !count(usage['total_tokens']) && !count(usage['prompt_tokens']) && !count(usage['completion_tokens']);
 }
 
+const NO_DETAILS: WireUsage = {};
+
 function readPrompt(
   usage: WireUsage,
   prompt: number | undefined,
@@ -42,7 +44,8 @@ function readPrompt(
   classes: TokenClasses,
 ): void {
   // Mistral sometimes sends the singular name.
-  const details = part(usage['prompt_tokens_details'] ?? usage['prompt_token_details']);
+  const parts = usage['prompt_tokens_details'] ?? usage['prompt_token_details'];
+  const details = isObject(parts) ? parts : NO_DETAILS;
   // Providers use several names, one provider even more than one. DeepSeek's cache *miss* is not a write and has no class.
   const read =
     count(details['cached_tokens']) ??
@@ -68,7 +71,8 @@ function readPrompt(
 }
 
 function readCompletion(usage: WireUsage, completion: number | undefined, gap: number, classes: TokenClasses): void {
-  const details = part(usage['completion_tokens_details']);
+  const parts = usage['completion_tokens_details'];
+  const details = isObject(parts) ? parts : NO_DETAILS;
   const reasoning = count(details['reasoning_tokens']) ?? count(usage['reasoning_tokens']);
   let rest = completion ?? Number.POSITIVE_INFINITY;
   const take = (tokens: number): number => {
@@ -86,11 +90,7 @@ function readCompletion(usage: WireUsage, completion: number | undefined, gap: n
   if (completion !== undefined) classes.out_text = rest;
 }
 
-function part(value: JsonValue | undefined): WireUsage {
-  return isObject(value) ? value : {};
-}
-
 function count(value: JsonValue | undefined): number | undefined {
-  const number = numberOf(value);
+  const number = value === undefined ? undefined : numberOf(value);
   return number === undefined ? undefined : Math.floor(number);
 }

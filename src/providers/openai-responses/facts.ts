@@ -27,6 +27,7 @@ export const facts: WireFacts = {
   takesSeveralChoices: false,
   takesZeroOutput: false,
   takesAddresses: true,
+  listsModels: true,
   takesSearchOptions: true,
   messagesMax: undefined,
   isSearchTool: ({ type }) => String(type).startsWith('web_search'),

@@ -17,8 +17,13 @@ const LIKE_ADDRESS =
   /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
 /** The most frequent fields, which never hold an address by the rules below: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
-/** The start of a text that is an address. */
-const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
+/** The start of a text that is an address. Readers of URLs take a backslash for a slash, and need no slash after a scheme of the web (WHATWG URL). */
+const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:(?:[a-z][a-z0-9+.-]{0,20}:)?[\\/]{2}|(?:https?|wss?|ftp|file):)/iu;
+const URL_START_CHARS = 128;
+
+/** Whether a text is an address. Readers of URLs remove tabs and line ends. */
+const isLikeUrl = (text: string): boolean =>
+  LIKE_URL.test(text) || LIKE_URL.test(text.slice(0, URL_START_CHARS).replace(/[\t\n\r]/g, ''));
 
 /** Fields that nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
@@ -41,18 +46,14 @@ const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:r
 /** Deeper than the fields of any wire. */
 const DEPTH_MAX = 48;
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
 /** Visits every address in a JSON body of any client API or wire. Reads each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
-  if (isObject(body)) new AddressWalk(visit, Number.POSITIVE_INFINITY).step([{ of: body, path: [], from: 0 }]);
+  if (typeof body === 'object' && body !== null) new AddressWalk(visit, Number.POSITIVE_INFINITY).walk(body);
 }
 
 /** The same for a long body. Yields to other requests between parts of it. */
 export function* addressSteps(body: unknown, visit: Visit): Generator<void, void, undefined> {
-  if (!isObject(body)) return;
+  if (typeof body !== 'object' || body === null) return;
   const walk = new AddressWalk(visit, STEP_MEMBERS);
   let waiting: Rest[] = [{ of: body, path: [], from: 0 }];
   while (waiting.length > 0) {
@@ -66,26 +67,36 @@ const STEP_MEMBERS = 16 * 1024;
 const ADDRESS_MEMBERS = 64;
 const MEMBER_CHARS = 64;
 
+/** What is looked at of a list or an object; all of it by default. */
+interface WalkOptions {
+  /** The first member. */
+  from?: number;
+  /** A member that was looked at already. */
+  skipped?: string | undefined;
+  /** Whether the texts of a list may be addresses. */
+  hasAddresses?: boolean | undefined;
+}
+
+const WHOLE: WalkOptions = {};
+
 /** A list or an object that was not looked at to its end. */
-interface Rest {
+interface Rest extends WalkOptions {
   of: object;
   path: (string | number)[];
   from: number;
-  skipped?: string | undefined;
-  /** A list whose texts may be addresses. */
-  hasAddresses?: boolean | undefined;
 }
 
 class AddressWalk {
   readonly #visit: Visit;
   readonly #stepMembers: number;
   #path: (string | number)[] = [];
-  #left = 0;
+  #left: number;
   #unfinished: Rest[] = [];
 
   constructor(visit: Visit, stepMembers: number) {
     this.#visit = visit;
     this.#stepMembers = stepMembers;
+    this.#left = stepMembers;
   }
 
   /** Goes on with what waits, in the order of the text. Returns what still waits. */
@@ -96,7 +107,7 @@ class AddressWalk {
     for (; at < waiting.length && this.#left > 0; at += 1) {
       const { of, path, from, skipped, hasAddresses } = waiting[at]!;
       this.#path = path;
-      this.#walk(of, skipped, hasAddresses, from);
+      this.walk(of, { skipped, hasAddresses, from });
     }
     return this.#unfinished.concat(waiting.slice(at));
   }
@@ -106,35 +117,34 @@ class AddressWalk {
     this.#visit(address, [...this.#path, ...steps], kind);
   }
 
-  #descend(step: string | number, value: object, skipped?: string, hasAddresses?: boolean): void {
-    this.#path.push(step);
-    this.#walk(value, skipped, hasAddresses);
-    this.#path.pop();
-  }
-
-  #member(object: Record<string, unknown>, name: string, value: unknown): void {
+  /** Looks at a text that is not plain, or goes into an object, which must not be null. */
+  #member(object: Record<string, unknown>, name: string, value: string | object): void {
     if (typeof value === 'string') {
-      if (PLAIN_TEXT.has(name)) return;
       if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) this.#report(value, 'url', name);
       else if (name === 'file_data') this.#report(value, 'data', name);
-      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(object['type']))
+      else if (LIKE_ADDRESS.test(name) && isLikeUrl(value) && !isHistory(object['type']))
         this.#report(value, 'url', name);
       return;
     }
-    if (!isObject(value) || NOT_FETCHED.has(name)) return;
+    if (NOT_FETCHED.has(name)) return;
     // Arguments of a call in the Messages API.
     if (name === 'input' && typeof object['type'] === 'string' && object['type'].endsWith('tool_use')) return;
-    const { url, data } = value;
+    const { url, data } = value as Record<string, unknown>;
+    let options = WHOLE;
     if (URL_FIELDS.has(name) && typeof url === 'string') {
       this.#report(url, 'url', name, 'url');
-      this.#descend(name, value, 'url');
+      options = { skipped: 'url' };
     } else if (name === 'input_audio' && typeof data === 'string') {
       this.#report(data, 'data', name, 'data');
-      this.#descend(name, value, 'data');
-    } else this.#descend(name, value, undefined, Array.isArray(value) && LIKE_ADDRESS.test(name));
+      options = { skipped: 'data' };
+    } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) options = { hasAddresses: true };
+    this.#path.push(name);
+    this.walk(value, options);
+    this.#path.pop();
   }
 
-  #walk(value: object, skipped?: string, hasAddresses?: boolean, from = 0): void {
+  /** Looks at the members of a list or an object, which is at the current path. */
+  walk(value: object, { skipped, hasAddresses, from = 0 }: WalkOptions = WHOLE): void {
     const path = this.#path;
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
     const names = Array.isArray(value) ? undefined : Object.keys(value);
@@ -149,14 +159,18 @@ class AddressWalk {
       this.#left -= 1;
       if (names === undefined) {
         const one = list[at];
-        if (isObject(one)) this.#descend(at, one);
-        else if (hasAddresses === true && typeof one === 'string' && LIKE_URL.test(one)) this.#report(one, 'url', at);
+        if (typeof one === 'object' && one !== null) {
+          path.push(at);
+          this.walk(one);
+          path.pop();
+        } else if (hasAddresses === true && typeof one === 'string' && isLikeUrl(one)) this.#report(one, 'url', at);
         continue;
       }
       const name = names[at]!;
       if (name === skipped) continue;
       const one = object[name];
-      if (typeof one === 'string' || typeof one === 'object') this.#member(object, name, one);
+      const isPlain = typeof one === 'string' ? PLAIN_TEXT.has(name) : typeof one !== 'object' || one === null;
+      if (!isPlain) this.#member(object, name, one as string | object);
     }
   }
 }
@@ -247,14 +261,24 @@ export function withInlineMedia(request: ChatRequest, media: Media): ChatRequest
   return { ...request, messages: request.messages.map((message) => inlineMessage(message, media)) };
 }
 
-/** The first address in a body that its reader would fetch; undefined if there is none. */
-export function leftAddress(body: JsonObject): { address: string; field: string } | undefined {
-  let first: { address: string; field: string } | undefined;
-  eachAddress(body, (address, path, kind) => {
+/** An address that the reader of a body would fetch, and its field. */
+export interface LeftAddress {
+  address: string;
+  field: string;
+}
+
+/** The first address in a body that its reader would fetch; undefined if there is none. Yields between parts of a long body. */
+export function* leftAddress(body: JsonObject): Generator<void, LeftAddress | undefined, undefined> {
+  let first: LeftAddress | undefined;
+  const steps = addressSteps(body, (address, path, kind) => {
     if (first !== undefined) return;
     const isFetched =
       kind === 'url' ? !/^data:/i.test(address) : /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^data:/i.test(address);
     if (isFetched) first = { address, field: fieldName(path) };
   });
+  for (const _ of steps) {
+    if (first !== undefined) break;
+    yield;
+  }
   return first;
 }

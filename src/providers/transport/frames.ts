@@ -149,7 +149,8 @@ class EventStreamFramer implements Framer {
       whole = Buffer.concat([this.#held, bytes]);
       this.#held = EMPTY;
     }
-    const complete = isLast ? whole.length : completeLength(whole);
+    const endsInAscii = whole.length > 0 && whole[whole.length - 1]! < 0x80;
+    const complete = isLast || endsInAscii ? whole.length : completeLength(whole);
     // A copy: the reader may reuse its buffer.
     if (complete < whole.length) this.#held = Uint8Array.prototype.slice.call(whole, complete);
     const buffer = Buffer.isBuffer(whole) ? whole : Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength);

@@ -222,8 +222,9 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   readonly #unread: Buffer[] = [];
   #unreadBytes = 0;
   /** HTTP chunks in `#unread`. */
-  #unreadPieces = 0;
-  #ended = false;
+  unreadPieces = 0;
+  /** Whether the answer is complete or failed. */
+  ended = false;
   #failure: Error | undefined;
   #responsePromise: PromiseWithResolvers<UpstreamResponse> | undefined;
   #wake: (() => void) | undefined;
@@ -238,12 +239,8 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     return this.#responsePromise.promise;
   }
 
-  get ended(): boolean {
-    return this.#ended || this.#failure !== undefined;
-  }
-
   get complete(): boolean {
-    return this.#ended && this.#isFramed;
+    return this.ended && this.#failure === undefined && this.#isFramed;
   }
 
   abort(reason: Error): void {
@@ -254,9 +251,9 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
 
   ready(): Promise<void> | undefined {
     if (this.#unread.length > 0 || this.ended) return undefined;
-    return new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    return promise;
   }
 
   read(): Buffer | undefined {
@@ -265,11 +262,11 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
       if (this.#failure !== undefined) throw this.#failure;
       return undefined;
     }
-    const pieces = this.#unreadPieces;
+    const pieces = this.unreadPieces;
     const bytes = this.#unread.length === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
     this.#unread.length = 0;
     this.#unreadBytes = 0;
-    this.#unreadPieces = 0;
+    this.unreadPieces = 0;
     const control = this.#control;
     if (control?.paused && !this.ended) {
       if (pieces < limits.upstream_turn_pieces_max) control.resume(this);
@@ -288,13 +285,10 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
 
   #fail(error: Error): void {
     if (this.ended) return;
+    this.ended = true;
     this.#failure = error;
     this.#responsePromise?.reject(error);
     this.#wakeReader();
-  }
-
-  get unreadPieces(): number {
-    return this.#unreadPieces;
   }
 
   sending(control: Control): void {
@@ -317,15 +311,13 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   data(bytes: Buffer, pieces: number): boolean {
     this.#unread.push(bytes);
     this.#unreadBytes += bytes.length;
-    this.#unreadPieces += pieces;
+    this.unreadPieces += pieces;
     this.#wakeReader();
-    return (
-      this.#unreadBytes <= limits.upstream_unread_bytes_max && this.#unreadPieces < limits.upstream_turn_pieces_max
-    );
+    return this.#unreadBytes <= limits.upstream_unread_bytes_max && this.unreadPieces < limits.upstream_turn_pieces_max;
   }
 
   end(): void {
-    this.#ended = true;
+    this.ended = true;
     this.#wakeReader();
   }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createSecureServer as createHttp2Server } from 'node:http2';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
@@ -169,9 +169,9 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     const port = await listen(server);
     const upstream = open();
     for (const path of ['/head', '/body']) {
-      const accepted = once(server, 'connection') as Promise<[Socket]>;
+      const received = once(server, 'request') as Promise<[IncomingMessage]>;
       const exchange = upstream.send({ url: `http://127.0.0.1:${port}${path}`, headers: {}, payload: 'x' });
-      const [socket] = await accepted;
+      const [{ socket }] = await received;
       const failure = path === '/head' ? exchange.response.catch((error: Error) => error) : exchange.response;
       if (path === '/body') await failure;
       const closed = once(socket, 'close');

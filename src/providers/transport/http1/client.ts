@@ -87,7 +87,7 @@ class Origin implements ConnectionOwner {
   freed(connection: Connection): void {
     this.client.nextTurn(() => {
       if (!connection.isUsable(performance.now())) return;
-      const job = this.#nextWaiting();
+      const job = this.#waiting.length === 0 ? undefined : this.#nextWaiting();
       if (job === undefined) this.#idle.push(connection);
       else {
         connection.reserve(job);
@@ -138,7 +138,8 @@ export class Http1Client {
 
   /** Returns false if the request is not ordinary and was not sent. */
   send(request: Http1Request): boolean {
-    const origin = this.#originOf(request.origin);
+    const known = this.#origins.get(request.origin);
+    const origin = known === undefined ? this.#addOrigin(request.origin) : known;
     if (origin === null || origin.isHttp2) return false;
     const head = headOf(request, origin.host);
     if (head === undefined) return false;
@@ -147,9 +148,7 @@ export class Http1Client {
     return true;
   }
 
-  #originOf(text: string): Origin | null {
-    const known = this.#origins.get(text);
-    if (known !== undefined) return known;
+  #addOrigin(text: string): Origin | null {
     if (this.#origins.size >= ORIGINS_MAX) return null;
     const isOrdinary = ORDINARY_ORIGIN.test(text) && URL.canParse(text) && this.#isDirect(new URL(text));
     const origin = isOrdinary ? new Origin(this, new URL(text)) : null;

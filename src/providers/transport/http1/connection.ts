@@ -236,7 +236,7 @@ export class Connection implements AnswerControl, Timed {
     if (body !== undefined && !reader.ended) this.paused = !reader.data(body, pieces);
     if (parser.failure !== undefined && this.#reader === reader) this.fail(parser.failure);
     if (this.#reader !== reader) return false;
-    if (parser.isDone) return this.#endAnswer(reader, at === length);
+    if (parser.state === 'done') return this.#endAnswer(reader, at === length);
     if (at < length) {
       const rest = bytes.subarray(at, length);
       this.#rest = bytes === readBuffer ? Buffer.from(rest) : rest;

@@ -11,12 +11,10 @@ const [TAB, LF, CR, SPACE, SEMICOLON, DEL] = [9, 10, 13, 32, 59, 127] as const;
 type Chunks = 'size' | 'extension' | 'size_lf' | 'chunk' | 'chunk_cr' | 'chunk_lf' | 'trailers';
 type State = 'head' | 'length' | 'until_close' | Chunks | 'done';
 
-/** The value of a hexadecimal digit; -1 for other bytes. */
-function hexDigit(byte: number): number {
-  if (byte >= 48 && byte <= 57) return byte - 48;
-  const letter = byte | 32;
-  return letter >= 97 && letter <= 102 ? letter - 87 : -1;
-}
+/** The value of each byte as a hexadecimal digit; -1 for other bytes. */
+const HEX_DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
+  /[\da-f]/i.test(String.fromCharCode(byte)) ? Number.parseInt(String.fromCharCode(byte), 16) : -1,
+);
 
 /**
  * Reads one answer of HTTP/1.1, in any splitting of its bytes. The caller takes what was read from the fields. Body bytes are copied:
@@ -34,7 +32,8 @@ export class ResponseParser {
   isKept = false;
   /** The HTTP chunks since the last `takeBody`. A read of a body without chunks counts as one. */
   pieces = 0;
-  #state: State = 'head';
+  /** What is read next; `done` at the end of the answer. */
+  state: State = 'head';
   #partialHead = new ResponseHead();
   #line = '';
   /** Bytes of the body or of the chunk that have not arrived. */
@@ -43,15 +42,32 @@ export class ResponseParser {
   #body: Buffer | undefined;
   #bodyBytes = 0;
 
-  get isDone(): boolean {
-    return this.#state === 'done';
-  }
-
   /** Reads to the end of the bytes or of the answer, or until there are so many pieces. Returns where it stopped. */
   read(bytes: Buffer, from: number, end: number, piecesMax: number): number {
     let at = from;
-    while (at < end && this.failure === undefined && this.#state !== 'done' && this.pieces < piecesMax) {
-      at = this.#step(bytes, at, end);
+    while (at < end && this.failure === undefined && this.pieces < piecesMax) {
+      switch (this.state) {
+        case 'done':
+          return at;
+        case 'head':
+        case 'trailers':
+          at = this.#readLines(bytes, at, end);
+          break;
+        case 'until_close':
+          at = this.#addBody(bytes, at, end, end);
+          break;
+        case 'length':
+        case 'chunk': {
+          const stop = Math.min(end, at + this.#left);
+          this.#left -= stop - at;
+          const isChunk = this.state === 'chunk';
+          if (this.#left === 0) this.state = isChunk ? 'chunk_cr' : 'done';
+          at = this.#addBody(bytes, at, stop, isChunk ? end : stop);
+          break;
+        }
+        default:
+          at = this.#readFraming(bytes, at, end);
+      }
     }
     return at;
   }
@@ -67,68 +83,53 @@ export class ResponseParser {
 
   /** Ends the answer with its connection. Returns the code of a failure if it is not complete. */
   finish(): string | undefined {
-    if (this.#state === 'until_close') this.#state = 'done';
-    if (this.#state === 'done') return undefined;
+    if (this.state === 'until_close') this.state = 'done';
+    if (this.state === 'done') return undefined;
     if (this.head === undefined || this.isKept) return 'UND_ERR_SOCKET';
-    return this.#state === 'length' ? 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' : 'HPE_INVALID_EOF_STATE';
+    return this.state === 'length' ? 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' : 'HPE_INVALID_EOF_STATE';
   }
 
-  #step(bytes: Buffer, at: number, end: number): number {
-    switch (this.#state) {
-      case 'head':
-      case 'trailers':
-        return this.#readLines(bytes, at, end);
-      case 'until_close':
-        return this.#addBody(bytes, at, end, end);
-      case 'length':
-      case 'chunk': {
-        const stop = Math.min(end, at + this.#left);
-        this.#left -= stop - at;
-        const isChunk = this.#state === 'chunk';
-        if (this.#left === 0) this.#state = isChunk ? 'chunk_cr' : 'done';
-        return this.#addBody(bytes, at, stop, isChunk ? end : stop);
-      }
-      default:
-        this.#readFraming(bytes[at]!);
-        return at + 1;
-    }
-  }
-
-  #readFraming(byte: number): void {
-    switch (this.#state) {
-      case 'size': {
-        const digit = hexDigit(byte);
-        if (digit !== -1) {
-          this.#left = this.#left * 16 + digit;
+  /** Reads what stands between the data of two chunks: the end of one, and the size and the extensions of the next. */
+  #readFraming(bytes: Buffer, from: number, end: number): number {
+    for (let at = from; at < end; at += 1) {
+      const byte = bytes[at]!;
+      switch (this.state) {
+        case 'size': {
+          const digit = HEX_DIGITS[byte]!;
+          if (digit !== -1) {
+            this.#left = this.#left * 16 + digit;
+            this.#count += 1;
+            if (this.#count > CHUNK_SIZE_DIGITS_MAX) this.failure = 'HPE_INVALID_CHUNK_SIZE';
+          } else if (this.#count > 0 && byte === CR) this.state = 'size_lf';
+          else if (this.#count > 0 && byte === SEMICOLON) {
+            this.state = 'extension';
+            this.#count = 0;
+          } else this.failure = 'HPE_INVALID_CHUNK_SIZE';
+          break;
+        }
+        case 'extension':
           this.#count += 1;
-          if (this.#count > CHUNK_SIZE_DIGITS_MAX) this.failure = 'HPE_INVALID_CHUNK_SIZE';
-        } else if (this.#count > 0 && byte === CR) this.#state = 'size_lf';
-        else if (this.#count > 0 && byte === SEMICOLON) {
-          this.#state = 'extension';
+          if (byte === CR) this.state = 'size_lf';
+          else if ((byte < SPACE && byte !== TAB) || byte === DEL) this.failure = 'HPE_STRICT';
+          else if (this.#count > CHUNK_EXTENSION_BYTES_MAX) this.failure = 'HPE_CHUNK_EXTENSIONS_OVERFLOW';
+          break;
+        case 'size_lf':
+          this.state = this.#left === 0 ? 'trailers' : 'chunk';
+          if (byte !== LF) this.failure = 'HPE_STRICT';
+          return at + 1;
+        case 'chunk_cr':
+          this.state = 'chunk_lf';
+          if (byte !== CR) this.failure = 'HPE_STRICT';
+          break;
+        case 'chunk_lf':
+          this.state = 'size';
           this.#count = 0;
-        } else this.failure = 'HPE_INVALID_CHUNK_SIZE';
-        break;
+          if (byte !== LF) this.failure = 'HPE_STRICT';
+          break;
       }
-      case 'extension':
-        this.#count += 1;
-        if (byte === CR) this.#state = 'size_lf';
-        else if ((byte < SPACE && byte !== TAB) || byte === DEL) this.failure = 'HPE_STRICT';
-        else if (this.#count > CHUNK_EXTENSION_BYTES_MAX) this.failure = 'HPE_CHUNK_EXTENSIONS_OVERFLOW';
-        break;
-      case 'size_lf':
-        this.#state = this.#left === 0 ? 'trailers' : 'chunk';
-        if (byte !== LF) this.failure = 'HPE_STRICT';
-        break;
-      case 'chunk_cr':
-        this.#state = 'chunk_lf';
-        if (byte !== CR) this.failure = 'HPE_STRICT';
-        break;
-      case 'chunk_lf':
-        this.#state = 'size';
-        this.#count = 0;
-        if (byte !== LF) this.failure = 'HPE_STRICT';
-        break;
+      if (this.failure !== undefined) return at + 1;
     }
+    return end;
   }
 
   /** Reads lines of a head or of trailers, up to an empty one. */
@@ -149,7 +150,7 @@ export class ResponseParser {
       start = lineEnd + 2;
       if (line === '' && this.#partialHead.status > 0) {
         this.#line = '';
-        if (this.#state === 'trailers') this.#state = 'done';
+        if (this.state === 'trailers') this.state = 'done';
         else this.#endHead(this.#partialHead);
         break;
       }
@@ -175,9 +176,9 @@ export class ResponseParser {
     // A body that is announced and must not follow may follow nevertheless: the next answer would begin with it.
     this.isKept = head.isKept && this.isFramed && !(hasNone && hasBody);
     if (typeof framing === 'number') this.#left = framing;
-    if (hasNone || framing === 0) this.#state = 'done';
-    else if (framing === 'chunked') this.#state = 'size';
-    else this.#state = framing === undefined ? 'until_close' : 'length';
+    if (hasNone || framing === 0) this.state = 'done';
+    else if (framing === 'chunked') this.state = 'size';
+    else this.state = framing === undefined ? 'until_close' : 'length';
   }
 
   /** Copies bytes up to `stop`. Up to `end` there may be more of the body. */

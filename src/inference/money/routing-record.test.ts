@@ -5,7 +5,7 @@ import { LeaseBook } from '../../ledger/leases/lease-book.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import type { Candidate, Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
-import { ROUTING_RECORDED_MAX, routingRecord } from './routing-record.ts';
+import { ROUTING_RECORDED_MAX, routingRecord } from './generation.ts';
 
 const MANY = model(
   'a/many',

@@ -7,3 +7,6 @@ CREATE INDEX ledger_leases_window ON ledger_leases (budget_id, window_start);
 
 -- The part of `leased` that other nodes had settled when the row was last raised.
 ALTER TABLE ledger_windows ADD COLUMN settled_elsewhere BIGINT NOT NULL DEFAULT 0;
+
+-- 1: the node's program reads what is settled of leases. While a node with 0 runs, no charge is counted in a lease alone.
+ALTER TABLE ledger_nodes ADD COLUMN charges_leases BIGINT NOT NULL DEFAULT 0;

@@ -1,0 +1,326 @@
+import { useSignal } from '@preact/signals';
+import type { LedgerNodeStatus, LedgerStatus, LedgerVerification } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { count, time, usd } from '../format.ts';
+import { route, say, setQuery } from '../state.ts';
+import { bind, Dialog, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { Unseen } from './system.tsx';
+
+type Estimated = LedgerStatus['generations'][number];
+
+function Release({ node, onClose, onDone }: { node: LedgerNodeStatus; onClose(): void; onDone(): void }) {
+  const { start, failure, isRunning } = useAction(async () => {
+    const { data } = await call('releaseLedger', { body: { node_id: node.id } });
+    say(`Released ${usd(data.released + data.booked, true)} in ${data.windows} windows.`);
+    onDone();
+  });
+  return (
+    <Dialog title="Release the money of this node?" onClose={onClose}>
+      <p>
+        <code>{node.id}</code> holds <Money usd={node.held} /> in {count(node.windows)} limit windows. If the node did
+        spend it, limits are exceeded by that amount. This cannot be undone.
+      </p>
+      {failure}
+      <div class="actions">
+        <button type="button" class="danger" disabled={isRunning} onClick={start}>
+          Release {usd(node.held)}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Resolve({ of, onClose, onDone }: { of: Estimated; onClose(): void; onDone(): void }) {
+  const cost = useSignal('');
+  const reason = useSignal('');
+  const { start, failure, isRunning } = useAction(async () => {
+    const { data } = await call('resolveLedger', {
+      body: {
+        generation_id: of.id,
+        cost: Number(cost.value),
+        ...(reason.value.trim() === '' ? {} : { reason: reason.value.trim() }),
+      },
+    });
+    say(`${usd(data.before, true)} is now ${usd(data.cost, true)}.`);
+    onDone();
+  });
+  return (
+    <Dialog title="Correct the cost of this call" onClose={onClose}>
+      <form onSubmit={start}>
+        <p>
+          <code>{of.id}</code> of <bdi>{of.model}</bdi> was charged <Money usd={of.cost} />, of which{' '}
+          <Money usd={of.estimated} /> is an estimate. Look the call up at the provider. The sums of its key, day and
+          limits follow. This can be done once.
+        </p>
+        <Field label="Cost in USD" hint="What the provider billed; 0 if nothing">
+          <input type="number" min="0" step="any" required autofocus {...bind(cost)} />
+        </Field>
+        <Field label="Reason" hint="Stands in the audit">
+          <input type="text" maxLength={500} autocomplete="off" {...bind(reason)} />
+        </Field>
+        {failure}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            Correct the cost
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Verification() {
+  const result = useSignal<LedgerVerification | undefined>(undefined);
+  const { start, failure, isRunning } = useAction(async () => {
+    result.value = undefined;
+    result.value = (await call('verifyLedger', {})).data;
+  });
+  const differences = result.value?.differences ?? [];
+  return (
+    <section class="card">
+      <h2>Invariants</h2>
+      <p>
+        Every limit window and every day is added up again from the single calls, over a connection that requests do not
+        use. It takes at most a minute.
+      </p>
+      <button type="button" class="primary" disabled={isRunning} onClick={start}>
+        {isRunning ? 'Verifying …' : 'Verify the ledger'}
+      </button>
+      {failure}
+      <div role="status">
+        {result.value !== undefined && (
+          <p>
+            <span class={`tag ${differences.length === 0 ? 'good' : 'bad'}`}>
+              {differences.length === 0 ? 'all sums agree' : `${count(differences.length)} differences`}
+            </span>{' '}
+            {count(result.value.generations)} calls and {count(result.value.windows)} windows in{' '}
+            {result.value.seconds.toFixed(1)} s
+          </p>
+        )}
+      </div>
+      {differences.length > 0 && (
+        <table>
+          <caption class="hidden">Differences</caption>
+          <thead>
+            <tr>
+              <th scope="col">Sum</th>
+              <th scope="col" class="right">
+                Settled
+              </th>
+              <th scope="col" class="right">
+                Stored
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {differences.slice(0, 100).map(({ of, name, expected, actual }) => (
+              <tr key={`${of} ${name}`}>
+                <th scope="row">
+                  {of} <code>{name}</code>
+                </th>
+                <td class="right number">{count(expected)}</td>
+                <td class="right number">{count(actual)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
+export default function Ledger() {
+  const after = route.value.query.get('after') ?? undefined;
+  const status = useLoaded((signal) => call('getLedgerStatus', { query: { after } }, signal), after);
+  const releasing = useSignal<LedgerNodeStatus | undefined>(undefined);
+  const resolving = useSignal<Estimated | undefined>(undefined);
+  const done = () => {
+    releasing.value = undefined;
+    resolving.value = undefined;
+    status.reload();
+  };
+  return (
+    <>
+      <Heading title="Ledger">
+        <button type="button" onClick={status.reload}>
+          Refresh
+        </button>
+      </Heading>
+      <Show of={status}>
+        {({ data }) => (
+          <>
+            <dl class="figures">
+              <div>
+                <dt>Held now</dt>
+                <dd>
+                  <Money usd={data.held} />
+                </dd>
+              </div>
+              <div>
+                <dt>Of this in doubt</dt>
+                <dd>
+                  <Money usd={data.in_doubt} />
+                </dd>
+              </div>
+              <div>
+                <dt>Booked for lost nodes</dt>
+                <dd>
+                  <Money usd={data.booked} />
+                </dd>
+              </div>
+              <div>
+                <dt>Charged by estimate</dt>
+                <dd>
+                  <a href="#estimated">
+                    <Money usd={data.estimated} />
+                  </a>
+                </dd>
+              </div>
+            </dl>
+            <section class="card">
+              <h2>Money held by nodes</h2>
+              <table>
+                <caption class="hidden">Money held by nodes</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Node</th>
+                    <th scope="col">Seen</th>
+                    <th scope="col" class="right">
+                      Held
+                    </th>
+                    <th scope="col">
+                      <span class="hidden">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {data.nodes.map((node) => (
+                    <tr key={node.id}>
+                      <th scope="row">
+                        <code>{node.id}</code>
+                      </th>
+                      <td>
+                        <Unseen seconds={node.seconds_unseen} isLost={node.is_lost} />
+                      </td>
+                      <td class="right">
+                        <Money usd={node.held} />
+                      </td>
+                      <td class="buttons">
+                        {node.is_lost && node.held > 0 && (
+                          <button
+                            type="button"
+                            class="small danger"
+                            onClick={() => {
+                              releasing.value = node;
+                            }}
+                          >
+                            Release
+                          </button>
+                        )}
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              {data.node_count > data.nodes.length && (
+                <p class="dim">
+                  The {count(data.nodes.length)} nodes last seen, of {count(data.node_count)}. All of them:{' '}
+                  <code>model-gateway ledger status</code>
+                </p>
+              )}
+            </section>
+            <section class="card" id="estimated">
+              <h2>
+                Calls whose end is not known <span class="dim">{count(data.estimated_count)}</span>
+              </h2>
+              {data.generations.length === 0 ? (
+                <Empty title={after === undefined ? 'The cost of every call is known' : 'No more calls'}>
+                  <p>Calls appear here if a node was killed, or a provider never said how an answer ended.</p>
+                </Empty>
+              ) : (
+                <table>
+                  <caption class="hidden">Calls with an estimated cost</caption>
+                  <thead>
+                    <tr>
+                      <th scope="col">Call</th>
+                      <th scope="col" class="right">
+                        Charged
+                      </th>
+                      <th scope="col" class="right">
+                        Estimated
+                      </th>
+                      <th scope="col">
+                        <span class="hidden">Actions</span>
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {data.generations.map((one) => (
+                      <tr key={one.id}>
+                        <th scope="row">
+                          <bdi>{one.model}</bdi>
+                          <br />
+                          <small>
+                            <code>{one.id}</code> {time(one.created_at)}
+                          </small>
+                        </th>
+                        <td class="right">
+                          <Money usd={one.cost} />
+                        </td>
+                        <td class="right">
+                          <Money usd={one.estimated} />
+                        </td>
+                        <td class="buttons">
+                          <button
+                            type="button"
+                            class="small"
+                            onClick={() => {
+                              resolving.value = one;
+                            }}
+                          >
+                            Correct
+                          </button>
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              )}
+              <div class="pager">
+                {after !== undefined && (
+                  <button type="button" onClick={() => setQuery({ after: undefined })}>
+                    From the beginning
+                  </button>
+                )}
+                {data.next !== null && (
+                  <button type="button" onClick={() => setQuery({ after: data.next ?? undefined })}>
+                    Next
+                  </button>
+                )}
+              </div>
+            </section>
+            <Verification />
+          </>
+        )}
+      </Show>
+      {releasing.value && (
+        <Release
+          node={releasing.value}
+          onClose={() => {
+            releasing.value = undefined;
+          }}
+          onDone={done}
+        />
+      )}
+      {resolving.value && (
+        <Resolve
+          of={resolving.value}
+          onClose={() => {
+            resolving.value = undefined;
+          }}
+          onDone={done}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,274 @@
+import { useSignal } from '@preact/signals';
+import type { GenerationRow, GenerationSession } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { ago, count, time } from '../format.ts';
+import { GenerationPanel, logsOf, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
+import { useNames } from '../names.ts';
+import { go, route } from '../state.ts';
+import { Empty, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+
+const PAGE = 50;
+const CALLS = 100;
+
+const sessionAt = (id: string) => `sessions?${new URLSearchParams({ id })}`;
+
+function SessionTable({ sessions }: { sessions: readonly GenerationSession[] }) {
+  return (
+    <table class="cards">
+      <caption class="hidden">Sessions, the latest call first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Session</th>
+          <th scope="col">Last call</th>
+          <th scope="col" class="right">
+            Calls
+          </th>
+          <th scope="col">Models</th>
+          <th scope="col" class="right">
+            Cost
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {sessions.map((one) => (
+          <tr key={one.session_id}>
+            <th scope="row">
+              <a href={sessionAt(one.session_id)} data-page>
+                <bdi>{one.session_id}</bdi>
+              </a>
+            </th>
+            <td data-label="Last call">
+              <time dateTime={one.last_at} title={time(one.last_at)}>
+                {ago(one.last_at)}
+              </time>
+            </td>
+            <td data-label="Calls" class="right">
+              <a href={logsOf({ session: one.session_id })} data-page>
+                {count(one.count)}
+              </a>
+              {one.failed > 0 && <span class="tag bad">{count(one.failed)} not completed</span>}
+            </td>
+            <td data-label="Models">
+              <bdi>
+                {one.models.slice(0, 3).join(', ')}
+                {one.models.length > 3 && ` and ${one.models.length - 3} more`}
+              </bdi>
+            </td>
+            <td data-label="Cost" class="right">
+              <Money usd={one.total_cost} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Sessions() {
+  const older = useSignal<{ sessions: GenerationSession[]; next: string | null } | undefined>(undefined);
+  const page = useLoaded((abort) => call('listGenerationSessions', { query: { limit: PAGE } }, abort));
+  const loadOlder = useAction(async () => {
+    const cursor = older.value?.next ?? page.value?.next_cursor;
+    if (!cursor) return;
+    const { data, next_cursor } = await call('listGenerationSessions', { query: { limit: PAGE, cursor } });
+    older.value = { sessions: [...(older.value?.sessions ?? []), ...data], next: next_cursor };
+  });
+  return (
+    <>
+      <Heading title="Sessions" />
+      <Show of={page}>
+        {({ data, next_cursor }) => {
+          const sessions = [...data, ...(older.value?.sessions ?? [])];
+          const next = older.value === undefined ? next_cursor : older.value.next;
+          return (
+            <>
+              {sessions.length === 0 ? (
+                <Empty title="No session yet">
+                  <p>
+                    Send <code>session_id</code> with the requests of a conversation or an agent run, and they are
+                    listed here together.
+                  </p>
+                </Empty>
+              ) : (
+                <SessionTable sessions={sessions} />
+              )}
+              {next !== null && (
+                <p>
+                  <button type="button" disabled={loadOlder.isRunning} onClick={loadOlder.start}>
+                    Older sessions
+                  </button>
+                </p>
+              )}
+              {loadOlder.failure}
+            </>
+          );
+        }}
+      </Show>
+    </>
+  );
+}
+
+const FIELDS =
+  'id,created_at,model,requested_model,provider_name,outcome,failures,latency,generation_time,total_cost,tokens_prompt,tokens_completion,api_key_hash';
+
+/** The calls of a session on a line of time, with the cost until then. */
+function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName(hash: string): string }) {
+  const opened = useSignal<string | undefined>(undefined);
+  const start = Date.parse(calls[0]?.created_at ?? '');
+  const endOf = (row: GenerationRow) => Date.parse(row.created_at ?? '') + (row.generation_time ?? row.latency ?? 0);
+  const whole = Math.max(1, ...calls.map((row) => endOf(row) - start));
+  let sum = 0;
+  return (
+    <>
+      <WideTable label="Calls">
+        <table class="cards">
+          <caption class="hidden">Calls of the session, the first one first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              <th scope="col">When and how long</th>
+              <th scope="col">Model</th>
+              <th scope="col" class="right">
+                Tokens
+              </th>
+              <th scope="col" class="right">
+                Cost
+              </th>
+              <th scope="col" class="right">
+                Until then
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {calls.map((row) => {
+              // Exact in nano-dollars: sums of decimals would drift.
+              sum += Math.round((row.total_cost ?? 0) * 1e9);
+              const left = ((Date.parse(row.created_at ?? '') - start) / whole) * 100;
+              const width = ((endOf(row) - Date.parse(row.created_at ?? '')) / whole) * 100;
+              return (
+                <tr key={row.id}>
+                  <th scope="row">
+                    <button
+                      type="button"
+                      class="link number"
+                      onClick={() => {
+                        opened.value = row.id;
+                      }}
+                    >
+                      {time(row.created_at ?? '')}
+                    </button>
+                  </th>
+                  <td data-label="Took">
+                    <span>
+                      <span class="waterfall" aria-hidden="true">
+                        <i
+                          class={row.outcome === 'completed' ? '' : 'failed'}
+                          style={{ left: `${left}%`, width: `${width}%` }}
+                        />
+                      </span>
+                      <small>{milliseconds(row.generation_time ?? row.latency)}</small>{' '}
+                      {row.outcome !== 'completed' && <span class={outcomeTag(row.outcome ?? '')}>{row.outcome}</span>}
+                      {row.outcome === 'completed' && (row.failures?.length ?? 0) > 0 && <small>fell back</small>}
+                    </span>
+                  </td>
+                  <td data-label="Model">
+                    <bdi>{row.model}</bdi>
+                  </td>
+                  <td data-label="Tokens" class="right number">
+                    <span>
+                      {row.tokens_prompt ?? '–'} → {row.tokens_completion ?? '–'}
+                    </span>
+                  </td>
+                  <td data-label="Cost" class="right">
+                    {row.total_cost === null || row.total_cost === undefined ? (
+                      'not known'
+                    ) : (
+                      <Money usd={row.total_cost} />
+                    )}
+                  </td>
+                  <td data-label="Until then" class="right">
+                    <Money usd={sum / 1e9} />
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </WideTable>
+      {opened.value !== undefined && (
+        <GenerationPanel
+          id={opened.value}
+          keyName={keyName}
+          onClose={() => {
+            opened.value = undefined;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function OneSession({ id }: { id: string }) {
+  const names = useNames();
+  const more = useSignal<{ rows: GenerationRow[]; next: string | null } | undefined>(undefined);
+  const query = { session_id: id, order: 'asc', limit: CALLS, fields: FIELDS } as const;
+  const page = useLoaded((abort) => call('listGenerations', { query: { ...query, totals: 'true' } }, abort), id);
+  const load = useAction(async () => {
+    const cursor = more.value?.next ?? page.value?.next_cursor;
+    if (!cursor) return;
+    const { data, next_cursor } = await call('listGenerations', { query: { ...query, cursor } });
+    more.value = { rows: [...(more.value?.rows ?? []), ...data], next: next_cursor };
+  });
+  return (
+    <>
+      <p>
+        <a href="sessions" data-page>
+          All sessions
+        </a>
+      </p>
+      <Heading title={id}>
+        <a class="button" href={logsOf({ session: id })} data-page>
+          Its logs
+        </a>
+      </Heading>
+      <Show of={page}>
+        {({ data, next_cursor, totals }) => {
+          const calls = [...data, ...(more.value?.rows ?? [])];
+          const next = more.value === undefined ? next_cursor : more.value.next;
+          return calls.length === 0 ? (
+            <Empty title="No call has this session">
+              <p>
+                <button type="button" class="link" onClick={() => go('sessions')}>
+                  See all sessions
+                </button>
+              </p>
+            </Empty>
+          ) : (
+            <>
+              {totals !== undefined && (
+                <p class="dim">
+                  {totals.is_complete ? '' : 'the newest '}
+                  {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
+                </p>
+              )}
+              <Timeline calls={calls} keyName={(hash) => names.of('key', hash)} />
+              {next !== null && (
+                <p>
+                  <button type="button" disabled={load.isRunning} onClick={load.start}>
+                    Later calls
+                  </button>
+                </p>
+              )}
+              {load.failure}
+            </>
+          );
+        }}
+      </Show>
+    </>
+  );
+}
+
+export default function SessionsPage() {
+  const id = route.value.query.get('id');
+  return id === null ? <Sessions /> : <OneSession key={id} id={id} />;
+}

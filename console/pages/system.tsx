@@ -1,0 +1,198 @@
+import { useSignal } from '@preact/signals';
+import type { EffectiveSetting } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { count, time } from '../format.ts';
+import { route, setQuery } from '../state.ts';
+import { Empty, Heading, Money, Show, useLoaded } from '../ui.tsx';
+
+const SOURCES = { default: 'default', file: 'gateway.yaml', environment: 'environment' } as const;
+
+/** How long ago a node gave a sign of life. */
+export function Unseen({ seconds, isLost }: { seconds: number | null; isLost: boolean }) {
+  const text =
+    seconds === null ? 'never' : seconds < 120 ? `${Math.round(seconds)} s ago` : `${count(seconds / 60)} min ago`;
+  return <span class={`tag ${isLost ? 'bad' : 'good'}`}>{isLost ? `lost, ${text}` : text}</span>;
+}
+
+function Settings({ of }: { of: readonly EffectiveSetting[] }) {
+  const { query } = route.value;
+  const text = useSignal(query.get('q') ?? '');
+  const source = query.get('source') ?? 'set';
+  const words = text.value.trim().toLowerCase();
+  const rows = of.filter(
+    ({ name, meaning, source: from }) =>
+      (source === 'all' || (source === 'set' ? from !== 'default' : from === source)) &&
+      `${name} ${meaning}`.toLowerCase().includes(words),
+  );
+  return (
+    <section>
+      <h2>Settings in force</h2>
+      <search class="filters">
+        <input
+          type="search"
+          aria-label="Search settings"
+          placeholder="Search settings"
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+          }}
+        />
+        <select
+          aria-label="Source"
+          value={source}
+          onChange={(event) => setQuery({ source: event.currentTarget.value })}
+        >
+          <option value="set">Changed from the default</option>
+          <option value="all">All settings</option>
+          <option value="environment">Environment</option>
+          <option value="file">gateway.yaml</option>
+          <option value="default">Default</option>
+        </select>
+      </search>
+      {rows.length === 0 ? (
+        <Empty title="No setting matches">
+          <p>
+            {source === 'set' && words === '' ? 'Every setting has its default.' : 'Change the search or the source.'}
+          </p>
+          <button
+            type="button"
+            onClick={() => {
+              text.value = '';
+              setQuery({ source: 'all' });
+            }}
+          >
+            Show all settings
+          </button>
+        </Empty>
+      ) : (
+        <table class="cards">
+          <caption class="hidden">Settings</caption>
+          <thead>
+            <tr>
+              <th scope="col">Setting</th>
+              <th scope="col">Value</th>
+              <th scope="col">Source</th>
+              <th scope="col">A change applies</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ name, value, source: from, takes_effect, meaning }) => (
+              <tr key={name}>
+                <th scope="row">
+                  <code>{name}</code>
+                  <br />
+                  <small>{meaning.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')}</small>
+                </th>
+                <td data-label="Value">{value.replaceAll('`', '')}</td>
+                <td data-label="Source" class="whole-words">
+                  {SOURCES[from]}
+                </td>
+                <td data-label="A change applies">{takes_effect}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <p class="dim">
+        Texts, addresses, headers and secrets are never shown: of those, only whether they are set. On the machine of
+        the gateway <code>model-gateway doctor</code> checks them.
+      </p>
+    </section>
+  );
+}
+
+export default function SystemPage() {
+  const system = useLoaded((signal) => call('getSystem', {}, signal));
+  return (
+    <>
+      <Heading title="System">
+        <button type="button" onClick={system.reload}>
+          Refresh
+        </button>
+      </Heading>
+      <Show of={system}>
+        {({ data }) => (
+          <>
+            <dl class="figures">
+              <div>
+                <dt>Version</dt>
+                <dd class="number">{data.version}</dd>
+              </div>
+              <div>
+                <dt>Node.js</dt>
+                <dd class="number">{data.runtime.replace(/^v/, '')}</dd>
+              </div>
+              <div>
+                <dt>Store</dt>
+                <dd>{data.store === 'postgres' ? 'PostgreSQL' : 'embedded'}</dd>
+              </div>
+              <div>
+                <dt>Started</dt>
+                <dd class="small-text">{time(data.started_at)}</dd>
+              </div>
+            </dl>
+            <section class="card">
+              <h2>
+                Nodes <span class="dim">{count(data.node_count)}</span>
+              </h2>
+              <table>
+                <caption class="hidden">Nodes</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Node</th>
+                    <th scope="col">Seen</th>
+                    <th scope="col" class="right">
+                      Money held
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {data.nodes.map(({ id, seconds_unseen, is_lost, held }) => (
+                    <tr key={id}>
+                      <th scope="row">
+                        <code>{id}</code> {id === data.node && <span class="tag">answers you</span>}
+                      </th>
+                      <td>
+                        <Unseen seconds={seconds_unseen} isLost={is_lost} />
+                      </td>
+                      <td class="right">
+                        <a href="ledger" data-page>
+                          <Money usd={held} />
+                        </a>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </section>
+            <Settings of={data.settings} />
+            <details class="card">
+              <summary>
+                {data.migrations.length} migrations, the last {data.migrations[0]?.name ?? 'none'}
+              </summary>
+              <table>
+                <caption class="hidden">Migrations of the store</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Migration</th>
+                    <th scope="col">Applied</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {data.migrations.map(({ name, applied_at }) => (
+                    <tr key={name}>
+                      <th scope="row">
+                        <code>{name}</code>
+                      </th>
+                      <td class="number">{time(applied_at)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </details>
+          </>
+        )}
+      </Show>
+    </>
+  );
+}

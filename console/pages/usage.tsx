@@ -1,0 +1,504 @@
+import { useSignal } from '@preact/signals';
+import type { AnalyticsMeta, AnalyticsQuery } from '../api.gen.ts';
+import { call } from '../api.ts';
+import { Chart, SERIES_MAX, type Series } from '../chart.tsx';
+import { csvOf, download } from '../csv.ts';
+import { count, percent, usd } from '../format.ts';
+import { route, setQuery } from '../state.ts';
+import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
+
+type Row = Record<string, string | number | null>;
+type Metric = AnalyticsMeta['metrics'][number];
+type Granularity = 'hour' | 'day' | 'week' | 'month';
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const GRANULARITIES: readonly Granularity[] = ['hour', 'day', 'week', 'month'];
+/** Rows of the tables; the file for download has all of them. */
+const TABLE_ROWS = 100;
+const NAMES: Record<string, string> = {
+  api_key_id: 'api_key_name',
+  user: 'user_email',
+  workspace: 'workspace_name',
+  guardrail: 'guardrail_name',
+};
+
+const RANGES = {
+  '24h': 'Last 24 hours',
+  '7d': 'Last 7 days',
+  '30d': 'Last 30 days',
+  '90d': 'Last 90 days',
+  '365d': 'Last 365 days',
+  custom: 'Days …',
+} as const;
+type RangeName = keyof typeof RANGES;
+const LENGTHS: Record<Exclude<RangeName, 'custom'>, number> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 };
+
+interface Range {
+  start: number;
+  end: number;
+}
+
+const iso = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
+const day = (moment: number) => new Date(moment).toISOString().slice(0, 10);
+
+/** What the address says, with defaults for what it lacks. */
+function readState(query: URLSearchParams, meta: AnalyticsMeta) {
+  const one = <T extends string>(name: string, values: readonly T[], fallback: T): T => {
+    const value = query.get(name) as T;
+    return values.includes(value) ? value : fallback;
+  };
+  const dimensions = meta.dimensions.map(({ name }) => name);
+  const range = one('range', Object.keys(RANGES) as RangeName[], '30d');
+  const metric = one(
+    'metric',
+    meta.metrics.map(({ name }) => name),
+    'credits_usage',
+  );
+  const by = one('by', [...dimensions, 'none'], 'model');
+  const second = one('by2', [...dimensions, ''], '');
+  const tomorrow = Math.floor(Date.now() / DAY_MS + 1) * DAY_MS;
+  const from = Date.parse(query.get('from') ?? '');
+  const to = Date.parse(query.get('to') ?? '');
+  const end =
+    range === 'custom'
+      ? Number.isNaN(to)
+        ? tomorrow
+        : to + DAY_MS
+      : range === '24h'
+        ? Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
+        : tomorrow;
+  const start = range === 'custom' ? (Number.isNaN(from) ? end - 7 * DAY_MS : from) : end - LENGTHS[range] * DAY_MS;
+  return {
+    range,
+    times: { start, end } satisfies Range,
+    metric: meta.metrics.find(({ name }) => name === metric),
+    by: [...new Set([by, second].filter((name) => name !== 'none' && name !== ''))],
+    first: by,
+    second,
+    granularity: one('step', GRANULARITIES, range === '24h' ? 'hour' : range === '365d' ? 'week' : 'day'),
+    compares: query.get('compare') === 'on',
+    filters: dimensions.flatMap((name) => {
+      const value = query.get(name);
+      return value === null ? [] : [{ name, value }];
+    }),
+  };
+}
+
+function formatOf({ display_format }: Metric): (value: number | null) => string {
+  return (value) => {
+    if (value === null) return '–';
+    if (display_format === 'currency') return usd(value);
+    if (display_format === 'percent') return percent(value * 100);
+    if (display_format === 'latency') return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${count(value)} ms`;
+    if (display_format === 'throughput') return `${value.toFixed(1)} tok/s`;
+    return count(value);
+  };
+}
+
+/** The name of a group, from its row. */
+function groupName(row: Row, by: readonly string[]): string {
+  if (by.length === 0) return 'All';
+  return by.map((name) => String(row[NAMES[name] ?? name] ?? shortId(row[name] ?? null))).join(' · ');
+}
+
+const shortId = (value: string | number | null) => {
+  if (value === null) return '(none)';
+  const text = String(value);
+  return /^[0-9a-f-]{32,}$/.test(text) ? `${text.slice(0, 8)}…` : text;
+};
+
+const keyOf = (row: Row, by: readonly string[]) => JSON.stringify(by.map((name) => row[name]));
+
+/** The beginnings of the groups of a range. */
+function timesOf({ start, end }: Range, granularity: Granularity): string[] {
+  const times: string[] = [];
+  for (let at = start; at < end; ) {
+    const date = new Date(at);
+    if (granularity === 'hour') times.push(iso(at));
+    else if (granularity === 'day') times.push(day(at));
+    else if (granularity === 'month') times.push(`${day(at).slice(0, 7)}-01`);
+    else times.push(day(at - ((date.getUTCDay() + 6) % 7) * DAY_MS));
+    if (granularity === 'hour') at += HOUR_MS;
+    else if (granularity === 'month') at = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+    else if (granularity === 'day') at = (Math.floor(at / DAY_MS) + 1) * DAY_MS;
+    else at = Date.parse(times.at(-1) ?? '') + 7 * DAY_MS;
+  }
+  return times;
+}
+
+const timeName = (granularity: Granularity) => `${granularity === 'hour' ? 'created_at' : 'date'}__${granularity}`;
+
+async function ask(
+  query: AnalyticsQuery,
+  signal: AbortSignal,
+): Promise<{ rows: Row[]; truncated: boolean; warnings: string[] }> {
+  const { data } = await call('queryAnalytics', { body: query }, signal);
+  return { rows: data.data as Row[], truncated: data.metadata.truncated, warnings: data.warnings ?? [] };
+}
+
+function load(state: ReturnType<typeof readState>, signal: AbortSignal) {
+  const { metric, by, granularity, times, filters } = state;
+  const query = (range: Range, more: Partial<AnalyticsQuery>): AnalyticsQuery => ({
+    metrics: [metric?.name ?? 'credits_usage'] as AnalyticsQuery['metrics'],
+    time_range: { start: iso(range.start), end: iso(range.end) },
+    filters: filters.map(({ name, value }) => ({ field: name, operator: 'eq' as const, value })),
+    limit: 10_000,
+    ...more,
+  });
+  const dimensions = by as NonNullable<AnalyticsQuery['dimensions']>;
+  const before = { start: times.start - (times.end - times.start), end: times.start };
+  const none = Promise.resolve({ rows: [] as Row[], truncated: false, warnings: [] as string[] });
+  return Promise.all([
+    ask(query(times, { dimensions, granularity }), signal),
+    ask(query(times, { dimensions }), signal),
+    ask(query(times, {}), signal),
+    state.compares ? ask(query(before, { dimensions }), signal) : none,
+    state.compares ? ask(query(before, {}), signal) : none,
+  ]);
+}
+
+/** The largest groups as series, the others as one where they can be added. */
+function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState>, times: string[]): Series[] {
+  const { by, metric, granularity } = state;
+  const name = metric?.name ?? '';
+  const places = new Map(times.map((time, index) => [time, index]));
+  const shown = groups.slice(0, groups.length > SERIES_MAX ? SERIES_MAX - 1 : SERIES_MAX);
+  const series = new Map(
+    shown.map((row) => [keyOf(row, by), { name: groupName(row, by), values: times.map((): number | null => null) }]),
+  );
+  const others: Series = { name: 'All others', values: times.map(() => null) };
+  for (const row of rows) {
+    const index = places.get(String(row[timeName(granularity)]));
+    const value = row[name];
+    if (index === undefined || typeof value !== 'number') continue;
+    const own = series.get(keyOf(row, by));
+    if (own !== undefined) own.values[index] = value;
+    else others.values[index] = (others.values[index] ?? 0) + value;
+  }
+  const hasOthers = metric?.is_rate === false && groups.length > shown.length;
+  return [...series.values(), ...(hasOthers ? [others] : [])];
+}
+
+function change(now: number | null, before: number | null | undefined): string {
+  if (before === undefined || before === null || now === null || before === 0) return '–';
+  const share = (now / before - 1) * 100;
+  return `${share > 0 ? '+' : ''}${share.toFixed(1)} %`;
+}
+
+function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: AnalyticsMeta }) {
+  const { metric, by, granularity, compares } = state;
+  const all = useSignal(false);
+  const loaded = useLoaded((signal) => load(state, signal), route.value.query.toString());
+  if (metric === undefined) return null;
+  const format = formatOf(metric);
+  const label = (name: string) => meta.dimensions.find((one) => one.name === name)?.display_label ?? name;
+  return (
+    <Show of={loaded}>
+      {([rows, groups, total, before, totalBefore]) => {
+        // The former answer stays while the next one loads: it has the metric of its own rows.
+        const value = (row: Row | undefined) =>
+          typeof row?.[metric.name] === 'number' ? (row[metric.name] as number) : null;
+        if (groups.rows.length === 0) {
+          return (
+            <Empty title="No calls in this range">
+              <p>Choose a longer range, or remove a filter.</p>
+            </Empty>
+          );
+        }
+        const times = timesOf(state.times, granularity);
+        const series = seriesOf(rows.rows, groups.rows, state, times);
+        const former = new Map(before.rows.map((row) => [keyOf(row, by), value(row)]));
+        const header = [
+          timeName(granularity),
+          ...by.flatMap((name) => [name, ...(NAMES[name] ? [NAMES[name]] : [])]),
+          metric.name,
+        ];
+        const save = () => {
+          const cells = rows.rows.map((row) =>
+            header.map((name) => {
+              const one = row[name] ?? null;
+              return name === metric.name && metric.display_format === 'currency' && typeof one === 'number'
+                ? Number(one.toFixed(9))
+                : one;
+            }),
+          );
+          download(`usage-${metric.name}-${day(state.times.start)}.csv`, csvOf(header, cells));
+        };
+        const notes = [
+          ...rows.warnings,
+          ...(by.includes('tag') || by.includes('guardrail')
+            ? [
+                'A call with several tags or guardrails counts for each of them, so that the rows may add up to more than the total.',
+              ]
+            : []),
+          ...(rows.truncated
+            ? ['The range has more rows than one answer holds; the chart and the file lack some. Use a longer step.']
+            : []),
+        ];
+        return (
+          <>
+            {notes.map((note) => (
+              <p key={note} class="dim">
+                {note}
+              </p>
+            ))}
+            <dl class="figures">
+              <div>
+                <dt>{metric.display_label}</dt>
+                <dd class="number">{format(value(total.rows[0]))}</dd>
+              </div>
+              {compares && (
+                <>
+                  <div>
+                    <dt>In the period before</dt>
+                    <dd class="number">{format(value(totalBefore.rows[0]))}</dd>
+                  </div>
+                  <div>
+                    <dt>Change</dt>
+                    <dd class="number">{change(value(total.rows[0]), value(totalBefore.rows[0]))}</dd>
+                  </div>
+                </>
+              )}
+            </dl>
+            <section class="card">
+              <Chart
+                times={times}
+                series={series}
+                isStacked={!metric.is_rate}
+                format={format}
+                label={`${metric.display_label} by ${granularity}; the tables below have the numbers`}
+              />
+            </section>
+            <section class="card scroll">
+              <table>
+                <caption class="hidden">{metric.display_label} of the whole range</caption>
+                <thead>
+                  <tr>
+                    {by.length === 0 && <th scope="col">Calls</th>}
+                    {by.map((name) => (
+                      <th key={name} scope="col">
+                        {label(name)}
+                      </th>
+                    ))}
+                    <th scope="col" class="right">
+                      {metric.display_label}
+                    </th>
+                    {compares && (
+                      <>
+                        <th scope="col" class="right">
+                          Before
+                        </th>
+                        <th scope="col" class="right">
+                          Change
+                        </th>
+                      </>
+                    )}
+                  </tr>
+                </thead>
+                <tbody>
+                  {groups.rows.slice(0, TABLE_ROWS).map((row) => (
+                    <tr key={keyOf(row, by)}>
+                      {by.length === 0 && <th scope="row">All</th>}
+                      {by.map((name) => (
+                        <Cell key={name} name={name} row={row} label={label(name)} />
+                      ))}
+                      <td class="right number">{format(value(row))}</td>
+                      {compares && (
+                        <>
+                          <td class="right number">{format(former.get(keyOf(row, by)) ?? null)}</td>
+                          <td class="right number">{change(value(row), former.get(keyOf(row, by)))}</td>
+                        </>
+                      )}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              {groups.rows.length > TABLE_ROWS && (
+                <p class="dim">
+                  The largest {TABLE_ROWS} of {count(groups.rows.length)}. The file has all of them.
+                </p>
+              )}
+            </section>
+            <div class="actions">
+              <button type="button" onClick={save}>
+                Download CSV
+              </button>
+              <button
+                type="button"
+                aria-expanded={all.value}
+                onClick={() => {
+                  all.value = !all.value;
+                }}
+              >
+                Values by {granularity}
+              </button>
+            </div>
+            {all.value && <Values times={times} series={series} format={format} granularity={granularity} />}
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+/** The value of a dimension, which leads to the usage of it alone. */
+function Cell({ name, row, label }: { name: string; row: Row; label: string }) {
+  const value = row[name] ?? null;
+  const shown = String(row[NAMES[name] ?? name] ?? shortId(value));
+  return (
+    <td>
+      {value === null ? (
+        <span class="dim">(none)</span>
+      ) : (
+        <button
+          type="button"
+          class="link"
+          title={`Only ${label} ${shown}`}
+          onClick={() => setQuery({ [name]: String(value) })}
+        >
+          <bdi>{shown}</bdi>
+        </button>
+      )}
+    </td>
+  );
+}
+
+function Values({
+  times,
+  series,
+  format,
+  granularity,
+}: {
+  times: string[];
+  series: Series[];
+  format(value: number | null): string;
+  granularity: Granularity;
+}) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls, also by keyboard.
+    <section class="card scroll" tabIndex={0} aria-label={`Values by ${granularity}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{granularity} (UTC)</th>
+            {series.map(({ name }) => (
+              <th key={name} scope="col" class="right">
+                <bdi>{name}</bdi>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((time, index) => (
+            <tr key={time}>
+              <th scope="row" class="number">
+                {time}
+              </th>
+              {series.map(({ name, values }) => (
+                <td key={name} class="right number">
+                  {format(values[index] ?? null)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Select({
+  label,
+  name,
+  value,
+  options,
+}: {
+  label: string;
+  name: string;
+  value: string;
+  options: readonly (readonly [string, string])[];
+}) {
+  return (
+    <label class="labelled">
+      <span>{label}</span>
+      <select value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })}>
+        {options.map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Day({ label, name, value }: { label: string; name: string; value: string }) {
+  return (
+    <label class="labelled">
+      <span>{label}</span>
+      <input type="date" value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })} />
+    </label>
+  );
+}
+
+function Usage({ meta }: { meta: AnalyticsMeta }) {
+  const state = readState(route.value.query, meta);
+  const dimensions = meta.dimensions.map(({ name, display_label }) => [name, display_label] as const);
+  return (
+    <>
+      <div class="filters">
+        <Select
+          label="Metric"
+          name="metric"
+          value={state.metric?.name ?? ''}
+          options={meta.metrics.map(({ name, display_label }) => [name, display_label])}
+        />
+        <Select label="By" name="by" value={state.first} options={[['none', 'Nothing'], ...dimensions]} />
+        <Select label="and by" name="by2" value={state.second} options={[['', 'Nothing'], ...dimensions]} />
+        <Select label="Range" name="range" value={state.range} options={Object.entries(RANGES)} />
+        {state.range === 'custom' && (
+          <>
+            <Day label="From (UTC)" name="from" value={day(state.times.start)} />
+            <Day label="To, included" name="to" value={day(state.times.end - DAY_MS)} />
+          </>
+        )}
+        <Select
+          label="Step"
+          name="step"
+          value={state.granularity}
+          options={GRANULARITIES.map((name) => [name, name])}
+        />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={state.compares}
+            onChange={(event) => setQuery({ compare: event.currentTarget.checked ? 'on' : '' })}
+          />{' '}
+          Compare with the period before
+        </label>
+      </div>
+      {state.filters.length > 0 && (
+        <p class="actions">
+          {state.filters.map(({ name, value }) => (
+            <button type="button" class="small" key={name} onClick={() => setQuery({ [name]: undefined })}>
+              {meta.dimensions.find((one) => one.name === name)?.display_label}: <bdi>{shortId(value)}</bdi> ✕
+              <span class="hidden"> (remove this filter)</span>
+            </button>
+          ))}
+        </p>
+      )}
+      <Result state={state} meta={meta} />
+    </>
+  );
+}
+
+export default function Page() {
+  const meta = useLoaded((signal) => call('getAnalyticsMeta', {}, signal));
+  return (
+    <>
+      <Heading title="Usage" />
+      <Show of={meta}>{({ data }) => <Usage meta={data} />}</Show>
+    </>
+  );
+}

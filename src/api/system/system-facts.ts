@@ -1,0 +1,16 @@
+import type { EffectiveSetting } from '../../schemas/system.ts';
+
+/** What a running gateway says of itself. It holds no secret: only whether one is set. */
+export interface SystemFacts {
+  version: string;
+  runtime: string;
+  /** Unix seconds. */
+  started_at: number;
+  settings: readonly EffectiveSetting[];
+  providers: readonly { name: string; is_sandbox?: true }[];
+  /** Ids and last days of the models that the operator declared. */
+  models: readonly { id: string; expiration_date?: string | undefined }[];
+  host: string;
+  public_origin: string | undefined;
+  has_own_secret: boolean;
+}

@@ -1,0 +1,254 @@
+import { type RawBuilder, sql } from 'kysely';
+import { recordOf } from '../ledger/journal/record-values.ts';
+import { listedFactsOf, storedFact } from '../ledger/listed-facts.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
+import { listedColumns } from './ledger.ts';
+import type { Queries } from './queries.ts';
+
+/** Rows that one query examines if an index has all that it needs, and if it reads the rows themselves. */
+const INDEXED_ROWS_MAX = 25_000;
+const EXAMINED_ROWS_MAX = 4_000;
+/** Rows that are summed at once, in the same two cases. */
+const SUMMED_INDEXED_ROWS_MAX = 4_000;
+const SUMMED_ROWS_MAX = 1_000;
+/** Rows of older versions whose columns are filled at once. */
+const FILLED_ROWS = 100;
+
+/** The generations to list. A filter that is not set matches all. */
+export interface GenerationFilter {
+  organization_id: string;
+  /** ISO 8601 in UTC with milliseconds; `to` is excluded. */
+  from?: string | undefined;
+  to?: string | undefined;
+  key_hash?: string | undefined;
+  user_id?: string | undefined;
+  workspace_id?: string | undefined;
+  model?: string | undefined;
+  requested_model?: string | undefined;
+  provider_name?: string | undefined;
+  outcome?: GenerationRecord['outcome'] | undefined;
+  /** The class of a failure of an attempt. */
+  failure?: string | undefined;
+  /** An attempt failed, whatever the outcome. */
+  has_failures?: boolean | undefined;
+  has_guardrails?: boolean | undefined;
+  finish_reason?: string | undefined;
+  session_id?: string | undefined;
+  app?: string | undefined;
+  streamed?: boolean | undefined;
+  min_cost_nano?: number | undefined;
+  min_latency_ms?: number | undefined;
+}
+
+/** A position between generations: the last one before it. */
+export interface GenerationPlace {
+  created_at: string;
+  id: string;
+}
+
+export interface GenerationPage {
+  records: GenerationRecord[];
+  /** Where the next page begins; undefined at the end. A page may have few records, or none, and a next one. */
+  next: GenerationPlace | undefined;
+}
+
+export interface GenerationTotals {
+  count: number;
+  cost_nano: number;
+  /** False if there are more generations than are counted at once; then the sums are those of the newest. */
+  is_complete: boolean;
+}
+
+type Predicate = RawBuilder<boolean>;
+const all = (predicates: readonly Predicate[]): Predicate =>
+  predicates.length === 0 ? sql<boolean>`1 = 1` : sql<boolean>`${sql.join(predicates, sql` AND `)}`;
+const likeText = (text: string) => `%,${text.replace(/[\\%_]/g, '\\$&')},%`;
+
+/** The filters that have an index of their own, the most selective first; each with the literal terms of a partial index. */
+const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, covers?: readonly string[]][] = [
+  [
+    'session_id',
+    (value) => sql`session_id IS NOT NULL AND session_id = ${storedFact(value)}`,
+    ['user_id', 'cost', 'model', 'outcome'],
+  ],
+  ['has_guardrails', () => sql`guardrails IS NOT NULL`, ['cost']],
+  ['failure', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
+  ['outcome', () => sql`outcome <> 'completed'`, ['outcome', 'cost']],
+  ['has_failures', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
+  ['app', (value) => sql`app IS NOT NULL AND app = ${storedFact(value)}`],
+  ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${storedFact(value)}`],
+  ['key_hash', (value) => sql`key_hash = ${value}`],
+  ['model', (value) => sql`model = ${storedFact(value)}`],
+  ['workspace_id', (value) => sql`workspace_id = ${value}`],
+];
+const TIME_COVERS = ['cost', 'latency', 'provider_name', 'requested_model', 'finish_reason', 'streamed', 'outcome'];
+
+/** A filter as the rows of one index, and what is left to check on them. */
+interface Scan {
+  lead: Predicate;
+  rest: Predicate[];
+  /** The columns that the rest reads. */
+  columns: string[];
+  rows_max: number;
+  /** How many rows are summed at once. */
+  summed_max: number;
+}
+
+function scanOf(filter: GenerationFilter): Scan {
+  const lead = LEADS.find(
+    ([name]) =>
+      filter[name] !== undefined && filter[name] !== false && !(name === 'outcome' && filter.outcome === 'completed'),
+  );
+  const covers = lead === undefined ? TIME_COVERS : (lead[2] ?? []);
+  const rest: Predicate[] = [];
+  const columns = new Set<string>();
+  const add = (column: string, predicate: Predicate) => {
+    columns.add(column);
+    rest.push(predicate);
+  };
+  for (const name of ['key_hash', 'workspace_id'] as const) {
+    const value = filter[name];
+    if (value !== undefined && lead?.[0] !== name) add(name, sql`${sql.ref(name)} = ${value}`);
+  }
+  for (const name of [
+    'user_id',
+    'model',
+    'requested_model',
+    'provider_name',
+    'finish_reason',
+    'session_id',
+    'app',
+  ] as const) {
+    const value = filter[name];
+    if (value !== undefined && lead?.[0] !== name) add(name, sql`${sql.ref(name)} = ${storedFact(value)}`);
+  }
+  if (filter.outcome !== undefined) add('outcome', sql`outcome = ${filter.outcome}`);
+  if (filter.failure !== undefined) {
+    add('failures', sql`',' || failures || ',' LIKE ${likeText(filter.failure)} ESCAPE '\\'`);
+  }
+  for (const [name, column] of [
+    ['has_failures', 'failures'],
+    ['has_guardrails', 'guardrails'],
+  ] as const) {
+    const value = filter[name];
+    if (value === undefined || lead?.[0] === name) continue;
+    add(column, value ? sql`${sql.ref(column)} IS NOT NULL` : sql`${sql.ref(column)} IS NULL`);
+  }
+  if (filter.streamed !== undefined) add('streamed', sql`streamed = ${filter.streamed}`);
+  if (filter.min_cost_nano !== undefined) add('cost', sql`cost >= ${filter.min_cost_nano}`);
+  if (filter.min_latency_ms !== undefined) add('latency', sql`latency >= ${filter.min_latency_ms}`);
+  const isCovered = [...columns].every((column) => covers.includes(column));
+  const isSumCovered = isCovered && covers.includes('cost');
+  return {
+    lead: all([sql`organization_id = ${filter.organization_id}`, ...(lead ? [lead[1](String(filter[lead[0]]))] : [])]),
+    rest,
+    columns: [...columns],
+    rows_max: isCovered ? INDEXED_ROWS_MAX : EXAMINED_ROWS_MAX,
+    summed_max: isSumCovered ? SUMMED_INDEXED_ROWS_MAX : SUMMED_ROWS_MAX,
+  };
+}
+
+const isAfter = ({ created_at, id }: GenerationPlace, order: 'asc' | 'desc'): Predicate =>
+  order === 'desc' ? sql`(created_at, id) < (${created_at}, ${id})` : sql`(created_at, id) > (${created_at}, ${id})`;
+
+const inOrder = (order: 'asc' | 'desc') =>
+  order === 'desc' ? sql`ORDER BY created_at DESC, id DESC` : sql`ORDER BY created_at, id`;
+
+function rangeOf({ from, to }: GenerationFilter): Predicate[] {
+  return [
+    ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
+    ...(to === undefined ? [] : [sql<boolean>`created_at < ${to}`]),
+  ];
+}
+
+/** Lists of generations: read with indexes, in portions of bounded work. */
+export function generationLists(queries: Queries) {
+  /** The records of these generations, in their order. */
+  async function recordsOf(ids: readonly string[]): Promise<GenerationRecord[]> {
+    if (ids.length === 0) return [];
+    const rows = await queries
+      .selectFrom('ledger_generations')
+      .select(['id', 'record'])
+      .where('id', 'in', ids)
+      .execute();
+    const byId = new Map(rows.map(({ id, record }) => [id, record]));
+    return ids.flatMap((id) => {
+      const text = byId.get(id);
+      return text === undefined ? [] : [recordOf(text)];
+    });
+  }
+
+  /** The places of the matches among the next rows of the scan; `end`: the last row that was examined, undefined if none is left. */
+  async function portion(
+    { lead, rest, columns, rows_max }: Scan,
+    range: readonly Predicate[],
+    { limit, order }: { limit: number; order: 'asc' | 'desc' },
+  ): Promise<{ places: GenerationPlace[]; end: GenerationPlace | undefined }> {
+    const rows = sql`FROM ledger_generations WHERE ${all([lead, ...range])} ${inOrder(order)}`;
+    if (rest.length === 0) {
+      const { rows: places } = await sql<GenerationPlace>`SELECT created_at, id ${rows} LIMIT ${limit}`.execute(
+        queries,
+      );
+      return { places, end: places.length < limit ? undefined : places.at(-1) };
+    }
+    const read = sql.join(['created_at', 'id', ...columns].map((name) => sql.ref(name)));
+    const { rows: places } = await sql<GenerationPlace>`SELECT created_at, id
+      FROM (SELECT ${read} ${rows} LIMIT ${rows_max}) AS scanned WHERE ${all(rest)} ${inOrder(order)} LIMIT ${limit}`.execute(
+      queries,
+    );
+    if (places.length === limit) return { places, end: places.at(-1) };
+    const last = await sql<GenerationPlace>`SELECT created_at, id ${rows} LIMIT 1 OFFSET ${rows_max - 1}`.execute(
+      queries,
+    );
+    return { places, end: last.rows[0] };
+  }
+
+  return {
+    list: async (
+      filter: GenerationFilter,
+      { limit, order, after }: { limit: number; order: 'asc' | 'desc'; after?: GenerationPlace | undefined },
+    ): Promise<GenerationPage> => {
+      const scan = scanOf(filter);
+      const range = rangeOf(filter);
+      const from = after === undefined ? range : [...range, isAfter(after, order)];
+      const { places, end } = await portion(scan, from, { limit, order });
+      return { records: await recordsOf(places.map(({ id }) => id)), next: end };
+    },
+
+    /** The number of the generations and their cost on the gateway's accounts, with its corrections. */
+    sum: async (filter: GenerationFilter): Promise<GenerationTotals> => {
+      const { lead, rest, columns, summed_max } = scanOf(filter);
+      const read = sql.join([...new Set(['created_at', 'id', 'cost', ...columns])].map((name) => sql.ref(name)));
+      const { rows } = await sql<{ examined: number; matched: number; cost: number }>`
+        SELECT COUNT(*) AS examined, COUNT(*) FILTER (WHERE ${all(rest)}) AS matched,
+          CAST(COALESCE(SUM(scanned.cost + COALESCE(a.amount, 0)) FILTER (WHERE ${all(rest)}), 0) AS BIGINT) AS cost
+        FROM (SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(filter)])} ${inOrder('desc')}
+          LIMIT ${summed_max}) AS scanned
+        LEFT JOIN (SELECT id AS adjustment, amount FROM ledger_adjustments) AS a ON a.adjustment = scanned.id || ':usage'`.execute(
+        queries,
+      );
+      const { examined = 0, matched = 0, cost = 0 } = rows[0] ?? {};
+      return { count: matched, cost_nano: cost, is_complete: examined < summed_max };
+    },
+
+    /** Fills the columns of some rows that older versions wrote; returns whether more may be left. */
+    fill: async (): Promise<boolean> => {
+      const rows = await queries
+        .selectFrom('ledger_generations')
+        .select(['id', 'record'])
+        .where('model', 'is', null)
+        .limit(FILLED_ROWS)
+        .execute();
+      if (rows.length === 0) return false;
+      await queries.transaction().execute(async (tx) => {
+        for (const { id, record } of rows) {
+          const facts = listedColumns(listedFactsOf(recordOf(record)));
+          await tx.updateTable('ledger_generations').set(facts).where('id', '=', id).execute();
+        }
+      });
+      return rows.length === FILLED_ROWS;
+    },
+  };
+}
+
+export type GenerationLists = ReturnType<typeof generationLists>;

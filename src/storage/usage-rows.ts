@@ -1,0 +1,350 @@
+import { hash } from 'node:crypto';
+import { sql } from 'kysely';
+import type { UsageDimensions, UsageFacts, UsageMeasures } from '../ledger/usage-facts.ts';
+import { BulkStatement, type Step } from './bulk.ts';
+
+/** The value of a dimension that the caller chooses, once an hour has too many. */
+export const OTHER = 'other';
+
+/** Distinct values of each dimension that callers choose, of one organization in one hour, at one node. */
+const VALUES_OF_HOUR_MAX = 100;
+/** Distinct combinations of all dimensions in the same. Later ones have `other` for all that callers choose. */
+const SERIES_OF_HOUR_MAX = 2_000;
+/** Hours of organizations whose values are remembered. */
+const HOURS_MAX = 64;
+/** Remembered ids of series. */
+const SERIES_IDS_MAX = 5_000;
+
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+/** The hours of a row. */
+export const SPANS = [1, DAY_HOURS] as const;
+
+/** The hour of a moment (ISO 8601 in UTC), counted from 1970. */
+export function hourOf(createdAt: string): number {
+  return Math.floor(Date.parse(createdAt) / HOUR_MS);
+}
+
+/** The first hour of the row of this span that has an hour. */
+export function startOf(hour: number, span: number): number {
+  return hour - (hour % span);
+}
+
+type SeriesDimensions = UsageDimensions & { node_id: string };
+
+const CHOSEN = ['app', 'tags', 'external_user'] as const;
+
+interface NamedSeries {
+  id: number;
+  dimensions: SeriesDimensions;
+}
+
+interface Hour {
+  values: Record<(typeof CHOSEN)[number], Set<string>>;
+  series: Set<number>;
+  /** By the values as callers set them. */
+  named: Map<string, NamedSeries>;
+}
+
+/**
+ * Names the series of calls, and bounds them: callers choose the application, the tags and the external user of a call. A process begins
+ * anew after a start; then an hour may have more values, at most as many again.
+ */
+export class SeriesNames {
+  readonly #hours = new Map<string, Hour>();
+  readonly #ids = new Map<string, number>();
+
+  /** The series of a call: its dimensions as they are kept, and its id. */
+  of(dimensions: UsageDimensions, nodeId: string, hour: number): NamedSeries {
+    const known = this.#hour(`${dimensions.organization_id} ${hour}`);
+    const text = textOf(dimensions, nodeId);
+    let named = known.named.get(text);
+    if (named === undefined) {
+      named = this.#name(dimensions, nodeId, known);
+      if (known.named.size >= SERIES_OF_HOUR_MAX) known.named.clear();
+      known.named.set(text, named);
+    }
+    return named;
+  }
+
+  #name(dimensions: UsageDimensions, nodeId: string, known: Hour): NamedSeries {
+    const kept: SeriesDimensions = { ...dimensions, node_id: nodeId };
+    for (const name of CHOSEN) {
+      const value = kept[name];
+      const values = known.values[name];
+      if (value === '' || values.has(value)) continue;
+      if (values.size < VALUES_OF_HOUR_MAX) values.add(value);
+      else kept[name] = OTHER;
+    }
+    let id = this.#id(kept);
+    if (!known.series.has(id)) {
+      if (known.series.size < SERIES_OF_HOUR_MAX) known.series.add(id);
+      else {
+        for (const name of CHOSEN) if (kept[name] !== '') kept[name] = OTHER;
+        id = this.#id(kept);
+      }
+    }
+    return { id, dimensions: kept };
+  }
+
+  #hour(name: string): Hour {
+    let hour = this.#hours.get(name);
+    if (hour === undefined) {
+      hour = {
+        values: { app: new Set(), tags: new Set(), external_user: new Set() },
+        series: new Set(),
+        named: new Map(),
+      };
+      const [oldest] = this.#hours.keys();
+      if (this.#hours.size >= HOURS_MAX && oldest !== undefined) this.#hours.delete(oldest);
+      this.#hours.set(name, hour);
+    }
+    return hour;
+  }
+
+  /** 52 bits of the SHA-256 of all values: the same at every node and after every start, without a look into the store. */
+  #id(dimensions: SeriesDimensions): number {
+    const text = JSON.stringify(Object.values(seriesRow(0, dimensions)));
+    let id = this.#ids.get(text);
+    if (id === undefined) {
+      id = Number.parseInt(hash('sha256', text).slice(0, 13), 16);
+      if (this.#ids.size >= SERIES_IDS_MAX) this.#ids.clear();
+      this.#ids.set(text, id);
+    }
+    return id;
+  }
+}
+
+/** All values in one text; no value has a NUL character. */
+function textOf(of: UsageDimensions, nodeId: string): string {
+  const caller = `${nodeId}\0${of.workspace_id}\0${of.key_hash}\0${of.user_id}\0${of.app}\0${of.tags}\0${of.external_user}`;
+  return `${caller}\0${of.model}\0${of.provider_name}\0${of.operation}\0${of.status}\0${of.finish_reason}\0${of.guardrails}`;
+}
+
+/** In the order of the columns. */
+function seriesRow(id: number, dimensions: SeriesDimensions) {
+  return {
+    id,
+    node_id: dimensions.node_id,
+    organization_id: dimensions.organization_id,
+    workspace_id: dimensions.workspace_id,
+    key_hash: dimensions.key_hash,
+    user_id: dimensions.user_id,
+    model: dimensions.model,
+    provider_name: dimensions.provider_name,
+    operation: dimensions.operation,
+    status: dimensions.status as string,
+    finish_reason: dimensions.finish_reason,
+    app: dimensions.app,
+    tags: dimensions.tags,
+    external_user: dimensions.external_user,
+    guardrails: dimensions.guardrails,
+  };
+}
+
+interface UsageRow extends UsageMeasures {
+  span: number;
+  start: number;
+  series: number;
+}
+
+interface BucketRow {
+  span: number;
+  start: number;
+  series: number;
+  metric: number;
+  bucket: number;
+  calls: number;
+}
+
+/** A call to count: its hour and what it adds. */
+export interface CountedCall {
+  id: string;
+  node_id: string;
+  created_at: string;
+  facts: UsageFacts;
+}
+
+/** The rows that count some calls, each once and in one fixed order, and the series of each call. */
+export interface CountedRows {
+  seriesOf: ReadonlyMap<string, number>;
+  series: ReturnType<typeof seriesRow>[];
+  usage: UsageRow[];
+  buckets: BucketRow[];
+  spent: SpentRow[];
+}
+
+/** What the calls of an organization at a node have cost it. */
+interface SpentRow {
+  organization_id: string;
+  node_id: string;
+  usage_nano: number;
+}
+
+function firstUsage(span: number, start: number, series: number, measures: UsageMeasures): UsageRow {
+  return { span, start, series, ...measures };
+}
+
+/** The calls of one series in one hour. */
+interface HourSums {
+  named: NamedSeries;
+  usage: UsageRow;
+  /** Calls by metric and bucket. */
+  buckets: Map<number, number>;
+}
+
+/** More than any bucket. */
+const METRIC_STEP = 1_000;
+
+/** Sums calls by hour, day and series. Histograms are kept by hour alone. */
+export function countedRows(calls: readonly CountedCall[], names: SeriesNames): CountedRows {
+  const seriesOf = new Map<string, number>();
+  const byHour = new Map<number, Map<number, HourSums>>();
+  const spent = new Map<string, SpentRow>();
+  for (const { id, node_id, created_at, facts } of calls) {
+    const hour = hourOf(created_at);
+    const named = names.of(facts.dimensions, node_id, hour);
+    seriesOf.set(id, named.id);
+    let ofHour = byHour.get(hour);
+    if (ofHour === undefined) {
+      ofHour = new Map();
+      byHour.set(hour, ofHour);
+    }
+    let sums = ofHour.get(named.id);
+    if (sums === undefined) {
+      sums = { named, usage: firstUsage(1, hour, named.id, facts.measures), buckets: new Map() };
+      ofHour.set(named.id, sums);
+    } else addTo(sums.usage, facts.measures);
+    for (const [metric, bucket] of facts.buckets) {
+      const place = metric * METRIC_STEP + bucket;
+      sums.buckets.set(place, (sums.buckets.get(place) ?? 0) + 1);
+    }
+  }
+  const series = new Map<number, ReturnType<typeof seriesRow>>();
+  const days = new Map<string, UsageRow>();
+  const usage: UsageRow[] = [];
+  const buckets: BucketRow[] = [];
+  for (const [hour, ofHour] of byHour) {
+    for (const { named, usage: row, buckets: counts } of ofHour.values()) {
+      const { id, dimensions } = named;
+      const { organization_id, node_id } = dimensions;
+      if (!series.has(id)) series.set(id, seriesRow(id, dimensions));
+      usage.push(row);
+      const start = startOf(hour, DAY_HOURS);
+      const day = days.get(`${start} ${id}`);
+      if (day === undefined) days.set(`${start} ${id}`, { ...row, span: DAY_HOURS, start });
+      else addTo(day, row);
+      for (const [place, count] of counts) {
+        const bucket = place % METRIC_STEP;
+        buckets.push({
+          span: 1,
+          start: hour,
+          series: id,
+          metric: (place - bucket) / METRIC_STEP,
+          bucket,
+          calls: count,
+        });
+      }
+      const owner = `${organization_id} ${node_id}`;
+      const paid = spent.get(owner) ?? { organization_id, node_id, usage_nano: 0 };
+      paid.usage_nano += row.usage_nano;
+      spent.set(owner, paid);
+    }
+  }
+  return {
+    seriesOf,
+    series: [...series.values()].sort((a, b) => a.id - b.id),
+    usage: [...usage, ...days.values()].sort(byPlace),
+    spent: [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row),
+    buckets: buckets.sort((a, b) => byPlace(a, b) || a.metric - b.metric || a.bucket - b.bucket),
+  };
+}
+
+function byPlace(a: Pick<UsageRow, 'span' | 'start' | 'series'>, b: Pick<UsageRow, 'span' | 'start' | 'series'>) {
+  return a.span - b.span || a.start - b.start || a.series - b.series;
+}
+
+function addTo(row: UsageMeasures, measures: UsageMeasures): void {
+  for (const name of MEASURES) row[name] += measures[name];
+}
+
+/** The columns of amounts. */
+export const MEASURES = [
+  'requests',
+  'errors',
+  'byok_requests',
+  'guardrail_requests',
+  'usage_nano',
+  'byok_usage_nano',
+  'cache_nano',
+  'fees_nano',
+  'web_nano',
+  'prompt_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'audio_tokens',
+  'image_tokens',
+  'latency_count',
+  'latency_ms',
+  'ttft_count',
+  'ttft_ms',
+  'timed_tokens',
+  'timed_ms',
+] as const satisfies readonly (keyof UsageMeasures)[];
+
+/** The statements that add counted rows to the store. */
+export class UsageStatements {
+  readonly #series = new BulkStatement<ReturnType<typeof seriesRow>>((tx, rows) =>
+    tx
+      .insertInto('analytics_series')
+      .values(rows)
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .compile(),
+  );
+  readonly #usage = new BulkStatement<UsageRow>((tx, rows) =>
+    tx
+      .insertInto('analytics_usage')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['span', 'start', 'series'])
+          .doUpdateSet(
+            Object.fromEntries(
+              MEASURES.map((name) => [
+                name,
+                sql`${sql.ref(`analytics_usage.${name}`)} + ${sql.ref(`excluded.${name}`)}`,
+              ]),
+            ),
+          ),
+      )
+      .compile(),
+  );
+  readonly #buckets = new BulkStatement<BucketRow>((tx, rows) =>
+    tx
+      .insertInto('analytics_buckets')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['span', 'start', 'series', 'metric', 'bucket'])
+          .doUpdateSet({ calls: sql`analytics_buckets.calls + excluded.calls` }),
+      )
+      .compile(),
+  );
+  readonly #spent = new BulkStatement<SpentRow>((tx, rows) =>
+    tx
+      .insertInto('organization_usage')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['organization_id', 'node_id'])
+          .doUpdateSet({ usage_nano: sql`organization_usage.usage_nano + excluded.usage_nano` }),
+      )
+      .compile(),
+  );
+
+  steps({ series, usage, buckets, spent }: CountedRows): Step[] {
+    return [this.#series.step(series), this.#usage.step(usage), this.#buckets.step(buckets), this.#spent.step(spent)];
+  }
+}

@@ -1,0 +1,199 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findings } from './accessibility.ts';
+import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+
+const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
+
+describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
+  let open: ConsoleBrowser;
+  let fallen = '';
+  beforeAll(async () => {
+    open = await startConsole({
+      yaml: `
+models:
+  - id: 'sandbox/hostile'
+    name: ${JSON.stringify(HOSTILE)}
+    endpoints: [{ provider: sandbox, model: sandbox/echo, pricing: { input_per_million: 1, output_per_million: 2 } }]
+`,
+      environment: { GATEWAY_SANDBOX: 'on' },
+    }).catch(() => startConsole());
+    const manage = async (method: string, path: string, body?: object) => {
+      const headers = { authorization: `Bearer ${open.gateway.management_key}`, 'content-type': 'application/json' };
+      const answer = await fetch(`${open.gateway.base_url}${path}`, {
+        method,
+        headers,
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      return (await answer.json()) as { data: { id: string }[]; key: string };
+    };
+    const { data: workspaces } = await manage('GET', '/workspaces');
+    await manage('PATCH', `/workspaces/${workspaces[0]?.id}`, {
+      is_observability_io_logging_enabled: true,
+      io_logging_sampling_rate: 1,
+    });
+    const { key } = await manage('POST', '/keys', { name: HOSTILE });
+    const send = async (model: string, over: object = {}) => {
+      const answer = await open.gateway.call(
+        'POST',
+        '/chat/completions',
+        { model, messages: [{ role: 'user', content: HOSTILE }], session_id: `run ${HOSTILE}`, ...over },
+        { authorization: `Bearer ${key}`, 'x-title': 'App <b>', 'http-referer': 'https://app.example/' },
+      );
+      await answer.text();
+      return answer.headers.get('x-generation-id') ?? '';
+    };
+    for (let index = 0; index < 4; index += 1) await send('sandbox/echo');
+    await send('sandbox/hostile');
+    await send('sandbox/echo', {
+      tools: [{ type: 'function', function: { name: 'hack', description: HOSTILE, parameters: { type: 'object' } } }],
+      tool_choice: 'required',
+    });
+    await send('sandbox/fail-503');
+    fallen = await send('sandbox/fallback');
+    for (let index = 0; index < 4; index += 1) await send('sandbox/story');
+  });
+  afterAll(() => open.stop());
+
+  test.each([
+    [1_440, 'light'],
+    [1_440, 'dark'],
+    [360, 'light'],
+    [360, 'dark'],
+  ] as const)(
+    'no finding, fault, or page that is too wide at %d px, %s; the panel included',
+    async (width, colorScheme) => {
+      const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
+      const all =
+        'key,user,session,app,model,provider,status,tokens,cached,written,reasoning,cost,first,speed,guardrail,finish';
+      for (const path of ['logs', `logs?columns=${all}`, 'logs?model=none', `logs?id=${fallen}`, 'sessions']) {
+        await page.goto(`${open.gateway.url}/${path}`);
+        await page.locator('main h1').waitFor();
+        await page.waitForLoadState('networkidle');
+        expect([path, await findings(page)]).toEqual([path, []]);
+        expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
+      }
+      await page.locator('main th a').first().click();
+      await page.getByText('All sessions').waitFor();
+      await page.locator('tbody tr').first().waitFor();
+      expect(await findings(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+      expect({ faults, foreign }).toEqual({ faults: [], foreign: [] });
+      await page.context().close();
+    },
+  );
+
+  test('hostile models, prompts, keys, sessions, tools and errors stay text, in the panel as well', async () => {
+    const { page, faults } = await open.visit();
+    await page.goto(`${open.gateway.url}/logs?columns=key,session,app,model,status`);
+    await page.getByRole('row').nth(10).waitFor();
+    for (let index = 0; index < 8; index += 1) {
+      await page.locator('tbody th button').nth(index).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name: 'Show prompt and answer' }).click();
+      await dialog.locator('.message').first().waitFor();
+      expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
+      expect(await page.locator('main img, main script, main bdi b').count()).toBe(0);
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'detached' });
+    }
+    const encoded = encodeURIComponent(HOSTILE);
+    for (const path of [`logs?model=${encoded}&key=${encoded}`, `sessions?id=${encoded}`, `logs?id=${encoded}`]) {
+      await page.goto(`${open.gateway.url}/${path}`);
+      await page.waitForLoadState('networkidle');
+      expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
+      expect(await page.locator('main img, main script').count()).toBe(0);
+    }
+    expect(faults.filter((fault) => !/status of (400|404)/.test(fault))).toEqual([]);
+    await page.context().close();
+  });
+
+  test('by keyboard: find the call that fell back, read why, show its prompt, replay it in the playground', async () => {
+    const { page, faults } = await open.visit();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('logs');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Result').focus();
+    await page.keyboard.type('Failed, or');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/result=problems/);
+    await page.getByText('2 calls').waitFor();
+    const row = page.getByRole('row', { name: /sandbox\/fallback/ });
+    expect(await row.innerText()).toContain('after unavailable');
+    await row.getByRole('button').focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Call' });
+    const attempts = dialog.locator('.attempts > li');
+    await attempts.nth(1).waitFor();
+    expect(await attempts.nth(0).innerText()).toContain('The gateway went on to the next endpoint');
+    expect(await attempts.nth(0).innerText()).toContain('503');
+    expect(await attempts.nth(1).innerText()).toContain('answered, status 200');
+    expect(await dialog.innerText()).toContain('Charged');
+    await dialog.getByRole('button', { name: 'Show prompt and answer' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.locator('.message').first().waitFor();
+    await dialog.getByRole('button', { name: 'Replay in the playground' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toContain('<img src=x');
+    expect(page.url()).toContain('models=sandbox%2Ffallback');
+    await page.goBack();
+    await page.getByText('2 calls').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('CSV and JSON hold exactly the rows and columns that are shown, and the address keeps the filters', async () => {
+    const { page, faults } = await open.visit();
+    await page.goto(`${open.gateway.url}/logs?model=sandbox%2Fecho&columns=app,cost`);
+    await page.getByText('5 calls').waitFor();
+    expect(await page.getByRole('row').count()).toBe(6);
+    const saved = async (press: () => Promise<void>) => {
+      const [download] = await Promise.all([page.waitForEvent('download'), press()]);
+      return readFile(await download.path(), 'utf8');
+    };
+    const csv = await saved(() => page.getByRole('link', { name: 'CSV' }).click());
+    expect(csv.trim().split('\r\n')).toHaveLength(6);
+    expect(csv).toMatch(/^id,created_at,app,total_cost\r\n/);
+    const json = JSON.parse(await saved(() => page.getByRole('button', { name: 'JSON' }).click())) as { app: string }[];
+    expect(json).toHaveLength(5);
+    expect(Object.keys(json[0] ?? {})).toEqual(['id', 'created_at', 'app', 'total_cost']);
+    await page.reload();
+    await page.getByText('5 calls').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('the live tail shows new calls without a reload, and a session adds its costs up', async () => {
+    const { page, faults } = await open.visit();
+    await page.goto(`${open.gateway.url}/logs?session=live-1&live=1`);
+    await page.getByText('No call matches').waitFor();
+    for (const content of ['one', 'two']) {
+      const body = { model: 'sandbox/echo', messages: [{ role: 'user', content }], session_id: 'live-1' };
+      await (await open.gateway.call('POST', '/chat/completions', body)).text();
+    }
+    await page.getByText('2 calls').waitFor();
+    await page.goto(`${open.gateway.url}/sessions`);
+    await page.getByRole('link', { name: 'live-1' }).click();
+    await page.getByText('2 calls').waitFor();
+    const rows = page.locator('tbody tr');
+    const title = (row: number, column: number) =>
+      rows.nth(row).locator('td').nth(column).locator('.number').getAttribute('title');
+    const costs = await Promise.all([title(0, 3), title(1, 3), title(1, 4)]);
+    const [first = 0, second = 0, sum = 0] = costs.map((cost) => Math.round(Number(cost?.slice(1)) * 1e9));
+    expect(first).toBeGreaterThan(0);
+    expect(sum).toBe(first + second);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a member sees its own calls alone', async () => {
+    const { page, faults } = await open.visit({ member: { email: 'member@example.com', role: 'member' } });
+    await page.getByRole('link', { name: 'Logs' }).first().click();
+    await page.getByText('No call yet').waitFor();
+    await page.getByRole('link', { name: 'Sessions' }).first().click();
+    await page.getByText('No session yet').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+});
