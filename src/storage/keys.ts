@@ -11,7 +11,7 @@ import { nextNumber } from './sequence.ts';
 import { settledOf } from './settled.ts';
 
 /** The stored key; the columns' CHECKs allow only the values of the casts. */
-function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
+export function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
   return {
     ...row,
     limit_reset: row.limit_reset as StoredKey['limit_reset'],
