@@ -45,6 +45,8 @@ if (values.help || values.database === undefined) {
   process.exit(values.help ? 0 : 2);
 }
 
+/** Running at once: more would wait for a connection to the store for too long. */
+const CALLS_MAX = 100;
 const HOLD_NANO = 2_000_000;
 const CALL_NANO = 100_000;
 const AT = new Date().toISOString();
@@ -133,7 +135,7 @@ async function round(): Promise<{ statements: number; batches: number; seconds: 
   const running = new Set<Promise<void>>();
   for (let next = 0; next < count; ) {
     const due = Math.min(count, Math.floor(((performance.now() - beganMs) / 1_000) * Number(values.rate)));
-    for (; next < due && running.size < 512; next += 1) {
+    for (; next < due && running.size < CALLS_MAX; next += 1) {
       const one = call(secrets[next] ?? '').finally(() => running.delete(one));
       running.add(one);
     }
