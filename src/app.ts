@@ -98,7 +98,7 @@ import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
 import { generationLists } from './storage/generation-lists.ts';
 import { generationStore } from './storage/generations.ts';
 import { guardrailStore } from './storage/guardrails.ts';
-import { keyStore } from './storage/keys.ts';
+import { findKeyFacts } from './storage/key-facts.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import { loggedContentStore } from './storage/logged-contents.ts';
 import { type Home, organizationStore } from './storage/organizations.ts';
@@ -188,8 +188,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const storeWait =
     database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
   const authenticate = createAuthenticate({
-    findByHash: keyStore(database.prompt).findByHash,
-    findAncestors: keyStore(database.prompt).findAncestors,
+    findKey: (hash) => findKeyFacts(database.prompt, hash),
     findOwner: organizationStore(database.prompt).findOwner,
     findBudgets: budgetStore(database.prompt).findBySubjects,
     findGuardrails: guardrailStore(database.prompt).listHolding,

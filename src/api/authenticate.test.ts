@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { subjectsOf } from '../accounts/budget.ts';
 import { hashSecret, type StoredKey } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
@@ -40,19 +41,29 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
 /** The check over a store and a change feed that the test controls. */
 function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
-  findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
+  findBudgets: (subjects: readonly string[]) => Promise<readonly (Budget & { subject?: string })[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
   serveWithoutStoreMs = 0,
-  findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
+  ancestors: () => readonly StoredKey[] = () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
   const state = { reads: 0, current: true, at_ms: 0, confirmed_ms: 0, is_sure: true, revoked: '' };
   const authenticate = createAuthenticate({
-    findByHash: (hash) => {
+    findKey: async (hash) => {
       state.reads += 1;
-      return find(hash);
+      const key = await find(hash);
+      if (key === undefined) return undefined;
+      const above = key.parent_hash === null ? [] : ancestors();
+      const { organization_id, workspace_id, creator_user_id: user_id } = key;
+      const subjects = subjectsOf({ organization_id, workspace_id, user_id, key_hash: hash });
+      const budgets = await findBudgets(subjects);
+      return {
+        lineage: [key, ...above],
+        budgets: budgets.map((budget) => ({ subject: subjects[0] ?? '', ...budget })),
+        guardrails: [{ id: 'guardrail' } as BoundGuardrail],
+        workspace: await findWorkspace({ organization_id, id_or_slug: workspace_id }),
+      };
     },
-    findAncestors: async (hash) => findAncestors(hash),
     findBudgets,
     findGuardrails: async () => [{ id: 'guardrail' } as BoundGuardrail],
     findWorkspace,
@@ -312,7 +323,7 @@ test('a key is read anew when one that it was made with changes, and expires wit
     undefined,
     undefined,
     0,
-    async () => [keys.get(parent.hash) ?? parent],
+    () => [keys.get(parent.hash) ?? parent],
   );
   for (const secret of ['parent', 'child', 'child']) await take(secret);
   expect(state.reads).toBe(2);
@@ -337,28 +348,24 @@ test('a key is read anew when one that it was made with changes, and expires wit
   expect(state.reads).toBe(reads);
 });
 
-test('a key counts against the limits of all keys that it was made with, but management keys; refusals say whose', async () => {
-  const lookups: (readonly string[])[] = [];
-  const budget = (id: string, label: string) => ({ ...BUDGET, id, label });
-  const ancestors = [
-    keyOf('parent', { id: 6, made_by: 'key', name: 'trusted' }),
-    keyOf('root', { id: 5, is_management: true }),
-  ];
+test('a refusal by a limit of a key that this key was made with says whose limit it is', async () => {
+  const budget = (id: string, label: string, of: string) => ({
+    ...BUDGET,
+    id,
+    label,
+    subject: `key:${hashSecret(of)}`,
+  });
   const { authenticate } = setUp(
     async () => keyOf('child', { parent_hash: hashSecret('parent'), made_by: 'key', name: 'trusted' }),
-    async (subjects) => {
-      lookups.push(subjects);
-      return lookups.length === 1
-        ? [budget('b', 'the limit of this API key')]
-        : [budget('a', 'the limit of the guardrail "this API key" for this API key')];
-    },
+    async () => [
+      budget('a', 'the limit of the guardrail "this API key" for this API key', 'parent'),
+      budget('b', 'the limit of this API key', 'child'),
+    ],
     undefined,
     0,
-    async () => ancestors,
+    () => [keyOf('parent', { id: 6, made_by: 'key', name: 'trusted' }), keyOf('root', { id: 5, is_management: true })],
   );
   const principal = await authenticate('child');
-  expect(lookups.flat()).toContain(`key:${hashSecret('child')}`);
-  expect(lookups[1]).toEqual([`key:${hashSecret('parent')}`]);
   expect(principal.budgets.map(({ id, label }) => [id, label])).toEqual([
     ['a', 'the limit of the guardrail "this API key" for the API key that this key was made with'],
     ['b', 'the limit of this API key'],

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { ofParentKey, subjectOf, subjectsOf } from '../accounts/budget.ts';
+import { ofParentKey, subjectsOf } from '../accounts/budget.ts';
 import { keyRefusal, lineageBudgetMode } from '../accounts/delegation.ts';
 import type { StoredKey } from '../accounts/key.ts';
 import type { StoredWorkspace } from '../accounts/workspace.ts';
@@ -9,18 +9,18 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { KeyFacts } from '../storage/key-facts.ts';
 import { type Answer, madeName, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
-  findByHash(hash: string): Promise<StoredKey | undefined>;
-  /** The keys by which a key was made, each with the next one, the nearest first. */
-  findAncestors(hash: string): Promise<StoredKey[]>;
-  /** The budgets in force for these subjects (`subjectsOf`). */
+  /** A key with all that belongs to it, in one read. */
+  findKey(hash: string): Promise<KeyFacts | undefined>;
+  /** For the management key of the environment: the budgets in force for these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
-  /** The guardrails that apply to a caller's requests. */
+  /** For that key: the guardrails that apply to its requests. */
   findGuardrails(caller: Caller): Promise<readonly BoundGuardrail[]>;
-  /** The settings of a workspace that concern its callers' requests; undefined if the workspace was deleted. */
-  findWorkspace(name: { organization_id: string; id_or_slug: string }): Promise<WorkspaceFacts | undefined>;
+  /** For that key: its workspace; undefined if it was deleted. */
+  findWorkspace(name: { organization_id: string; id_or_slug: string }): Promise<StoredWorkspace | undefined>;
   /** A management key from the environment, valid in addition to stored ones. */
   management_key: string | undefined;
   /** The organization of the environment's management key. It acts for the current owner, who may change. */
@@ -32,17 +32,6 @@ export interface AuthenticateOptions {
   /** Whether an operator revoked a key on this node, whatever the store contains. */
   isRevokedHere(key: Pick<StoredKey, 'hash' | 'label'>): boolean;
 }
-
-/** The part of a workspace that calls need. */
-type WorkspaceFacts = NonNullable<Principal['defaults']> &
-  Pick<
-    StoredWorkspace,
-    | 'slug'
-    | 'io_logging_api_key_ids'
-    | 'io_logging_sampling_rate_bp'
-    | 'is_observability_io_logging_enabled'
-    | 'is_observability_broadcast_enabled'
-  >;
 
 interface Remembered {
   /** The key, its parent, and so on. Empty for the management key of the environment, which is valid as long as it is configured. */
@@ -80,7 +69,7 @@ export function callerOf(key: StoredKey, ancestors: readonly StoredKey[] = []): 
 }
 
 /** The defaults of a workspace; nothing if it has none, as most. */
-function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults'> {
+function defaultsOf(workspace: StoredWorkspace | undefined): Pick<Principal, 'defaults'> {
   const { default_text_model = null, default_image_model = null, default_provider_sort = null } = workspace ?? {};
   if ((default_text_model ?? default_image_model ?? default_provider_sort) === null) return {};
   return { defaults: { default_text_model, default_image_model, default_provider_sort } };
@@ -89,7 +78,7 @@ function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults
 /** The logging of a workspace; nothing if it neither stores nor broadcasts requests. */
 function loggingOf(
   { key_id, parents = [] }: Caller,
-  workspace: WorkspaceFacts | undefined,
+  workspace: StoredWorkspace | undefined,
 ): Pick<Principal, 'logging'> {
   if (workspace === undefined) return {};
   const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: isBroadcast, slug } = workspace;
@@ -102,28 +91,20 @@ function loggingOf(
   return { logging: { kept_bp: keptBp, is_broadcast: isBroadcast, workspace_slug: slug } };
 }
 
-/** What the caller of a key is made of. */
-export type PrincipalSources = Pick<AuthenticateOptions, 'findBudgets' | 'findGuardrails' | 'findWorkspace'>;
-
-/** The budgets of the key and of its ancestors, in a fixed order. */
-async function budgetsOf(caller: Caller, { findBudgets }: PrincipalSources): Promise<readonly Budget[]> {
-  const { organization_id, parents } = caller;
-  const own = await findBudgets(subjectsOf(caller));
-  if (parents === undefined) return own;
-  const subjects = parents.map(({ key_hash }) => subjectOf({ by: 'key_hash', id: key_hash, organization_id }));
-  const inherited = (await findBudgets(subjects)).map(ofParentKey);
-  return [...own, ...inherited].sort((a, b) => (a.id < b.id ? -1 : 1));
+function principalOf(
+  caller: Caller,
+  { budgets, guardrails, workspace }: Pick<Principal, 'budgets' | 'guardrails'> & Pick<KeyFacts, 'workspace'>,
+): Principal {
+  return { ...caller, budgets, guardrails, ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
 }
 
-/** A caller with its budgets, its guardrails and the settings of its workspace, as they are stored now. */
-export async function storedPrincipal(caller: Caller, sources: PrincipalSources): Promise<Principal> {
-  const { organization_id, workspace_id: idOrSlug } = caller;
-  const [budgets, guardrails, workspace] = await Promise.all([
-    budgetsOf(caller, sources),
-    sources.findGuardrails(caller),
-    sources.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
-  ]);
-  return { ...caller, budgets, guardrails, ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
+/** The caller of a key, with its budgets and those of the keys that it was made with, its guardrails and the settings of its workspace. */
+export function keyPrincipal({ lineage, budgets, guardrails, workspace }: KeyFacts): Principal {
+  const [key, ...ancestors] = lineage;
+  const caller = callerOf(key, ancestors);
+  const own = new Set(subjectsOf(caller));
+  const counted = budgets.map(({ subject, ...budget }) => (own.has(subject) ? budget : ofParentKey(budget)));
+  return principalOf(caller, { budgets: counted, guardrails, workspace });
 }
 
 /**
@@ -163,22 +144,32 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
+  // The owner of the organization, for whom the management key of the environment acts, may be another after any change.
+  const loadEnvironment = async (): Promise<Remembered> => {
+    const caller = await environmentCaller();
+    const { organization_id, workspace_id: idOrSlug } = caller;
+    const [budgets, guardrails, workspace] = await Promise.all([
+      options.findBudgets(subjectsOf(caller)),
+      options.findGuardrails(caller),
+      options.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
+    ]);
+    return { lineage: [], principal: principalOf(caller, { budgets, guardrails, workspace }), names: 'everything' };
+  };
+
   const load = async (hashed: string): Promise<Remembered | undefined> => {
-    const key = isManagement(hashed) ? null : await options.findByHash(hashed);
-    if (key === undefined) return undefined;
-    const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
-    const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
-    const principal = await storedPrincipal(caller, options);
-    // The owner of the organization, for whom the management key of the environment acts, may be another after any change.
-    if (key === null) return { lineage: [], principal, names: 'everything' };
+    if (isManagement(hashed)) return loadEnvironment();
+    const facts = await options.findKey(hashed);
+    if (facts === undefined) return undefined;
+    const { lineage } = facts;
+    const principal = keyPrincipal(facts);
     const names = [
-      ...ancestors.map((ancestor) => ancestor.hash),
-      caller.organization_id,
-      caller.workspace_id,
-      ...(caller.user_id === null ? [] : [caller.user_id]),
+      ...lineage.slice(1).map((ancestor) => ancestor.hash),
+      principal.organization_id,
+      principal.workspace_id,
+      ...(principal.user_id === null ? [] : [principal.user_id]),
       ...principal.guardrails.map((guardrail) => guardrail.id),
     ];
-    return { lineage: [key, ...ancestors], principal, names };
+    return { lineage, principal, names };
   };
 
   const admit = ({ value, is_served_without_store }: Answer<Remembered>): Principal => {

@@ -47,18 +47,19 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
         instance: 'i',
         batch: 7,
         seen_at: Date.now() - limits.node_lost_ms * 2,
+        charges_leases: 1,
       };
       await database.queries.insertInto('ledger_nodes').values(lost).execute();
       const window = { budget_id: 'b', window_start: '' };
       const sums = { opening: 0, spent: 0, leased: 1_500_000_000, granted: 0, free: null };
-      const unclaimed = { wanted: 0, wanted_by: '', wanted_at: 0 };
+      const unclaimed = { wanted: 0, wanted_by: '', wanted_at: 0, settled_elsewhere: 0 };
       await database.queries
         .insertInto('ledger_windows')
         .values({ ...window, ...sums, ...unclaimed })
         .execute();
       await database.queries
         .insertInto('ledger_leases')
-        .values({ node_id: lost.id, ...window, amount: 1_500_000_000 })
+        .values({ node_id: lost.id, ...window, amount: 1_500_000_000, settled: 0 })
         .execute();
       const { stdout } = await run('ledger', 'status');
       expect(stdout).toMatch(/^\S+ {2}seen \d+ s ago {2}reserved \$0\.00 in 0 windows$/m);

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { budgetOf, recorders } from '../../test/ledger/recorder-fixture.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
+import { windowSums } from '../../test/ledger/window-sums.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { recordOf } from './journal/record-values.ts';
@@ -34,7 +35,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     const next = await start(store, asKilled(dataDir), { lookup });
     const early = next.find('gen-1');
     await next.flush();
-    const windows = await database.queries.selectFrom('ledger_windows').select('spent').execute();
+    const windows = await windowSums(database.queries).execute();
     const [row] = await database.queries.selectFrom('ledger_generations').select('record').execute();
     const stored = recordOf(row?.record ?? '');
     expect(early).toEqual(stored);

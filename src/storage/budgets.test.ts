@@ -6,6 +6,7 @@ import { generation } from '../../test/generation-fixture.ts';
 import { registerNode } from '../../test/ledger/registered-node.ts';
 import { spendingNode } from '../../test/ledger/spending.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
+import { windowSums } from '../../test/ledger/window-sums.ts';
 import { createSecret } from '../accounts/key.ts';
 import { toSettle } from '../ledger/settle.ts';
 import { budgetStore } from './budgets.ts';
@@ -361,11 +362,11 @@ describeStores('budgets', ({ open }) => {
       await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows, divisor: 2 });
     };
     let settling: Promise<void> | undefined;
-    // Between the window and the activity that it is compared with.
+    // Between what is read and what is written.
     const interrupted = queries.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {
-        if (settling === undefined && result.rows[0] !== undefined && Object.keys(result.rows[0]).join() === 'spent') {
+        if (settling === undefined && result.rows[0] !== undefined && 'byok_amount' in result.rows[0]) {
           settling = settle();
           await Promise.race([settling, sleep(300)]);
         }
@@ -446,6 +447,42 @@ describeStores('budgets', ({ open }) => {
       expect([budget_id, spent]).toEqual([budget_id, opening + settled]);
       expect([budget_id, spent]).toEqual([budget_id, 180]);
     }
+  });
+
+  test('a limit that begins while leases are charged counts each charge once', async () => {
+    const { database, makeKey, queries, organization_id, workspace_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 1_000 });
+    const store = ledgerStore(queries, database.engine);
+    const { epoch } = await registerNode(store, 'leasing');
+    const [budget] = await budgetStore(queries).findBySubjects([`key:${hash}`]);
+    const window = { budget_id: budget?.id ?? '', window_start: '' };
+    const batch = { node: 'leasing', epoch, at: 2, divisor: 1 };
+    await store.watch('leasing', 2);
+    const nothing = { returned: 0, need: 0, want: 0, slack: 0, withdraws: false };
+    const request = { ...nothing, ...window, is_new: true, own: 0, need: 500, want: 500 };
+    await store.settle({ ...batch, number: 1, settles: [], windows: [request] });
+    const charging = async () => {
+      for (let n = 1; n <= 60; n += 1) {
+        const record = generation({ id: `g${n}`, organization_id, workspace_id, key_hash: hash, cost_nano: 1 });
+        const settles = [toSettle(record, [{ ...window, amount: 1, cover: 1 }])];
+        const charged = { ...nothing, ...window, is_new: false, own: 501 - n };
+        const answer = await store.settle({ ...batch, number: n + 1, settles, windows: [charged] });
+        expect(answer).toMatchObject({ is: 'applied', windows: [{ lease: 500 - n }] });
+      }
+    };
+    const changing = async () => {
+      for (let n = 0; n < 60; n += 1) {
+        await queries.transaction().execute(async (tx) => {
+          await keyStore(tx).lock({ organization_id, hash });
+          const change = { limit_nano: n % 2 === 0 ? null : 1_000, updated_at: AT };
+          await keyStore(tx).update({ organization_id, hash }, change);
+        });
+      }
+    };
+    await Promise.all([charging(), changing()]);
+    const [sums] = await windowSums(queries).execute();
+    expect(sums).toMatchObject({ spent: 60, leased: 440 });
+    expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
   test('the spending of keys that were made with a key counts when its limit begins, also after they are deleted', async () => {

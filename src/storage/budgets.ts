@@ -17,6 +17,7 @@ import { isStorable } from '../schemas/text.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
+import { settledOf } from './settled.ts';
 
 const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
 
@@ -85,53 +86,63 @@ export function budgetStore(queries: Queries) {
     }
   };
 
-  /** The usage of these payers since a day, on the gateway's accounts and on their own; nano-USD. */
-  const usagesSince = async (payers: readonly Payer[], day: string) => {
+  /**
+   * What the payers of these budgets, all of one kind, have used since a day, and what is spent of the budgets' windows that start then;
+   * nano-USD. One statement sees one state of the store: a batch is in both sums or in neither, and raises both by the same amount later.
+   */
+  const usagesAndSpent = async (budgets: readonly SourcedBudget[], day: string) => {
+    const payers = budgets.map(({ payer }) => payer);
+    const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = payers;
+    const names = payers.map(({ id }) => id);
+    const windows = queries
+      .selectFrom('ledger_windows')
+      .select(['budget_id as id', sql<string>`'spent'`.as('of')])
+      .select((eb) => [eb('spent', '+', settledOf('ledger_windows')).as('amount'), sql<number>`0`.as('byok_amount')])
+      .where(
+        'budget_id',
+        'in',
+        budgets.map(({ id }) => id),
+      )
+      .where('window_start', '=', day);
+    const own = queries
+      .selectFrom('activity_days')
+      .select([
+        `${by} as id`,
+        sql<string>`'usage'`.as('of'),
+        sql<number>`CAST(SUM(usage_nano) AS BIGINT)`.as('amount'),
+        sql<number>`CAST(SUM(byok_usage_nano) AS BIGINT)`.as('byok_amount'),
+      ])
+      .where('organization_id', '=', organization_id)
+      .where(by, 'in', names)
+      .where('day', '>=', day)
+      .groupBy(by);
+    // A key's limits count the calls of the keys that were made with it, deleted ones too.
+    const ofDescendants = queries
+      .selectFrom('api_key_ancestors as a')
+      .innerJoin('activity_days as d', 'd.key_hash', 'a.key_hash')
+      .select([
+        'a.ancestor_hash as id',
+        sql<string>`'usage'`.as('of'),
+        sql<number>`CAST(SUM(d.usage_nano) AS BIGINT)`.as('amount'),
+        sql<number>`CAST(SUM(d.byok_usage_nano) AS BIGINT)`.as('byok_amount'),
+      ])
+      .where('d.organization_id', '=', organization_id)
+      .where('a.ancestor_hash', 'in', names)
+      .where('d.day', '>=', day)
+      .groupBy('a.ancestor_hash');
+    const sums = windows.unionAll(own);
+    const rows = await (by === 'key_hash' ? sums.unionAll(ofDescendants) : sums).execute();
     const usages = new Map<string, { usage: number; byok_usage: number }>();
-    for (const chunk of portionsOf(payers)) {
-      const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = chunk;
-      const rows = await queries
-        .selectFrom('activity_days')
-        .select([
-          `${by} as id`,
-          sql<number>`CAST(SUM(usage_nano) AS BIGINT)`.as('usage'),
-          sql<number>`CAST(SUM(byok_usage_nano) AS BIGINT)`.as('byok_usage'),
-        ])
-        .where('organization_id', '=', organization_id)
-        .where(
-          by,
-          'in',
-          chunk.map(({ id }) => id),
-        )
-        .where('day', '>=', day)
-        .groupBy(by)
-        .execute();
-      for (const { id, usage, byok_usage } of rows) usages.set(id, { usage, byok_usage });
-      if (by !== 'key_hash') continue;
-      // A key's limits count the calls of the keys that were made with it, deleted ones too.
-      const descendants = await queries
-        .selectFrom('api_key_ancestors as a')
-        .innerJoin('activity_days as d', 'd.key_hash', 'a.key_hash')
-        .select([
-          'a.ancestor_hash as id',
-          sql<number>`CAST(SUM(d.usage_nano) AS BIGINT)`.as('usage'),
-          sql<number>`CAST(SUM(d.byok_usage_nano) AS BIGINT)`.as('byok_usage'),
-        ])
-        .where('d.organization_id', '=', organization_id)
-        .where(
-          'a.ancestor_hash',
-          'in',
-          chunk.map(({ id }) => id),
-        )
-        .where('d.day', '>=', day)
-        .groupBy('a.ancestor_hash')
-        .execute();
-      for (const { id, usage, byok_usage } of descendants) {
-        const own = usages.get(id) ?? { usage: 0, byok_usage: 0 };
-        usages.set(id, { usage: own.usage + usage, byok_usage: own.byok_usage + byok_usage });
+    const spent = new Map<string, number>();
+    for (const { id, of, amount, byok_amount } of rows) {
+      if (of === 'spent') {
+        spent.set(id, amount);
+        continue;
       }
+      const { usage, byok_usage } = usages.get(id) ?? { usage: 0, byok_usage: 0 };
+      usages.set(id, { usage: usage + amount, byok_usage: byok_usage + byok_amount });
     }
-    return usages;
+    return { usages, spent };
   };
 
   /** Opens windows for budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
@@ -145,6 +156,7 @@ export function budgetStore(queries: Queries) {
       wanted_by: '',
       wanted_at: 0,
       granted: 0,
+      settled_elsewhere: 0,
     };
     for (const chunk of portionsOf(budgets)) {
       await queries
@@ -153,33 +165,20 @@ export function budgetStore(queries: Queries) {
         .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
         .execute();
     }
-    // Locked before the usage is read: a batch that settles meanwhile is then counted in both sums or in neither. In the
-    // order in which batches lock them.
-    const spent = new Map<string, number>();
-    for (const { id } of budgets) {
-      const row = await queries
-        .updateTable('ledger_windows')
-        .set(({ ref }) => ({ opening: ref('opening') }))
-        .where('budget_id', '=', id)
-        .where('window_start', '=', start)
-        .returning('spent')
-        .executeTakeFirstOrThrow();
-      spent.set(id, row.spent);
-    }
-    const usages = await usagesSince(
-      budgets.map(({ payer }) => payer),
-      start,
-    );
-    for (const { id, payer, include_byok } of budgets) {
-      const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
-      const missing = usage + (include_byok ? byok_usage : 0) - (spent.get(id) ?? 0);
-      if (missing === 0) continue;
-      await queries
-        .updateTable('ledger_windows')
-        .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
-        .where('budget_id', '=', id)
-        .where('window_start', '=', start)
-        .execute();
+    for (const chunk of portionsOf(budgets)) {
+      const { usages, spent } = await usagesAndSpent(chunk, start);
+      for (const { id, payer, include_byok } of chunk) {
+        const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
+        const missing = usage + (include_byok ? byok_usage : 0) - (spent.get(id) ?? 0);
+        if (missing === 0) continue;
+        // In the order in which batches lock windows.
+        await queries
+          .updateTable('ledger_windows')
+          .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
+          .where('budget_id', '=', id)
+          .where('window_start', '=', start)
+          .execute();
+      }
     }
   };
 
@@ -309,7 +308,8 @@ export function budgetStore(queries: Queries) {
           join.onRef('w.budget_id', '=', 'b.id').on('w.window_start', 'in', [...new Set(starts)]),
         )
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
-        .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
+        .select(['b.guardrail_id', 'w.window_start'])
+        .select((eb) => eb('w.spent', '+', settledOf('w')).as('spent'))
         .where('b.subject', 'in', subjects)
         .where('b.scope', 'in', [...budgetScopes])
         .where('b.limit_nano', 'is not', null)

@@ -29,7 +29,7 @@ const toGuardrail = (row: Row): StoredGuardrail => ({
 });
 
 /** The part of a stored guardrail that requests are checked against. */
-function bound(row: Omit<BoundGuardrail, 'scope'> & { scope: string }): BoundGuardrail {
+export function toBoundGuardrail(row: Omit<BoundGuardrail, 'scope'> & { scope: string }): BoundGuardrail {
   return {
     id: row.id,
     scope: row.scope as BoundGuardrail['scope'],
@@ -171,7 +171,7 @@ export function guardrailStore(queries: Queries) {
         .selectAll('g')
         .select(sql.lit('workspace').as('scope'));
       const rows = await ofWorkspace.unionAll(ofMember).unionAll(ofKey).execute();
-      return rows.map(bound);
+      return rows.map(toBoundGuardrail);
     },
 
     listBy: async (

@@ -8,9 +8,10 @@ import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
+import { settledOf } from './settled.ts';
 
 /** The stored key; the columns' CHECKs allow only the values of the casts. */
-function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
+export function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
   return {
     ...row,
     limit_reset: row.limit_reset as StoredKey['limit_reset'],
@@ -292,7 +293,8 @@ async function findCounted(queries: Queries, hashes: readonly string[], starts: 
   const rows = await queries
     .selectFrom('ledger_budgets as b')
     .innerJoin('ledger_windows as w', 'w.budget_id', 'b.id')
-    .select(['b.subject', 'b.id', 'w.window_start', 'w.spent', 'w.leased'])
+    .select(['b.subject', 'b.id', 'w.window_start', 'w.leased'])
+    .select((eb) => eb('w.spent', '+', settledOf('w')).as('spent'))
     .where('b.scope', '=', 'key')
     .where(
       'b.subject',

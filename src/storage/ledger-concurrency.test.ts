@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { heldTransaction } from '../../test/ledger/held-transaction.ts';
 import { budgetOf } from '../../test/ledger/recorder-fixture.ts';
@@ -9,6 +9,7 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { Random } from '../../test/simulation/random.ts';
 import { type SettleBatch, toSettle, type WindowRequest } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
+import { BulkStatement } from './bulk.ts';
 import type { Database } from './database.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
@@ -41,6 +42,7 @@ class Peer {
   async register(): Promise<void> {
     const at = Date.now();
     const { epoch, leases } = await registerNode(this.#store, this.#node, { at });
+    await this.#store.watch(this.#node, at);
     this.#epoch = epoch;
     this.#number = 0;
     this.leases.clear();
@@ -116,6 +118,100 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     },
   );
 
+  test.runIf(engine === 'postgres')(
+    'a charge that its lease covers waits for nobody who has locked the window, and counts as spent at once',
+    async () => {
+      const database = await open();
+      const { queries } = database;
+      const budget = await budgetOf(database, 1_000);
+      const store = ledgerStore(queries, database.engine);
+      const { epoch } = await registerNode(store, 'one');
+      const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
+      const batch = { node: 'one', epoch, at: 1, divisor: 2 };
+      await store.watch('one', 1);
+      await store.settle({ ...batch, number: 1, settles: [], windows: [{ ...window, need: 100, want: 100 }] });
+      const commit = await heldTransaction(queries, (tx) =>
+        tx.updateTable('ledger_windows').set({ wanted: 0 }).where('budget_id', '=', budget.id).execute(),
+      );
+      const charges = [{ budget_id: budget.id, window_start: '', amount: 30, cover: 30 }];
+      const settles = [toSettle(generation({ id: 'g', cost_nano: 30 }), charges)];
+      const owned = { ...window, is_new: false, own: 100 };
+      const run = vi.spyOn(BulkStatement.prototype, 'run');
+      expect(await store.settle({ ...batch, number: 2, settles, windows: [owned] })).toMatchObject({
+        windows: [{ lease: 70, leased: 70, spent: 30, free: 900 }],
+      });
+      // The number of the batch, the record, usage, activity, four for the sums of usage, and the lease.
+      expect(run).toHaveBeenCalledTimes(9);
+      run.mockRestore();
+      expect(await store.look([window])).toMatchObject([{ spent: 30, leased: 70 }]);
+      await commit();
+      // The next request for money brings it to the row of the window.
+      const asks = { ...owned, own: 70, need: 5, want: 5 };
+      expect(await store.settle({ ...batch, number: 3, settles: [], windows: [asks] })).toMatchObject({
+        windows: [{ lease: 75, leased: 75, spent: 30, free: 895 }],
+      });
+      const rows = queries.selectFrom('ledger_windows').select(['spent', 'leased']);
+      expect(await rows.execute()).toEqual([{ spent: 30, leased: 75 }]);
+      expect((await verifyLedger(queries)).differences.filter(({ of }) => of === 'leases')).toEqual([]);
+    },
+  );
+
+  test.runIf(engine === 'postgres')(
+    'while a node of a version that does not read leases may run, no charge is counted in a lease alone',
+    async () => {
+      const database = await open();
+      const { queries } = database;
+      const budget = await budgetOf(database, 1_000);
+      const store = ledgerStore(queries, 'postgres');
+      const { epoch } = await registerNode(store, 'one');
+      await registerNode(store, 'older');
+      await queries.updateTable('ledger_nodes').set({ charges_leases: 0 }).where('id', '=', 'older').execute();
+      const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
+      const batch = { node: 'one', epoch, at: 1, divisor: 2 };
+      await store.settle({ ...batch, number: 1, settles: [], windows: [{ ...window, need: 100, want: 100 }] });
+      const spentAfter = async (number: number) => {
+        const charges = [{ budget_id: budget.id, window_start: '', amount: 10, cover: 10 }];
+        const settles = [toSettle(generation({ id: `g${number}`, cost_nano: 10 }), charges)];
+        const own = 120 - number * 10;
+        await store.settle({ ...batch, number, settles, windows: [{ ...window, is_new: false, own }] });
+        return queries.selectFrom('ledger_windows').select('spent').executeTakeFirst();
+      };
+      expect(await spentAfter(2)).toEqual({ spent: 10 });
+      await store.watch('one', 1);
+      expect(await spentAfter(3)).toEqual({ spent: 20 });
+      await queries
+        .updateTable('ledger_nodes')
+        .set(({ eb }) => ({ seen_at: eb('seen_at', '-', limits.node_lost_ms) }))
+        .where('id', '=', 'older')
+        .execute();
+      await store.watch('one', 1);
+      expect(await spentAfter(4)).toEqual({ spent: 20 });
+      expect(await store.look([window])).toMatchObject([{ spent: 30, leased: 70 }]);
+    },
+  );
+
+  test('what other nodes have spent of their leases is not claimed', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 100);
+    const store = ledgerStore(database.queries, database.engine);
+    const window = { ...NOTHING, budget_id: budget.id, window_start: '' };
+    const [one, two] = [await registerNode(store, 'one'), await registerNode(store, 'two')];
+    await store.watch('one', 1);
+    const send = (node: string, number: number, rest: Partial<SettleBatch>) =>
+      store.settle({
+        ...{ node, epoch: node === 'one' ? one.epoch : two.epoch, number, at: 1, divisor: 1, settles: [], windows: [] },
+        ...rest,
+      });
+    await send('one', 1, { windows: [{ ...window, need: 100, want: 100 }] });
+    const charges = [{ budget_id: budget.id, window_start: '', amount: 90, cover: 90 }];
+    const settles = [toSettle(generation({ id: 'g', cost_nano: 90 }), charges)];
+    await send('one', 2, { settles, windows: [{ ...window, is_new: false, own: 100 }] });
+    // 10 are leased elsewhere: no claim for 20, and one for 10.
+    const asks = (need: number) => ({ windows: [{ ...window, need, want: need }] });
+    expect(await send('two', 1, asks(20))).toMatchObject({ windows: [{ leased: 10, spent: 90, claims: false }] });
+    expect(await send('two', 2, asks(10))).toMatchObject({ windows: [{ leased: 10, spent: 90, claims: true }] });
+  });
+
   test('no interleaving of batches, limits that change and released nodes exceeds a limit or loses a unit', {
     timeout: 180_000,
   }, async () => {
@@ -139,7 +235,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
           .selectFrom('ledger_windows as w')
           .leftJoin('ledger_leases as l', 'l.budget_id', 'w.budget_id')
           .select(['w.budget_id', 'w.spent', 'w.leased'])
-          .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leases'))
+          .select(sql<number>`CAST(COALESCE(SUM(l.amount + l.settled), 0) AS BIGINT)`.as('leases'))
           .groupBy(['w.budget_id', 'w.spent', 'w.leased'])
           .execute();
         for (const { budget_id, spent, leased, leases } of rows) {

@@ -22,6 +22,7 @@ import { BulkStatement, transact } from './bulk.ts';
 import type { Database } from './database.ts';
 import { restoreLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
+import { settledOf } from './settled.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
 import { isDataFault } from './unavailable.ts';
@@ -133,6 +134,15 @@ interface RaisedWindow {
   granted: number;
   free: number | null;
   wanted_by: string;
+  settled_elsewhere: number;
+}
+
+/** A row of the leases that a batch charges alone, in the order of the parameters. */
+interface ChargeRow {
+  budget_id: string;
+  window_start: string;
+  cost: number;
+  node: string;
 }
 
 // FREE is what is free once this batch is counted, GRANT the part of it that is granted. `need` 0 takes only what is plainly free.
@@ -141,11 +151,14 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
   WHEN ${FREE} < v.want THEN ${FREE}
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
+// What other nodes have settled of their leases since they last raised the window: spent, though not yet in its row.
+const ELSEWHERE = `(SELECT CAST(COALESCE(SUM(o.settled), 0) AS BIGINT) FROM ledger_leases AS o
+  WHERE o.budget_id = v.b AND o.window_start = v.w AND o.node_id <> v.node)`;
 // A node that is refused although others hold what it lacks makes a claim: others return idle money for it. Another node's
 // claim is kept for `claim_ms`. A repeated request does not renew a claim: otherwise a node that requests just after its
 // turn would never get one. The time of the batch is that at which its node was seen.
-const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
-  AND ${FREE} + ledger_windows.leased - v.own >= v.need
+const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased - COALESCE(l.settled, 0) - ${ELSEWHERE} > v.own
+  AND ${FREE} + ledger_windows.leased - v.own - COALESCE(l.settled, 0) - ${ELSEWHERE} >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
     AND ledger_windows.wanted_at > n.seen_at - ${CLAIM_MS}))`;
 // A claim ends when its node is granted something, or withdraws it.
@@ -153,17 +166,44 @@ const MET = `(ledger_windows.wanted_by = v.claimant AND (v.withdraws = 1 OR (v.w
 
 const RAISE_WINDOWS = sql.raw(`
   UPDATE ledger_windows SET
-    spent = ledger_windows.spent + v.cost,
-    leased = ledger_windows.leased - v.cover + (${GRANT}),
+    spent = ledger_windows.spent + v.cost + COALESCE(l.settled, 0),
+    leased = ledger_windows.leased - v.cover - COALESCE(l.settled, 0) + (${GRANT}),
+    settled_elsewhere = ${ELSEWHERE},
     granted = ${GRANT},
     free = ${FREE} - (${GRANT}),
     wanted = CASE WHEN ${CLAIMS} THEN v.need WHEN ${MET} THEN 0 ELSE ledger_windows.wanted END,
     wanted_by = CASE WHEN ${CLAIMS} THEN v.claimant WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
     wanted_at = CASE WHEN ${CLAIMS} AND ledger_windows.wanted_by <> v.claimant THEN n.seen_at ELSE ledger_windows.wanted_at END
   FROM v JOIN ledger_nodes AS n ON n.id = v.node LEFT JOIN ledger_budgets AS b ON b.id = v.b
+    LEFT JOIN ledger_leases AS l ON l.node_id = v.node AND l.budget_id = v.b AND l.window_start = v.w
   WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
   RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,
-    ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by`);
+    ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by, ledger_windows.settled_elsewhere`);
+
+const WINDOW_OF_LEASE = `FROM ledger_windows AS w WHERE w.budget_id = ledger_leases.budget_id
+  AND w.window_start = ledger_leases.window_start`;
+
+const CHARGE_LEASES = sql.raw(`
+  UPDATE ledger_leases SET amount = ledger_leases.amount - v.cost, settled = ledger_leases.settled + v.cost
+  FROM v WHERE ledger_leases.node_id = v.node AND ledger_leases.budget_id = v.b AND ledger_leases.window_start = v.w
+  RETURNING ledger_leases.budget_id, ledger_leases.window_start,
+    (SELECT w.spent ${WINDOW_OF_LEASE}) + ledger_leases.settled AS spent,
+    (SELECT w.leased ${WINDOW_OF_LEASE}) - ledger_leases.settled AS leased,
+    CAST(0 AS BIGINT) AS granted,
+    (SELECT b.limit_nano - w.spent - w.leased FROM ledger_windows AS w JOIN ledger_budgets AS b ON b.id = w.budget_id
+      WHERE w.budget_id = ledger_leases.budget_id AND w.window_start = ledger_leases.window_start) AS free,
+    (SELECT w.wanted_by ${WINDOW_OF_LEASE}) AS wanted_by,
+    (SELECT CAST(COALESCE(SUM(o.settled), 0) AS BIGINT) FROM ledger_leases AS o WHERE o.budget_id = ledger_leases.budget_id
+      AND o.window_start = ledger_leases.window_start AND o.node_id <> ledger_leases.node_id) AS settled_elsewhere`);
+
+/** Charges what leases cover, and returns the state of each window. Changes rows of the node alone: other nodes do not wait for it. */
+function chargeLeasesQuery(rows: readonly ChargeRow[]) {
+  const values = rows.map(
+    ({ budget_id, window_start, cost, node }) =>
+      sql`(${text(budget_id)}, ${text(window_start)}, ${bigint(cost)}, ${text(node)})`,
+  );
+  return sql`WITH v (b, w, cost, node) AS (VALUES ${sql.join(values)}) ${CHARGE_LEASES}`;
+}
 
 /** Settles, returns and grants in one statement, which returns the new state of each window. */
 function raiseWindowsQuery(rows: readonly WindowRow[]) {
@@ -187,7 +227,7 @@ function writeLeasesQuery(rows: readonly LeaseRest[]) {
     SELECT v.node, v.b, v.w, v.rest + ledger_windows.granted
     FROM v JOIN ledger_windows ON ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
     WHERE v.rest + ledger_windows.granted > 0
-    ON CONFLICT (node_id, budget_id, window_start) DO UPDATE SET amount = excluded.amount`;
+    ON CONFLICT (node_id, budget_id, window_start) DO UPDATE SET amount = excluded.amount, settled = 0`;
 }
 
 /** Deletes used-up leases whose window has granted nothing. */
@@ -253,7 +293,7 @@ function nameOf({ budget_id, window_start }: { budget_id: string; window_start: 
 
 function emptyWindow({ budget_id, window_start }: { budget_id: string; window_start: string }) {
   const none = { opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0, free: null };
-  return { budget_id, window_start, ...none };
+  return { budget_id, window_start, ...none, settled_elsewhere: 0 };
 }
 
 function windowRow(raise: WindowRaise, { divisor, node }: SettleBatch, claimant: string): WindowRow {
@@ -271,6 +311,18 @@ function isUsedUp({ own, cover }: WindowRaise): boolean {
   return own > 0 && own === cover;
 }
 
+/**
+ * Whether a raise is a charge that the lease covers, and no more: it changes nothing of what is free, and something remains of
+ * the lease. Then the window's row is neither locked nor written.
+ */
+function isCoveredCharge({ is_new, own, cost, cover, want, withdraws }: WindowRaise): boolean {
+  return !is_new && want === 0 && !withdraws && cost > 0 && cost === cover && own > cover;
+}
+
+function chargeRow({ budget_id, window_start, cost }: WindowRaise, node: string): ChargeRow {
+  return { budget_id, window_start, cost, node };
+}
+
 function leaseRow({ budget_id, window_start, own, cover }: WindowRaise, node: string): LeaseRest {
   return { node, budget_id, window_start, rest: own - cover };
 }
@@ -281,10 +333,12 @@ function statesOf(raises: readonly WindowRaise[], raised: readonly RaisedWindow[
   return raises.map(({ budget_id, window_start, own, cover }): WindowState => {
     const row = byName.get(`${budget_id} ${window_start}`);
     if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} was not raised`);
-    const { spent, leased, free, granted, wanted_by } = row;
+    const { free, granted, wanted_by, settled_elsewhere: elsewhere } = row;
     const claims = wanted_by === claimant;
     const claimed = wanted_by !== '' && !claims;
-    return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed, claims };
+    const lease = own - cover + granted;
+    const [spent, leased] = [row.spent + elsewhere, row.leased - elsewhere];
+    return { budget_id, window_start, lease, leased, spent, free, claimed, claims };
   });
 }
 
@@ -376,8 +430,11 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   );
   const lockWindows = new BulkStatement<ReturnType<typeof nameOf>>((tx, rows) => lockWindowsQuery(rows).compile(tx));
   const raiseWindows = new BulkStatement<WindowRow, RaisedWindow>((tx, rows) => raiseWindowsQuery(rows).compile(tx));
+  const chargeLeases = new BulkStatement<ChargeRow, RaisedWindow>((tx, rows) => chargeLeasesQuery(rows).compile(tx));
   const endLeases = new BulkStatement<ReturnType<typeof leaseName>>((tx, rows) => endLeasesQuery(rows).compile(tx));
   const writeLeases = new BulkStatement<LeaseRest>((tx, rows) => writeLeasesQuery(rows).compile(tx));
+  // Not known before the first `watch`. All processes on an embedded store are of one version.
+  let olderNodesMayRun = engine === 'postgres';
 
   /** One transaction of a batch that charges `charged`; does nothing if the store has one of these already. */
   async function apply(
@@ -392,14 +449,20 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       seriesNames,
     );
     const raises = windowRaisesOf(charged, batch.windows);
-    const fresh = raises.filter(({ is_new }) => is_new);
+    const isLeaseCharge = (raise: WindowRaise) => !olderNodesMayRun && isCoveredCharge(raise);
+    const raising = raises.filter((raise) => !isLeaseCharge(raise));
+    const fresh = raising.filter(({ is_new }) => is_new);
     const passed = pass.step([passRow(engine, batch)], { must_change: true });
     const inserted = insertGenerations.step(
       charged.map((settle) => generationRow(settle, node, counted.seriesOf.get(settle.id))),
       { must_change: true },
     );
     const raised = raiseWindows.step(
-      raises.map((raise) => windowRow(raise, batch, claimant)),
+      raising.map((raise) => windowRow(raise, batch, claimant)),
+      { must_change: true },
+    );
+    const chargedLeases = chargeLeases.step(
+      raises.filter(isLeaseCharge).map((raise) => chargeRow(raise, node)),
       { must_change: true },
     );
     const steps = [
@@ -409,19 +472,21 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       raiseActivity.step(activity.map(activityRow)),
       ...countUsage.steps(counted),
       openWindows.step(fresh.map(emptyWindow)),
-      ...(engine === 'postgres' ? [lockWindows.step(raises.map(nameOf))] : []),
+      ...(engine === 'postgres' ? [lockWindows.step(raising.map(nameOf))] : []),
       raised,
-      writeLeases.step(raises.map((raise) => leaseRow(raise, node))),
-      endLeases.step(raises.filter(isUsedUp).map((raise) => leaseName(raise, node))),
+      // After the locks of windows: whoever has locked windows and waits for a lease waits for no cycle.
+      chargedLeases,
+      writeLeases.step(raising.map((raise) => leaseRow(raise, node))),
+      endLeases.step(raising.filter(isUsedUp).map((raise) => leaseName(raise, node))),
     ];
     const missed = await transact(queries, steps).catch((error: unknown) => {
       throw isDataFault(error) ? new UnstorableData((error as Error).message, { cause: error }) : error;
     });
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
-    if (missed !== undefined) throw new Error('A window of a batch does not exist in the store');
+    if (missed !== undefined) throw new Error('A window or a lease of a batch does not exist in the store');
     const [{ seen_at: now } = { seen_at: at }] = passed.answers;
-    return { is: 'applied', windows: statesOf(raises, raised.answers, claimant), now };
+    return { is: 'applied', windows: statesOf(raises, [...raised.answers, ...chargedLeases.answers], claimant), now };
   }
 
   /** The settles that the store does not have, each once. */
@@ -490,7 +555,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         if (isOver || (claimant !== null && claimant !== node)) wanted.push({ budget_id, window_start });
         if (wanted_by !== '' && claimant === null) await endClaim({ budget_id, window_start, wanted_by });
       }
-      const { nodes, now, seen_at } = await queries
+      const { nodes, older, now, seen_at } = await queries
         .selectFrom('ledger_nodes')
         .select(({ fn, cast }) => [
           fn.coalesce(fn.max(sql<number>`CASE WHEN id = ${node} THEN seen_at END`), sql<number>`0`).as('seen_at'),
@@ -501,9 +566,17 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
             ),
             'bigint',
           ).as('nodes'),
+          fn
+            .coalesce(
+              fn.max(sql<number>`CASE WHEN charges_leases = 0 AND seen_at > ${clock} - ${sql.lit(limits.node_lost_ms)}
+                THEN 1 ELSE 0 END`),
+              sql<number>`0`,
+            )
+            .as('older'),
           clock.as('now'),
         ])
         .executeTakeFirstOrThrow();
+      olderNodesMayRun = older > 0;
       // A node may hold money for long without settling anything: it is not lost.
       if (seen_at < now - limits.node_live_ms / 2) {
         await queries.updateTable('ledger_nodes').set({ seen_at: now }).where('id', '=', node).execute();
@@ -514,7 +587,11 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     look: (windows) =>
       queries
         .selectFrom('ledger_windows')
-        .select(['budget_id', 'window_start', 'spent', 'leased'])
+        .select(['budget_id', 'window_start'])
+        .select((eb) => [
+          eb('spent', '+', settledOf('ledger_windows')).as('spent'),
+          eb('leased', '-', settledOf('ledger_windows')).as('leased'),
+        ])
         .where(({ eb, or }) =>
           or(
             windows.map(({ budget_id, window_start }) =>
@@ -530,7 +607,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       queries.transaction().execute(async (tx) => {
         await tx
           .insertInto('ledger_nodes')
-          .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
+          .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0, charges_leases: 1 })
           .onConflict((conflict) => conflict.column('id').doNothing())
           .execute();
         const row = await findNode(tx, node);
@@ -539,7 +616,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         // Compare and set: a late copy of an old registration changes nothing.
         const updated = await tx
           .updateTable('ledger_nodes')
-          .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at) })
+          .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at), charges_leases: 1 })
           .where('id', '=', node)
           .where('epoch', '=', row.epoch)
           .where('batch', '=', row.batch)

@@ -4,8 +4,13 @@ import type { Database } from './database.ts';
 import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
+/** A lease with what its node has settled of it and the window's row does not count as spent yet. */
+interface HeldRow extends LeaseRow {
+  settled: number;
+}
+
 /** Sorts leases in the order in which batches lock windows, independently of the engine: two writers do not deadlock. */
-function inOrder(rows: LeaseRow[]): LeaseRow[] {
+function inOrder<Row extends LeaseRow>(rows: Row[]): Row[] {
   const name = ({ budget_id, window_start }: LeaseRow) => `${budget_id} ${window_start}`;
   return rows.sort((a, b) => (name(a) < name(b) ? -1 : 1));
 }
@@ -27,7 +32,8 @@ export interface MovedLeases {
 }
 
 function sumOf(rows: readonly LeaseRow[]): MovedLeases {
-  return { leases: rows.length, leased_nano: rows.reduce((sum, { amount }) => sum + amount, 0) };
+  const held = rows.filter(({ amount }) => amount > 0);
+  return { leases: held.length, leased_nano: rows.reduce((sum, { amount }) => sum + amount, 0) };
 }
 
 /**
@@ -38,7 +44,7 @@ async function takeLeases(
   tx: Queries,
   engine: Database['engine'],
   { node, at, silent_ms }: { node: string; at: number; silent_ms: number },
-): Promise<LeaseRow[] | undefined> {
+): Promise<HeldRow[] | undefined> {
   const fenced = await tx
     .updateTable('ledger_nodes')
     .set({ epoch: sql<number>`CASE WHEN instance = '' THEN epoch ELSE epoch + 1 END`, instance: '' })
@@ -50,9 +56,9 @@ async function takeLeases(
   const rows = await tx
     .deleteFrom('ledger_leases')
     .where('node_id', '=', node)
-    .returning(['budget_id', 'window_start', 'amount'])
+    .returning(['budget_id', 'window_start', 'amount', 'settled'])
     .execute();
-  return inOrder(rows.filter(({ amount }) => amount > 0));
+  return inOrder(rows.filter(({ amount, settled }) => amount > 0 || settled > 0));
 }
 
 /** Removes what was booked as spent for a node. */
@@ -76,7 +82,8 @@ export async function releaseLeases(
 ): Promise<(MovedLeases & { booked_nano: number }) | undefined> {
   const leases = await takeLeases(tx, engine, facts);
   if (leases === undefined) return undefined;
-  for (const lease of leases) await raiseWindow(tx, lease, { spent: 0, leased: -lease.amount });
+  for (const lease of leases)
+    await raiseWindow(tx, lease, { spent: lease.settled, leased: -lease.settled - lease.amount });
   const booked = await takeBooked(tx, facts.node);
   for (const lease of booked) await raiseWindow(tx, lease, { spent: -lease.amount, leased: 0 });
   return { ...sumOf(leases), booked_nano: sumOf(booked).leased_nano };
@@ -94,8 +101,9 @@ export async function bookLeases(
   const leases = await takeLeases(tx, engine, facts);
   if (leases === undefined) return undefined;
   const bookedAt = new Date(facts.at).toISOString();
-  for (const lease of leases) {
-    await raiseWindow(tx, lease, { spent: lease.amount, leased: -lease.amount });
+  for (const { settled, ...lease } of leases) {
+    await raiseWindow(tx, lease, { spent: settled + lease.amount, leased: -settled - lease.amount });
+    if (lease.amount === 0) continue;
     await tx
       .insertInto('ledger_lost_leases')
       .values({ node_id: facts.node, ...lease, booked_at: bookedAt })
@@ -115,7 +123,7 @@ export async function restoreLeases(tx: Queries, node: string): Promise<void> {
     await raiseWindow(tx, lease, { spent: -lease.amount, leased: lease.amount });
     await tx
       .insertInto('ledger_leases')
-      .values({ node_id: node, ...lease })
+      .values({ node_id: node, ...lease, settled: 0 })
       .onConflict((conflict) =>
         conflict
           .columns(['node_id', 'budget_id', 'window_start'])

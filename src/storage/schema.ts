@@ -314,8 +314,9 @@ export const tables = {
     wanted_at: bigint,
     granted: bigint,
     free: bigintOrNull,
+    settled_elsewhere: bigint,
   },
-  ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint },
+  ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint, settled: bigint },
   ledger_lost_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint, booked_at: text },
   ledger_adjustments: {
     id: text,
@@ -356,7 +357,7 @@ export const tables = {
     expires_at: text,
   },
   rate_windows: { id: text, window_start: bigint, used: bigint, granted: bigint, counted_at: bigint },
-  ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint },
+  ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint, charges_leases: bigint },
   ledger_generations: {
     id: text,
     node_id: text,

@@ -94,7 +94,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       (queries, hash) =>
         queries
           .insertInto('ledger_leases')
-          .values({ node_id: 'n', budget_id: `key:${hash}:daily`, window_start: WINDOW, amount: 8 })
+          .values({ node_id: 'n', budget_id: `key:${hash}:daily`, window_start: WINDOW, amount: 8, settled: 0 })
           .execute(),
       [{ of: 'leases', expected: 8, actual: 0 }],
     ],
@@ -246,8 +246,8 @@ describeStores('the ledger put to the test', ({ open }) => {
     const held = { budget_id: `key:${hash}:daily`, window_start: WINDOW };
     await queries.updateTable('ledger_windows').set({ leased: 12 }).where('spent', '=', 21).execute();
     const leases = [
-      { node_id: 'spender', ...held, amount: 8 },
-      { node_id: 'another', ...held, amount: 4 },
+      { node_id: 'spender', ...held, amount: 8, settled: 0 },
+      { node_id: 'another', ...held, amount: 4, settled: 0 },
     ];
     await queries.deleteFrom('ledger_leases').execute();
     await queries.insertInto('ledger_leases').values(leases).execute();

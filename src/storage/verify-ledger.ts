@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import type { Queries } from './queries.ts';
+import { settledOf } from './settled.ts';
 import { hourOf } from './usage-rows.ts';
 
 /** Two sums of the ledger that should be equal and are not. */
@@ -109,7 +110,8 @@ async function windowDifferences(
   for (let last = { budget_id: '', window_start: '' }; ; ) {
     const rows = await tx
       .selectFrom('ledger_windows')
-      .select(['budget_id', 'window_start', 'opening', 'spent'])
+      .select(['budget_id', 'window_start', 'opening'])
+      .select((eb) => eb('spent', '+', settledOf('ledger_windows')).as('spent'))
       .where(({ eb, and, or }) =>
         or([
           eb('budget_id', '>', last.budget_id),
@@ -138,7 +140,7 @@ async function windowDifferences(
 async function leaseDifferences(tx: Queries): Promise<Difference[]> {
   const { rows } = await sql<{ budget_id: string; window_start: string; expected: number; actual: number }>`
     SELECT budget_id, window_start, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
-      SELECT budget_id, window_start, amount AS expected, 0 AS actual FROM ledger_leases
+      SELECT budget_id, window_start, amount + settled AS expected, 0 AS actual FROM ledger_leases
       UNION ALL SELECT budget_id, window_start, 0, leased FROM ledger_windows) AS held
     GROUP BY budget_id, window_start HAVING SUM(expected) <> SUM(actual)
     ORDER BY budget_id, window_start LIMIT ${limits.verify_differences_max}`.execute(tx);

@@ -18,7 +18,7 @@ interface Row extends Omit<StoredWorkspace, 'default_provider_sort'> {
 }
 
 /** The stored workspace; only values of the request's enumeration are stored. */
-function toWorkspace(row: Row): StoredWorkspace {
+export function toWorkspace(row: Row): StoredWorkspace {
   return { ...row, default_provider_sort: row.default_provider_sort as StoredWorkspace['default_provider_sort'] };
 }
 

@@ -11,6 +11,7 @@ import { generation } from '../generation-fixture.ts';
 import { managementServer } from '../http/management-server.ts';
 import { budgetOf, recorders } from '../ledger/recorder-fixture.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { windowSums } from '../ledger/window-sums.ts';
 
 const ZEROS = 3_000;
 const NOW = '2026-11-21T10:00:00.000Z';
@@ -32,8 +33,10 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
 
   const leasesOf = ({ queries }: Database) =>
     queries.selectFrom('ledger_leases').select(['node_id', 'amount']).execute();
-  const windowOf = ({ queries }: Database) =>
-    queries.selectFrom('ledger_windows').select(['spent', 'leased']).executeTakeFirstOrThrow();
+  const windowOf = async ({ queries }: Database) => {
+    const { spent, leased } = await windowSums(queries).executeTakeFirstOrThrow();
+    return { spent, leased };
+  };
   const age = ({ queries }: Database, ms: number) =>
     queries
       .updateTable('ledger_nodes')
@@ -64,6 +67,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
       budget_id: `b${n}`,
       window_start: '',
       amount: n === 7 ? 5 : 0,
+      settled: 0,
     }));
     for (let at = 0; at < rows.length; at += 500)
       await queries

@@ -5,6 +5,7 @@ import { createChange } from '../../src/api/change.ts';
 import { trustedProxies } from '../../src/http/trusted-proxies.ts';
 import { createServices } from '../../src/providers/transport/services.ts';
 import type { Database } from '../../src/storage/database.ts';
+import { findKeyFacts } from '../../src/storage/key-facts.ts';
 import { keyStore } from '../../src/storage/keys.ts';
 import { managementServer } from './management-server.ts';
 import { pageBrowser } from './page-browser.ts';
@@ -36,8 +37,7 @@ export async function authPagesServer(
     queries: database.queries,
     change,
     authenticate: createAuthenticate({
-      findByHash: keys.findByHash,
-      findAncestors: keys.findAncestors,
+      findKey: (hash) => findKeyFacts(database.queries, hash),
       findOwner: async () => home.owner_user_id,
       findBudgets: async () => [],
       findGuardrails: async () => [],

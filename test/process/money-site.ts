@@ -5,6 +5,7 @@ import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import type { StoreVariant } from '../ledger/store-variants.ts';
+import { windowSums } from '../ledger/window-sums.ts';
 import {
   childrenOf,
   freePort,
@@ -155,7 +156,7 @@ export async function moneySite(
   );
   cleanUp(() => database.close());
 
-  const windows = () => database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
+  const windows = () => windowSums(database.queries).execute();
   const spent = async () => {
     const rows = await windows();
     const sum = { spent: 0, leased: 0 };

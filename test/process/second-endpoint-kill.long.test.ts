@@ -6,6 +6,7 @@ import { PERCENTILE_CALLS_MIN } from '../../src/routing/endpoint-windows.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { windowSums } from '../ledger/window-sums.ts';
 import { wire } from '../routing/failover-site.ts';
 import { type Step, startWireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
@@ -91,7 +92,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         .select(['cost', 'record'])
         .where('outcome', '=', 'unknown')
         .execute();
-      const windows = await database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
+      const windows = await windowSums(database.queries).execute();
       await database.close();
       expect(differences).toEqual([]);
       expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);

@@ -3,6 +3,7 @@ import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { windowSums } from '../ledger/window-sums.ts';
 import { startSearchEngine } from '../search-engine.ts';
 import { startScriptedModel, TURN_USAGE } from '../wires/scripted-model.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
@@ -85,7 +86,7 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
         .selectFrom('ledger_generations')
         .select(['cost', 'record', 'outcome'])
         .execute();
-      const windows = await database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
+      const windows = await windowSums(database.queries).execute();
       await database.close();
       expect(differences).toEqual([]);
       expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);

@@ -173,7 +173,11 @@ function readStore(dataDir: string): Stored {
       second: secondOf(String(id)),
       shown: { ...row, charges: JSON.parse(String(charges)), record: recordOf(String(record)) },
     }));
-    const spent = store.prepare('SELECT budget_id, window_start, spent FROM ledger_windows ORDER BY 1, 2').all();
+    const spent = store
+      .prepare(
+        `SELECT w.budget_id, w.window_start, w.spent + COALESCE(SUM(l.settled), 0) AS spent FROM ledger_windows AS w LEFT JOIN ledger_leases AS l ON l.budget_id = w.budget_id AND l.window_start = w.window_start GROUP BY w.budget_id, w.window_start, w.spent ORDER BY 1, 2`,
+      )
+      .all();
     const adjusted = store.prepare('SELECT budget_id, amount, reason FROM ledger_adjustments ORDER BY id').all();
     return { records, sums: { spent, adjusted } };
   } finally {

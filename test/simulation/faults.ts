@@ -472,6 +472,39 @@ export const FAULTS: Fault[] = [
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
   },
   {
+    name: 'what a lost node had settled of its lease is not spent',
+    paper: 'not in it',
+    options: { books_lost: true },
+    edits: [
+      {
+        file: LOST,
+        text: '{ spent: settled + lease.amount, leased: -settled - lease.amount }',
+        replacement: '{ spent: lease.amount, leased: -settled - lease.amount }',
+      },
+    ],
+  },
+  {
+    name: 'what was settled of a lease never reaches its window',
+    paper: 'not in it',
+    edits: [
+      {
+        file: STORE,
+        text: 'spent = ledger_windows.spent + v.cost + COALESCE(l.settled, 0)',
+        replacement: 'spent = ledger_windows.spent + v.cost',
+      },
+    ],
+  },
+  {
+    name: 'what was settled of a lease reaches its window twice',
+    paper: 'not in it',
+    edits: [{ file: STORE, text: 'amount = excluded.amount, settled = 0', replacement: 'amount = excluded.amount' }],
+  },
+  {
+    name: 'a charge of the lease alone, although money is returned with it',
+    paper: 'not in it',
+    edits: [{ file: STORE, text: ' && cost === cover && own', replacement: ' && own' }],
+  },
+  {
     name: 'what a lost node had set aside is free, not spent',
     seed: 13,
     paper: 'not in it',
@@ -479,8 +512,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LOST,
-        text: '{ spent: lease.amount, leased: -lease.amount }',
-        replacement: '{ spent: 0, leased: -lease.amount }',
+        text: '{ spent: settled + lease.amount, leased: -settled - lease.amount }',
+        replacement: '{ spent: settled, leased: -settled - lease.amount }',
       },
     ],
   },

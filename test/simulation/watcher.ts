@@ -47,6 +47,12 @@ class Available {
 /** How long money must have lain idle before a refusal for want of it is false. */
 const IDLE_MS = 1_500;
 
+/** Windows as they count: what a node has settled of its lease is spent, before the window's row says so. */
+const WINDOWS = `SELECT w.budget_id, w.window_start, w.opening, w.spent + COALESCE(SUM(l.settled), 0) AS spent,
+  w.leased - COALESCE(SUM(l.settled), 0) AS leased FROM ledger_windows AS w
+  LEFT JOIN ledger_leases AS l ON l.budget_id = w.budget_id AND l.window_start = w.window_start
+  GROUP BY w.budget_id, w.window_start, w.opening, w.spent, w.leased`;
+
 const nameOf = (row: { budget_id: string; window_start: string }) => `${row.budget_id} ${row.window_start}`;
 
 /** Checks, after every event and at the end, what must always be true. */
@@ -80,7 +86,7 @@ export class Watcher {
   forgets(setBack: () => void): void {
     const { database } = this.#world;
     const standing = () => [
-      ...database.all<Amount>("SELECT '' AS node_id, budget_id, window_start, spent AS amount FROM ledger_windows"),
+      ...database.all<Amount>(`SELECT '' AS node_id, budget_id, window_start, spent AS amount FROM (${WINDOWS})`),
       ...database.all<Amount>('SELECT node_id, budget_id, window_start, amount FROM ledger_leases'),
     ];
     const before = standing();
@@ -92,7 +98,7 @@ export class Watcher {
     }
     this.#hasForgotten = true;
     // Whatever it has now, it is from here on that a sum above a lowered limit must not grow.
-    for (const { spent, leased, ...row } of database.all<WindowRow>('SELECT * FROM ledger_windows'))
+    for (const { spent, leased, ...row } of database.all<WindowRow>(WINDOWS))
       this.#sums.set(nameOf(row), spent + leased - (this.#uncovered.get(nameOf(row)) ?? 0));
     this.storeChanges();
   }
@@ -165,7 +171,7 @@ export class Watcher {
 
   #checkStore(label: string): void {
     const { database, budgets } = this.#world;
-    const rows = database.all<WindowRow>('SELECT budget_id, window_start, spent, leased, opening FROM ledger_windows');
+    const rows = database.all<WindowRow>(WINDOWS);
     this.#windows = new Map(rows.map((row) => [nameOf(row), row]));
     const leased = new Map(
       database

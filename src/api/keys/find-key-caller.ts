@@ -1,12 +1,11 @@
 import { keyRefusal } from '../../accounts/delegation.ts';
+import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
-import { budgetStore } from '../../storage/budgets.ts';
 import type { Queries } from '../../storage/database.ts';
-import { guardrailStore } from '../../storage/guardrails.ts';
+import { findKeyFacts } from '../../storage/key-facts.ts';
 import { keyStore } from '../../storage/keys.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
-import { workspaceStore } from '../../storage/workspaces.ts';
-import { callerOf, storedPrincipal } from '../authenticate.ts';
+import { keyPrincipal } from '../authenticate.ts';
 import { requireKey } from './require-key.ts';
 
 export interface KeyCallerSources {
@@ -28,14 +27,9 @@ export async function findKeyCaller(
   hash: string,
   { queries, organizations, now }: KeyCallerSources,
 ): Promise<KeyCaller> {
-  const keys = keyStore(queries);
-  const find = ({ hash: which }: { hash: string }) => keys.findByHash(which);
-  const key = await requireKey(caller, hash, { find, organizations });
-  const ancestors = key.parent_hash === null ? [] : await keys.findAncestors(key.hash);
-  const principal = await storedPrincipal(callerOf(key, ancestors), {
-    findBudgets: budgetStore(queries).findBySubjects,
-    findGuardrails: guardrailStore(queries).listHolding,
-    findWorkspace: workspaceStore(queries).find,
-  });
-  return { principal, refusal: keyRefusal([key, ...ancestors], now()) };
+  const find = ({ hash: which }: { hash: string }) => keyStore(queries).findByHash(which);
+  await requireKey(caller, hash, { find, organizations });
+  const facts = await findKeyFacts(queries, hash);
+  if (facts === undefined) throw new GatewayError(404, 'API key not found');
+  return { principal: keyPrincipal(facts), refusal: keyRefusal(facts.lineage, now()) };
 }

@@ -18,12 +18,12 @@ describeStores('the operations of the ledger', ({ open }) => {
     const recorder = { flush: async () => {} };
     verifyLedgerNow(server, { verify: (signal) => verifyLedger(database.queries, signal), recorder, home, clock });
     const nodes = [
-      { id: 'lost', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms },
-      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at },
+      { id: 'lost', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms, charges_leases: 1 },
+      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at, charges_leases: 1 },
     ];
     await database.queries.insertInto('ledger_nodes').values(nodes).execute();
     const window = { budget_id: 'b', window_start: '' };
-    const leases = ['lost', 'live'].map((id) => ({ node_id: id, ...window, amount: 2_000 }));
+    const leases = ['lost', 'live'].map((id) => ({ node_id: id, ...window, amount: 2_000, settled: 0 }));
     await database.queries.insertInto('ledger_leases').values(leases).execute();
     expect((await call('GET', '/ledger/status')).body['data']).toMatchObject({
       held: 0.000_004,

@@ -12,20 +12,20 @@ describeStores('POST /ledger/release', ({ open }) => {
     const { server, call, change, home } = await managementServer(database, NOW);
     releaseLedger(server, { database, change, home, clock: { now_ms: Date.now } });
     const window = { budget_id: 'b', window_start: '' };
-    const none = { opening: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0, free: null };
+    const none = { opening: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0, free: null, settled_elsewhere: 0 };
     await database.queries
       .insertInto('ledger_windows')
       .values({ ...window, ...none, spent: 3_000, leased: 2_000 })
       .execute();
     const at = Date.now();
     const nodes = [
-      { id: 'gone', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms },
-      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at },
+      { id: 'gone', epoch: 1, instance: 'i', batch: 0, seen_at: at - 2 * limits.node_lost_ms, charges_leases: 1 },
+      { id: 'live', epoch: 1, instance: 'i', batch: 0, seen_at: at, charges_leases: 1 },
     ];
     await database.queries.insertInto('ledger_nodes').values(nodes).execute();
     await database.queries
       .insertInto('ledger_leases')
-      .values({ node_id: 'gone', ...window, amount: 2_000 })
+      .values({ node_id: 'gone', ...window, amount: 2_000, settled: 0 })
       .execute();
     await database.queries
       .insertInto('ledger_lost_leases')

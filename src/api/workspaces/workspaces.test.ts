@@ -6,7 +6,7 @@ import { createRateLimit } from '../../http/rate-limit.ts';
 import { turnOwner } from '../../inference/reasoning/vault.ts';
 import { budgetStore } from '../../storage/budgets.ts';
 import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
-import { keyStore } from '../../storage/keys.ts';
+import { findKeyFacts } from '../../storage/key-facts.ts';
 import { reasoningStateStore } from '../../storage/reasoning-states.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { createAuthenticate } from '../authenticate.ts';
@@ -203,7 +203,7 @@ describeStores('workspaces', ({ open }) => {
     const { create, ask, addKey, changes, database, home } = await setUp();
     const { queries, clock } = database;
     const authenticate = createAuthenticate({
-      ...keyStore(queries),
+      findKey: (hash) => findKeyFacts(queries, hash),
       findBudgets: budgetStore(queries).findBySubjects,
       findGuardrails: guardrailStore(queries).listHolding,
       findWorkspace: workspaceStore(queries).find,

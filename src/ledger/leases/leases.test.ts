@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { budgetOf, recorders } from '../../../test/ledger/recorder-fixture.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
+import { windowSums } from '../../../test/ledger/window-sums.ts';
 import type { Budget } from '../../schemas/budget.ts';
 import type { Database } from '../../storage/database.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
@@ -28,11 +29,7 @@ async function settle(recorder: Recorder, hold: Hold, costNano: number, byokCost
 }
 
 function windowsOf({ queries }: Database) {
-  return queries
-    .selectFrom('ledger_windows')
-    .select(['budget_id', 'window_start', 'spent', 'leased'])
-    .orderBy('budget_id')
-    .execute();
+  return windowSums(queries).execute();
 }
 
 describeStores('budgets', ({ open }) => {

@@ -9,6 +9,9 @@ import { freeOf, LeaseBook } from './lease-book.ts';
 /** A node that gave back what another wished for asks for none of it for so long. */
 const CLAIM_YIELD_MS = 40;
 
+/** A lease is filled ahead of need once one part in so many of what its node spends in `LEASE_SPAN_MS` is missing. */
+const LACKING_PART = 4;
+
 /** A request that this node lacks the money for. */
 interface Waiter {
   request: HoldRequest;
@@ -521,8 +524,10 @@ export class Leases {
       const { growth } = lease;
       if (lease.wanted || now < lease.yields_until) continue;
       if (growth === 0 && (lease.store_free <= 0 || this.book.isIdle(lease))) continue;
-      const lacking = Math.max(growth, this.book.slackOf(lease) - freeOf(lease) - lease.held);
-      if (lacking <= 0) continue;
+      const slack = this.book.slackOf(lease);
+      const lacking = Math.max(growth, slack - freeOf(lease) - lease.held);
+      // Not for every charge: only a batch that requests money locks the row of the window.
+      if (lacking <= 0 || (growth === 0 && lacking * LACKING_PART < slack)) continue;
       const request = requestOf(lease);
       if (request.want > 0 || request.returned > 0) continue;
       lease.growth = 0;
