@@ -83,10 +83,10 @@ const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, cov
 /** The leads whose indexes do not begin with the organization. */
 const ACROSS_ORGANIZATIONS: readonly (keyof GenerationFilter)[] = ['user_id', 'key_hash', 'workspace_id'];
 
-/** An index of another order must not be chosen for the organization: an expression uses none. */
+/** No index is used for `IS TRUE`: that of an organization's time must not be chosen for that of the lead. */
 function organizationIs(id: string, lead: keyof GenerationFilter | undefined): Predicate {
   const isChecked = lead !== undefined && ACROSS_ORGANIZATIONS.includes(lead);
-  return isChecked ? sql`organization_id || '' = ${id}` : sql`organization_id = ${id}`;
+  return isChecked ? sql`(organization_id = ${id}) IS TRUE` : sql`organization_id = ${id}`;
 }
 const TIME_COVERS = ['cost', 'latency', 'provider_name', 'requested_model', 'finish_reason', 'streamed', 'outcome'];
 
