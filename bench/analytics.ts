@@ -61,10 +61,10 @@ async function fill({ queries }: Database): Promise<bigint> {
     const counted = countedRows(
       calls.map((record) => ({
         id: record.id,
-        node_id: 'n',
         created_at: record.created_at,
-        facts: usageFactsOf(record, 0),
+        usage: usageFactsOf(record, 0),
       })),
+      () => 'n',
       names,
     );
     await transact(queries, statements.steps(counted));

@@ -36,11 +36,28 @@ function cut(text: string | null | undefined): string | null {
   return text === null || text === undefined || text === '' ? null : storedFact(text);
 }
 
-const joined = (names: readonly string[]): string | null => (names.length === 0 ? null : cut(names.join(',')));
+/** The failures of attempts; null for most calls. */
+function failuresOf({ attempts }: GenerationRecord): string | null {
+  let failures: string | null = null;
+  for (const { failure } of attempts) {
+    if (failure !== null && failure !== undefined) failures = failures === null ? failure : `${failures},${failure}`;
+  }
+  return cut(failures);
+}
+
+/** The names of the guardrails that acted, each once; null for most calls. */
+function guardrailsOf({ routing }: GenerationRecord): string | null {
+  let names: Set<string> | undefined;
+  for (const { type, name } of routing?.pipeline ?? []) {
+    if (type !== 'guardrail') continue;
+    names ??= new Set();
+    names.add(name);
+  }
+  return names === undefined ? null : cut([...names].join(','));
+}
 
 /** The facts of a record by which it is listed. */
 export function listedFactsOf(record: GenerationRecord): ListedFacts {
-  const stages = (record.routing?.pipeline ?? []).filter(({ type }) => type === 'guardrail');
   return {
     user_id: cut(record.user_id),
     model: cut(record.model) ?? '',
@@ -51,7 +68,7 @@ export function listedFactsOf(record: GenerationRecord): ListedFacts {
     finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),
-    failures: joined(record.attempts.flatMap(({ failure }) => failure ?? [])),
-    guardrails: joined([...new Set(stages.map(({ name }) => name))]),
+    failures: failuresOf(record),
+    guardrails: guardrailsOf(record),
   };
 }

@@ -113,6 +113,22 @@ describeStores('sums of usage', ({ open }) => {
     expect(counted.calls).toBe(3);
   });
 
+  test('a store that was set back gets the series again that the node had stored before', async () => {
+    const { queries, engine } = await open();
+    const store = ledgerStore(queries, engine);
+    const settle = async (epoch: number, id: string) => {
+      const settles = [toSettle(generation({ id, cost_nano: 5 }), [])];
+      return store.settle({ node: 'n', epoch, number: 1, at: 2, settles, windows: [], divisor: 2 });
+    };
+    const first = await registerNode(store, 'n');
+    await settle(first.epoch, 'a');
+    await forget(queries);
+    await queries.deleteFrom('ledger_generations').execute();
+    const second = await registerNode(store, 'n');
+    expect((await settle(second.epoch, 'b')).is).toBe('applied');
+    expect((await analyticsStore(queries).sum(query({})))[0]?.sums).toEqual({ requests: 1, usage_nano: 5 });
+  });
+
   test('a range may begin and end within a day; a query that would read too much is refused', async () => {
     const database = await open();
     const settle = await spendingNode(database);

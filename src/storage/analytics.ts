@@ -183,8 +183,9 @@ export function analyticsStore(queries: Queries) {
       if (rows.length === 0) return 0;
       const counted = countedRows(
         rows.map(({ id, node_id, created_at, record }) => {
-          return { id, node_id, created_at, facts: toSettle(recordOf(record), []).usage };
+          return { id, node_id, created_at, usage: toSettle(recordOf(record), []).usage };
         }),
+        ({ node_id }) => node_id,
         names,
       );
       const marked = mark.step(

@@ -2,7 +2,6 @@ import { type RawBuilder, sql } from 'kysely';
 import { recordOf } from '../ledger/journal/record-values.ts';
 import { listedFactsOf, storedFact } from '../ledger/listed-facts.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
-import { listedColumns } from './ledger.ts';
 import type { Queries } from './queries.ts';
 
 /** Rows that one query examines if an index has all that it needs, and if it reads the rows themselves. */
@@ -81,6 +80,14 @@ const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, cov
   ['model', (value) => sql`model = ${storedFact(value)}`],
   ['workspace_id', (value) => sql`workspace_id = ${value}`],
 ];
+/** The leads whose indexes do not begin with the organization. */
+const ACROSS_ORGANIZATIONS: readonly (keyof GenerationFilter)[] = ['user_id', 'key_hash', 'workspace_id'];
+
+/** No index is used for `IS TRUE`: that of an organization's time must not be chosen for that of the lead. */
+function organizationIs(id: string, lead: keyof GenerationFilter | undefined): Predicate {
+  const isChecked = lead !== undefined && ACROSS_ORGANIZATIONS.includes(lead);
+  return isChecked ? sql`(organization_id = ${id}) IS TRUE` : sql`organization_id = ${id}`;
+}
 const TIME_COVERS = ['cost', 'latency', 'provider_name', 'requested_model', 'finish_reason', 'streamed', 'outcome'];
 
 /** A filter as the rows of one index, and what is left to check on them. */
@@ -140,7 +147,7 @@ function scanOf(filter: GenerationFilter): Scan {
   const isCovered = [...columns].every((column) => covers.includes(column));
   const isSumCovered = isCovered && covers.includes('cost');
   return {
-    lead: all([sql`organization_id = ${filter.organization_id}`, ...(lead ? [lead[1](String(filter[lead[0]]))] : [])]),
+    lead: all([organizationIs(filter.organization_id, lead?.[0]), ...(lead ? [lead[1](String(filter[lead[0]]))] : [])]),
     rest,
     columns: [...columns],
     rows_max: isCovered ? INDEXED_ROWS_MAX : EXAMINED_ROWS_MAX,
@@ -242,7 +249,7 @@ export function generationLists(queries: Queries) {
       if (rows.length === 0) return false;
       await queries.transaction().execute(async (tx) => {
         for (const { id, record } of rows) {
-          const facts = listedColumns(listedFactsOf(recordOf(record)));
+          const facts = listedFactsOf(recordOf(record));
           await tx.updateTable('ledger_generations').set(facts).where('id', '=', id).execute();
         }
       });

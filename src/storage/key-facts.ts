@@ -42,7 +42,7 @@ const SQL_TYPES = { text: 'TEXT', bigint: 'BIGINT', boolean: 'BOOLEAN', json: 'T
 /** The columns of a part's table as a row, with nulls for those of the other tables. JSON columns are text here. */
 function columnsOf(part: Part, alias: string) {
   const columns = PARTS.flatMap((other) =>
-    Object.entries(tables[SOURCES[other]]).map(([column, { kind }]) => {
+    Object.entries<{ kind: keyof typeof SQL_TYPES }>(tables[SOURCES[other]]).map(([column, { kind }]) => {
       const value = other === part ? `${alias}.${column}` : 'NULL';
       return `CAST(${value} AS ${SQL_TYPES[kind]}) AS ${other}_${column}`;
     }),

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { ListedFacts } from '../ledger/listed-facts.ts';
+import type { Charged } from '../ledger/records.ts';
 import {
   type ActivityRaise,
   activityRaisesOf,
@@ -26,7 +26,7 @@ import { settledOf } from './settled.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
 import { isDataFault } from './unavailable.ts';
-import { countedRows, SeriesNames, UsageStatements } from './usage-rows.ts';
+import { countedRows, SeriesNames, StoredSeries, UsageStatements } from './usage-rows.ts';
 
 /** How long a node's claim on money that is idle at other nodes keeps another node from claiming it. */
 export const CLAIM_MS = 120;
@@ -245,7 +245,15 @@ function lockWindowsQuery(rows: readonly { budget_id: string; window_start: stri
     ORDER BY budget_id COLLATE "C", window_start COLLATE "C" FOR UPDATE`;
 }
 
+function largestCover(charges: readonly Charged[]): number {
+  let most = 0;
+  for (const { cover } of charges) if (cover > most) most = cover;
+  return most;
+}
+
+/** One literal, without a list of columns of its own for what is listed: it is made for each call. */
 function generationRow(settle: Settle, nodeId: string, series: number | undefined) {
+  const { listed } = settle;
   return {
     id: settle.id,
     node_id: nodeId,
@@ -254,32 +262,25 @@ function generationRow(settle: Settle, nodeId: string, series: number | undefine
     key_hash: settle.key_hash,
     outcome: settle.outcome as string,
     cost: settle.cost_nano,
-    cover: settle.charges.reduce((most, { cover }) => Math.max(most, cover), 0),
+    cover: largestCover(settle.charges),
     charges: settle.charged,
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
     estimated: settle.estimated_nano,
-    ...listedColumns(settle.listed),
+    user_id: listed.user_id,
+    model: listed.model,
+    requested_model: listed.requested_model,
+    provider_name: listed.provider_name,
+    session_id: listed.session_id,
+    app: listed.app,
+    finish_reason: listed.finish_reason,
+    streamed: listed.streamed,
+    latency: listed.latency,
+    failures: listed.failures,
+    guardrails: listed.guardrails,
     series: series ?? null,
     tags: settle.usage.dimensions.tags || null,
-  };
-}
-
-/** The columns that generations are listed by, in a fixed order. */
-export function listedColumns(facts: ListedFacts) {
-  return {
-    user_id: facts.user_id,
-    model: facts.model,
-    requested_model: facts.requested_model,
-    provider_name: facts.provider_name,
-    session_id: facts.session_id,
-    app: facts.app,
-    finish_reason: facts.finish_reason,
-    streamed: facts.streamed,
-    latency: facts.latency,
-    failures: facts.failures,
-    guardrails: facts.guardrails,
   };
 }
 
@@ -390,6 +391,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   );
   const countUsage = new UsageStatements();
   const seriesNames = new SeriesNames();
+  const storedSeries = new StoredSeries();
   const raiseUsage = new BulkStatement<ReturnType<typeof usageRow>>((tx, rows) =>
     tx
       .insertInto('usage_days')
@@ -444,10 +446,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const { node, at } = batch;
     const claimant = claimantOf(batch);
     const activity = activityRaisesOf(charged);
-    const counted = countedRows(
-      charged.map(({ id, created_at, usage }) => ({ id, node_id: node, created_at, facts: usage })),
-      seriesNames,
-    );
+    const counted = countedRows(charged, () => node, seriesNames);
     const raises = windowRaisesOf(charged, batch.windows);
     const isLeaseCharge = (raise: WindowRaise) => !olderNodesMayRun && isCoveredCharge(raise);
     const raising = raises.filter((raise) => !isLeaseCharge(raise));
@@ -470,7 +469,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       inserted,
       raiseUsage.step(raisesOf(activity).map(usageRow)),
       raiseActivity.step(activity.map(activityRow)),
-      ...countUsage.steps(counted),
+      ...countUsage.steps({ ...counted, series: storedSeries.missing(counted.series) }),
       openWindows.step(fresh.map(emptyWindow)),
       ...(engine === 'postgres' ? [lockWindows.step(raising.map(nameOf))] : []),
       raised,
@@ -485,6 +484,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
     if (missed !== undefined) throw new Error('A window or a lease of a batch does not exist in the store');
+    storedSeries.add(counted.series);
     const [{ seen_at: now } = { seen_at: at }] = passed.answers;
     return { is: 'applied', windows: statesOf(raises, [...raised.answers, ...chargedLeases.answers], claimant), now };
   }
@@ -603,8 +603,10 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
     position: async (node) => positionOf(await findNode(queries, node)),
 
-    register: ({ node, instance, epoch_seen, known, at }) =>
-      queries.transaction().execute(async (tx) => {
+    register: ({ node, instance, epoch_seen, known, at }) => {
+      // The store may have been set back.
+      storedSeries.clear();
+      return queries.transaction().execute(async (tx) => {
         await tx
           .insertInto('ledger_nodes')
           .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0, charges_leases: 1 })
@@ -625,6 +627,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         if (updated === undefined) return undefined;
         await restoreLeases(tx, node);
         return { epoch, leases: await leasesOf(tx, node), now: updated.seen_at };
-      }),
+      });
+    },
   };
 }

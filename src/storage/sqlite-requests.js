@@ -52,6 +52,8 @@ function open(options) {
     );
   }
   write.database.exec('PRAGMA synchronous = FULL');
+  // KiB. A batch of many keys changes a page for each of them: the usual 2 MB would be written and read again within the batch.
+  write.database.exec('PRAGMA cache_size = -8000');
   return { write, read: connect(true) };
 }
 

@@ -44,6 +44,29 @@ interface Hour {
   series: Set<number>;
   /** By the values as callers set them. */
   named: Map<string, NamedSeries>;
+  /** The last call of each key, and its series: the next one is often of the same. */
+  last: Map<string, { dimensions: UsageDimensions; nodeId: string; named: NamedSeries }>;
+}
+
+const DIMENSIONS = [
+  'organization_id',
+  'workspace_id',
+  'key_hash',
+  'user_id',
+  'model',
+  'provider_name',
+  'operation',
+  'status',
+  'finish_reason',
+  'app',
+  'tags',
+  'external_user',
+  'guardrails',
+] as const satisfies readonly (keyof UsageDimensions)[];
+
+function areSame(a: UsageDimensions, b: UsageDimensions): boolean {
+  for (const name of DIMENSIONS) if (a[name] !== b[name]) return false;
+  return true;
 }
 
 /**
@@ -52,11 +75,15 @@ interface Hour {
  */
 export class SeriesNames {
   readonly #hours = new Map<string, Hour>();
+  /** The hour of the last call. */
+  #latest: { organizationId: string; hour: number; known: Hour } | undefined;
   readonly #ids = new Map<string, number>();
 
   /** The series of a call: its dimensions as they are kept, and its id. */
   of(dimensions: UsageDimensions, nodeId: string, hour: number): NamedSeries {
-    const known = this.#hour(`${dimensions.organization_id} ${hour}`);
+    const known = this.#hour(dimensions.organization_id, hour);
+    const last = known.last.get(dimensions.key_hash);
+    if (last !== undefined && last.nodeId === nodeId && areSame(last.dimensions, dimensions)) return last.named;
     const text = textOf(dimensions, nodeId);
     let named = known.named.get(text);
     if (named === undefined) {
@@ -64,6 +91,8 @@ export class SeriesNames {
       if (known.named.size >= SERIES_OF_HOUR_MAX) known.named.clear();
       known.named.set(text, named);
     }
+    if (known.last.size >= SERIES_OF_HOUR_MAX) known.last.clear();
+    known.last.set(dimensions.key_hash, { dimensions, nodeId, named });
     return named;
   }
 
@@ -87,19 +116,24 @@ export class SeriesNames {
     return { id, dimensions: kept };
   }
 
-  #hour(name: string): Hour {
-    let hour = this.#hours.get(name);
-    if (hour === undefined) {
-      hour = {
+  #hour(organizationId: string, hour: number): Hour {
+    const latest = this.#latest;
+    if (latest !== undefined && latest.hour === hour && latest.organizationId === organizationId) return latest.known;
+    const name = `${organizationId} ${hour}`;
+    let known = this.#hours.get(name);
+    if (known === undefined) {
+      known = {
         values: { app: new Set(), tags: new Set(), external_user: new Set() },
         series: new Set(),
         named: new Map(),
+        last: new Map(),
       };
       const [oldest] = this.#hours.keys();
       if (this.#hours.size >= HOURS_MAX && oldest !== undefined) this.#hours.delete(oldest);
-      this.#hours.set(name, hour);
+      this.#hours.set(name, known);
     }
-    return hour;
+    this.#latest = { organizationId, hour, known };
+    return known;
   }
 
   /** 52 bits of the SHA-256 of all values: the same at every node and after every start, without a look into the store. */
@@ -157,12 +191,11 @@ interface BucketRow {
   calls: number;
 }
 
-/** A call to count: its hour and what it adds. */
+/** A call to count: when it was admitted and what it adds. */
 export interface CountedCall {
   id: string;
-  node_id: string;
   created_at: string;
-  facts: UsageFacts;
+  usage: UsageFacts;
 }
 
 /** The rows that count some calls, each once and in one fixed order, and the series of each call. */
@@ -197,14 +230,19 @@ interface HourSums {
 const METRIC_STEP = 1_000;
 
 /** Sums calls by hour, day and series. Histograms are kept by hour alone. */
-export function countedRows(calls: readonly CountedCall[], names: SeriesNames): CountedRows {
+export function countedRows<Call extends CountedCall>(
+  calls: readonly Call[],
+  nodeOf: (call: Call) => string,
+  names: SeriesNames,
+): CountedRows {
   const seriesOf = new Map<string, number>();
   const byHour = new Map<number, Map<number, HourSums>>();
   const spent = new Map<string, SpentRow>();
-  for (const { id, node_id, created_at, facts } of calls) {
-    const hour = hourOf(created_at);
-    const named = names.of(facts.dimensions, node_id, hour);
-    seriesOf.set(id, named.id);
+  for (const call of calls) {
+    const { usage: facts } = call;
+    const hour = hourOf(call.created_at);
+    const named = names.of(facts.dimensions, nodeOf(call), hour);
+    seriesOf.set(call.id, named.id);
     let ofHour = byHour.get(hour);
     if (ofHour === undefined) {
       ofHour = new Map();
@@ -266,6 +304,24 @@ function byPlace(a: Pick<UsageRow, 'span' | 'start' | 'series'>, b: Pick<UsageRo
 
 function addTo(row: UsageMeasures, measures: UsageMeasures): void {
   for (const name of MEASURES) row[name] += measures[name];
+}
+
+/** The series that a process has stored: their rows never change, and most batches have no other. */
+export class StoredSeries {
+  readonly #ids = new Set<number>();
+
+  missing<Row extends { id: number }>(rows: readonly Row[]): Row[] {
+    return rows.filter(({ id }) => !this.#ids.has(id));
+  }
+
+  add(rows: readonly { id: number }[]): void {
+    if (this.#ids.size >= SERIES_IDS_MAX) this.#ids.clear();
+    for (const { id } of rows) this.#ids.add(id);
+  }
+
+  clear(): void {
+    this.#ids.clear();
+  }
 }
 
 /** The columns of amounts. */

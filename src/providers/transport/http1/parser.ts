@@ -6,6 +6,8 @@ const CHUNK_SIZE_DIGITS_MAX = 13;
 const CHUNK_EXTENSION_BYTES_MAX = 1_024;
 /** If no more bytes follow the data of a chunk in a read, they are its end and that of the body, or no whole chunk. */
 const CHUNKS_END_BYTES = 7;
+/** The end of the last line of a head, and the empty line. */
+const HEAD_END = Buffer.from('\r\n\r\n');
 const [TAB, LF, CR, SPACE, SEMICOLON, DEL] = [9, 10, 13, 32, 59, 127] as const;
 
 type Chunks = 'size' | 'extension' | 'size_lf' | 'chunk' | 'chunk_cr' | 'chunk_lf' | 'trailers';
@@ -134,7 +136,10 @@ export class ResponseParser {
 
   /** Reads lines of a head or of trailers, up to an empty one. */
   #readLines(bytes: Buffer, from: number, end: number): number {
-    const stop = Math.min(end, from + HEAD_STEP_BYTES);
+    const limit = Math.min(end, from + HEAD_STEP_BYTES);
+    // What follows a head that arrived whole is the body, which is not made a text here.
+    const headBytes = this.state === 'head' ? bytes.subarray(from, limit).indexOf(HEAD_END) : -1;
+    const stop = headBytes === -1 ? limit : from + headBytes + HEAD_END.length;
     const carried = this.#line.length;
     const text = this.#line + bytes.toString('latin1', from, stop);
     let start = 0;
@@ -162,14 +167,12 @@ export class ResponseParser {
   #endHead(head: ResponseHead): void {
     const { status, framing } = head;
     const hasBody = framing === 'chunked' || (framing ?? 0) > 0;
-    this.#partialHead = new ResponseHead();
     if (status < 200) {
+      this.#partialHead = new ResponseHead();
       if (status === 101 || hasBody) this.failure = 'UND_ERR_SOCKET';
       this.interimAnswers += 1;
       return;
     }
-    // For trailers, which are checked and dropped.
-    this.#partialHead.status = status;
     this.head = head;
     const hasNone = status === 204 || status === 304;
     this.isFramed = hasNone || framing !== undefined;
@@ -177,8 +180,12 @@ export class ResponseParser {
     this.isKept = head.isKept && this.isFramed && !(hasNone && hasBody);
     if (typeof framing === 'number') this.#left = framing;
     if (hasNone || framing === 0) this.state = 'done';
-    else if (framing === 'chunked') this.state = 'size';
-    else this.state = framing === undefined ? 'until_close' : 'length';
+    else if (framing === 'chunked') {
+      this.state = 'size';
+      // For trailers, which are checked and dropped.
+      this.#partialHead = new ResponseHead();
+      this.#partialHead.status = status;
+    } else this.state = framing === undefined ? 'until_close' : 'length';
   }
 
   /** Copies bytes up to `stop`. Up to `end` there may be more of the body. */

@@ -1,0 +1,49 @@
+/** The indexes that lists of generations follow. */
+import { type CompiledQuery, sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { describeStores } from '../../test/ledger/store-variants.ts';
+import { type GenerationFilter, generationLists } from './generation-lists.ts';
+
+const FILTERS: readonly [Partial<GenerationFilter>, index: string][] = [
+  [{}, 'ledger_generations_time'],
+  [{ key_hash: 'k' }, 'ledger_generations_key'],
+  [{ workspace_id: 'w' }, 'ledger_generations_workspace'],
+  [{ model: 'm' }, 'ledger_generations_model'],
+  [{ user_id: 'u' }, 'ledger_generations_user'],
+  [{ app: 'a' }, 'ledger_generations_app'],
+  [{ session_id: 's' }, 'ledger_generations_sessions?'],
+  [{ key_hash: 'k', provider_name: 'p' }, 'ledger_generations_key'],
+  [{ user_id: 'u', workspace_id: 'w' }, 'ledger_generations_user'],
+];
+
+describeStores('lists of generations', ({ open, engine }) => {
+  test('a list with a filter that has an index reads that index, from a cursor on and in its order', async () => {
+    const { queries } = await open();
+    const after = { created_at: '2026-11-21T10:00:00.000Z', id: 'g' };
+    for (const [filter, index] of FILTERS) {
+      const plan = await queries.connection().execute(async (connection) => {
+        const sent: CompiledQuery[] = [];
+        const executor = connection.getExecutor();
+        const compile = executor.compileQuery.bind(executor);
+        executor.compileQuery = (...args) => {
+          const query = compile(...args);
+          sent.push(query as CompiledQuery);
+          return query;
+        };
+        await generationLists(connection).list(
+          { organization_id: 'o', ...filter },
+          { limit: 10, order: 'desc', after },
+        );
+        // PostgreSQL reads an empty table whole otherwise.
+        if (engine === 'postgres') await sql`SET enable_seqscan = off`.execute(connection);
+        const explain = engine === 'sqlite' ? 'EXPLAIN QUERY PLAN ' : 'EXPLAIN ';
+        const { rows } = await connection.executeQuery({ ...sent[0]!, sql: explain + sent[0]!.sql });
+        if (engine === 'postgres') await sql`RESET enable_seqscan`.execute(connection);
+        return JSON.stringify(rows);
+      });
+      expect([filter, plan]).toEqual([filter, expect.stringMatching(new RegExp(`${index}\\b`))]);
+      // SQLite takes the order of time from the index; only rows of one moment are sorted.
+      expect([filter, plan]).not.toEqual([filter, expect.stringContaining('TEMP B-TREE FOR ORDER BY')]);
+    }
+  });
+});
