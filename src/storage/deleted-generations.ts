@@ -1,0 +1,84 @@
+import { sql } from 'kysely';
+import type { Settle } from '../ledger/settle.ts';
+import type { Queries } from './queries.ts';
+import { hourOf } from './usage-rows.ts';
+
+const PAGE = 5_000;
+
+/** Calls of a node that were admitted before this moment may be deleted; milliseconds since 1970, 0: none. */
+export async function deletedTo(queries: Queries, node: string): Promise<number> {
+  const row = await queries.selectFrom('ledger_nodes').select('deleted_to').where('id', '=', node).executeTakeFirst();
+  return row?.deleted_to ?? 0;
+}
+
+/** The settles of a node without those that the store has counted and deleted. Reads the ids of one hour at a time. */
+export async function withoutDeleted(queries: Queries, node: string, settles: readonly Settle[]): Promise<Settle[]> {
+  const deleted = new Set<string>();
+  for (const [hour, ofHour] of Map.groupBy(settles, ({ created_at }) => hourOf(created_at))) {
+    const rows = await queries
+      .selectFrom('ledger_deleted_ids')
+      .select('ids')
+      .where('node_id', '=', node)
+      .where('hour', '=', hour)
+      .execute();
+    const ids = new Set(rows.flatMap((row) => JSON.parse(row.ids) as string[]));
+    for (const { id } of ofHour) if (ids.has(id)) deleted.add(id);
+  }
+  return settles.filter(({ id }) => !deleted.has(id));
+}
+
+/** Adds what deleted generations have charged. */
+export async function addDeletedCharges(tx: Queries, charged: Map<string, number>): Promise<void> {
+  for (let last = { budget_id: '', window_start: '' }; ; ) {
+    const rows = await tx
+      .selectFrom('ledger_deleted_charges')
+      .selectAll()
+      .where(sql<boolean>`(budget_id, window_start) > (${last.budget_id}, ${last.window_start})`)
+      .orderBy('budget_id')
+      .orderBy('window_start')
+      .limit(PAGE)
+      .execute();
+    for (const { budget_id, window_start, amount } of rows) {
+      const name = `${budget_id} ${window_start}`;
+      charged.set(name, (charged.get(name) ?? 0) + amount);
+    }
+    last = rows.at(-1) ?? last;
+    if (rows.length < PAGE) return;
+  }
+}
+
+/** The sums of a series on a day of which generations are deleted. */
+export interface DeletedDay {
+  /** As the generations say. */
+  cost: number;
+  requests: number;
+  key_hash: string;
+  /** As the hours of usage say. */
+  actual_cost: number;
+  actual_requests: number;
+}
+
+/** The sums of deleted generations, by series and the first hour of the day. */
+export async function deletedDays(tx: Queries): Promise<Map<string, DeletedDay>> {
+  const days = new Map<string, DeletedDay>();
+  for (let last = { series: -1, day: '', key_hash: '' }; ; ) {
+    const rows = await tx
+      .selectFrom('ledger_deleted_days')
+      .selectAll()
+      .where(sql<boolean>`(series, day, key_hash) > (${last.series}, ${last.day}, ${last.key_hash})`)
+      .orderBy('series')
+      .orderBy('day')
+      .orderBy('key_hash')
+      .limit(PAGE)
+      .execute();
+    for (const { series, day, key_hash, cost, requests, corrections } of rows) {
+      const name = `${series} ${hourOf(day)}`;
+      const sums = days.get(name) ?? { cost: 0, requests: 0, key_hash, actual_cost: 0, actual_requests: 0 };
+      days.set(name, sums);
+      sums.cost += cost + corrections;
+      sums.requests += requests;
+    }
+    last = rows.at(-1) ?? last;
+    if (rows.length < PAGE) return days;
+  }
+}
