@@ -413,7 +413,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
       explainRoute(api, { inference, recorder, clock, samplerOffValues });
       getGenerationContent(api, { contents });
-      getGeneration(api, { generations: { find: findGeneration } });
+      getGeneration(api, {
+        generations: { find: findGeneration, keptDays: () => served().config.retention.generations_days },
+      });
       listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });
       countModels(api, { listings, now: clock.now_ms });
       listUsableModels(api, {
@@ -456,6 +458,7 @@ export async function createApp(options: AppOptions): Promise<App> {
             runtime: process.version,
             started_at: config.loaded_at,
             settings: current.settings,
+            retention: current.retention,
             providers: current.providers,
             models: current.models,
             host: config.host,

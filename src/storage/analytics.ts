@@ -171,6 +171,16 @@ export function analyticsStore(queries: Queries) {
       return row !== undefined;
     },
 
+    /** The moment before which generations are deleted, or are being deleted; null: none. */
+    deletedBefore: async (): Promise<string | null> => {
+      const row = await queries
+        .selectFrom('retention_sweeps')
+        .select('deleted_before')
+        .where('kind', '=', 'generations')
+        .executeTakeFirst();
+      return row?.deleted_before ?? null;
+    },
+
     /** Counts a portion of the generations that are not counted yet; returns how many there were. */
     countPortion: async (): Promise<number> => {
       const rows = await queries

@@ -82,3 +82,61 @@ export async function deletedDays(tx: Queries): Promise<Map<string, DeletedDay>>
     if (rows.length < PAGE) return days;
   }
 }
+
+/** What is kept of generations that are deleted, in the rows of its tables. */
+export interface DeletedSums {
+  /** In the order of their ids. `deleted_to`: milliseconds since 1970, after the last admission. */
+  nodes: { id: string; deleted_to: number }[];
+  ids: { node_id: string; hour: number; first_id: string; ids: string }[];
+  days: { series: number; day: string; key_hash: string; cost: number; requests: number; corrections: number }[];
+  charges: { budget_id: string; window_start: string; amount: number }[];
+}
+
+interface DeletedRow {
+  id: string;
+  node_id: string;
+  key_hash: string;
+  series: number;
+  cost: number;
+  charges: string;
+  admitted_at: number;
+  created_at: string;
+}
+
+/** `corrections`: of the cost, by generation. */
+export function sumsOf(rows: readonly DeletedRow[], corrections: ReadonlyMap<string, number>): DeletedSums {
+  const nodes = new Map<string, DeletedSums['nodes'][number]>();
+  const lists = new Map<string, { node_id: string; hour: number; ids: string[] }>();
+  const days = new Map<string, DeletedSums['days'][number]>();
+  const charges = new Map<string, DeletedSums['charges'][number]>();
+  for (const { id, node_id, key_hash, series, cost, ...row } of rows) {
+    const node = nodes.get(node_id) ?? { id: node_id, deleted_to: 0 };
+    nodes.set(node_id, node);
+    node.deleted_to = Math.max(node.deleted_to, row.admitted_at + 1);
+    const hour = hourOf(row.created_at);
+    const list = lists.get(`${hour} ${node_id}`) ?? { node_id, hour, ids: [] };
+    lists.set(`${hour} ${node_id}`, list);
+    list.ids.push(id);
+    const day = row.created_at.slice(0, 'YYYY-MM-DD'.length);
+    const name = `${series} ${day} ${key_hash}`;
+    const sums = days.get(name) ?? { series, day, key_hash, cost: 0, requests: 0, corrections: 0 };
+    days.set(name, sums);
+    sums.cost += cost;
+    sums.requests += 1;
+    sums.corrections += corrections.get(id) ?? 0;
+    for (const [budget_id, window_start, amount] of JSON.parse(row.charges) as [string, string, number][]) {
+      const window = `${budget_id} ${window_start}`;
+      const charge = charges.get(window) ?? { budget_id, window_start, amount: 0 };
+      charges.set(window, charge);
+      charge.amount += amount;
+    }
+  }
+  return {
+    nodes: [...nodes.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    ids: [...lists.values()].map(({ ids, ...place }) => {
+      return { ...place, first_id: ids[0] ?? '', ids: JSON.stringify(ids) };
+    }),
+    days: [...days.values()],
+    charges: [...charges.values()].filter(({ amount }) => amount !== 0),
+  };
+}

@@ -3,8 +3,8 @@ import { recordOf } from '../ledger/journal/record-values.ts';
 import { isCorrectable } from '../ledger/settle.ts';
 import { BulkStatement, type Step, transact } from './bulk.ts';
 import type { Database } from './database.ts';
+import { type DeletedSums, sumsOf } from './deleted-generations.ts';
 import { storeNow } from './store-now.ts';
-import { hourOf } from './usage-rows.ts';
 
 /** What is deleted by settings. */
 export const SWEPT_KINDS = ['generations', 'audit', 'closed_windows'] as const;
@@ -46,21 +46,6 @@ export interface SweepState {
   deleted_before: string | null;
   /** The end of the last sweep; null: it is not complete. */
   ended_at: string | null;
-}
-
-interface DeletedDay {
-  series: number;
-  day: string;
-  key_hash: string;
-  cost: number;
-  requests: number;
-  corrections: number;
-}
-
-interface DeletedCharge {
-  budget_id: string;
-  window_start: string;
-  amount: number;
 }
 
 /** A node that the store may not know: then it has not registered yet. */
@@ -110,10 +95,10 @@ export function retentionStore({ queries, engine }: Pick<Database, 'queries' | '
       )
       .compile(),
   );
-  const keepIds = new BulkStatement<{ node_id: string; hour: number; first_id: string; ids: string }>((tx, rows) =>
+  const keepIds = new BulkStatement<DeletedSums['ids'][number]>((tx, rows) =>
     tx.insertInto('ledger_deleted_ids').values(rows).compile(),
   );
-  const keepDays = new BulkStatement<DeletedDay>((tx, rows) =>
+  const keepDays = new BulkStatement<DeletedSums['days'][number]>((tx, rows) =>
     tx
       .insertInto('ledger_deleted_days')
       .values(rows)
@@ -126,7 +111,7 @@ export function retentionStore({ queries, engine }: Pick<Database, 'queries' | '
       )
       .compile(),
   );
-  const keepCharges = new BulkStatement<DeletedCharge>((tx, rows) =>
+  const keepCharges = new BulkStatement<DeletedSums['charges'][number]>((tx, rows) =>
     tx
       .insertInto('ledger_deleted_charges')
       .values(rows)
@@ -228,49 +213,20 @@ export function retentionStore({ queries, engine }: Pick<Database, 'queries' | '
               deletable.map(({ id }) => `${id}:usage`),
             )
             .execute()
-        ).map(({ id, amount }) => [id, amount]),
+        ).map(({ id, amount }) => [id.slice(0, -':usage'.length), amount]),
       );
-      const nodes = new Map<string, number>();
-      const ids = new Map<string, { node_id: string; hour: number; ids: string[] }>();
-      const days = new Map<string, DeletedDay>();
-      const charges = new Map<string, DeletedCharge>();
-      for (const row of deletable) {
-        const { id, node_id, key_hash, series, cost } = row;
-        nodes.set(node_id, Math.max(nodes.get(node_id) ?? 0, row.admitted_at + 1));
-        const hour = hourOf(row.created_at);
-        const list = ids.get(`${hour} ${node_id}`);
-        if (list === undefined) ids.set(`${hour} ${node_id}`, { node_id, hour, ids: [id] });
-        else list.ids.push(id);
-        const day = row.created_at.slice(0, 'YYYY-MM-DD'.length);
-        const name = `${series} ${day} ${key_hash}`;
-        const sums = days.get(name) ?? { series, day, key_hash, cost: 0, requests: 0, corrections: 0 };
-        days.set(name, sums);
-        sums.cost += cost;
-        sums.requests += 1;
-        sums.corrections += corrections.get(`${id}:usage`) ?? 0;
-        for (const [budgetId, windowStart, amount] of JSON.parse(row.charges) as [string, string, number][]) {
-          const window = `${budgetId} ${windowStart}`;
-          const charge = charges.get(window) ?? { budget_id: budgetId, window_start: windowStart, amount: 0 };
-          charges.set(window, charge);
-          charge.amount += amount;
-        }
-      }
+      const { nodes, ids, days, charges } = sumsOf(deletable, corrections);
       // A batch locks its node first as well, so that it neither deadlocks with this nor misses it.
-      const raised = [...nodes].sort(([a], [b]) => (a < b ? -1 : 1));
       await run([
         extending(sweep, deletable.length),
-        raiseNodes.step(raised.map(([id, deletedTo]) => nodeRow(id, deletedTo))),
+        raiseNodes.step(nodes.map(({ id, deleted_to }) => nodeRow(id, deleted_to))),
         deleteGenerations.step(
           deletable.map(({ id }) => ({ id })),
           { must_change: true },
         ),
-        keepIds.step(
-          [...ids.values()].map(({ node_id, hour, ids: some }) => {
-            return { node_id, hour, first_id: some[0] ?? '', ids: JSON.stringify(some) };
-          }),
-        ),
-        keepDays.step([...days.values()]),
-        keepCharges.step([...charges.values()].filter(({ amount }) => amount !== 0)),
+        keepIds.step(ids),
+        keepDays.step(days),
+        keepCharges.step(charges),
       ]);
       return { deleted: deletable.length, next };
     },

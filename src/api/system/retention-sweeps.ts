@@ -22,9 +22,11 @@ export const RETENTION_SETTINGS = {
   closed_windows: 'closed_windows_days',
 } as const satisfies Record<SweptKind, string>;
 
+/** The settings of `retention`; undefined: rows are kept for ever. */
+export type RetentionDays = { readonly [setting in (typeof RETENTION_SETTINGS)[SweptKind]]?: number | undefined };
+
 export interface RetentionSweepsOptions {
-  /** The settings of `retention`. */
-  days: () => { readonly [setting in (typeof RETENTION_SETTINGS)[SweptKind]]?: number | undefined };
+  days: () => RetentionDays;
   database: Database;
   change: Change;
   home: Pick<Home, 'organization_id'>;
@@ -116,4 +118,13 @@ export function createRetentionSweeps({ days, database, change, home, clock, met
     /** Sweeps what is due now; for tests. */
     look,
   };
+}
+
+/** The settings of `retention` and what they have deleted, for operators. */
+export async function describeRetention(database: Pick<Database, 'queries' | 'engine'>, days: RetentionDays) {
+  const states = await retentionStore(database).states();
+  return SWEPT_KINDS.map((kind) => {
+    const { deleted = 0, deleted_before = null, ended_at = null } = states.find((state) => state.kind === kind) ?? {};
+    return { kind, days: days[RETENTION_SETTINGS[kind]] ?? null, deleted, deleted_before, ended_at };
+  });
 }
