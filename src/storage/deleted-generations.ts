@@ -124,9 +124,9 @@ export function sumsOf(rows: readonly DeletedRow[], corrections: ReadonlyMap<str
     sums.cost += cost;
     sums.requests += 1;
     sums.corrections += corrections.get(id) ?? 0;
-    for (const [budget_id, window_start, amount] of JSON.parse(row.charges) as [string, string, number][]) {
-      const window = `${budget_id} ${window_start}`;
-      const charge = charges.get(window) ?? { budget_id, window_start, amount: 0 };
+    for (const [budgetId, windowStart, amount] of JSON.parse(row.charges) as [string, string, number][]) {
+      const window = `${budgetId} ${windowStart}`;
+      const charge = charges.get(window) ?? { budget_id: budgetId, window_start: windowStart, amount: 0 };
       charges.set(window, charge);
       charge.amount += amount;
     }

@@ -36,7 +36,7 @@ async function nodeOf({ queries, engine }: Database, name = 'n') {
     });
     const names = new Set(settles.flatMap(({ charges }) => charges.map(({ window_start }) => window_start)));
     const nothing = { own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false };
-    const windows = [...names].map((window_start) => ({ budget_id: BUDGET, window_start, is_new: isNew, ...nothing }));
+    const windows = [...names].map((name) => ({ budget_id: BUDGET, window_start: name, is_new: isNew, ...nothing }));
     return { node: name, epoch, number, at: AT, settles, windows, divisor: 2 };
   };
   return {

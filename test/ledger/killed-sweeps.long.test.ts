@@ -26,8 +26,8 @@ describeStores('sweeps that are killed', ({ freshUrl }) => {
     const { queries, engine } = database;
     const ledger = ledgerStore(queries, engine);
     const settles = Array.from({ length: CALLS }, (_, index) => {
-      const created_at = new Date(Date.parse('2026-10-01T00:00:00.000Z') + index * 2_000_000).toISOString();
-      return toSettle(generation({ id: `gen-${index}`, created_at, cost_nano: 1 + index }), []);
+      const admittedAt = new Date(Date.parse('2026-10-01T00:00:00.000Z') + index * 2_000_000).toISOString();
+      return toSettle(generation({ id: `gen-${index}`, created_at: admittedAt, cost_nano: 1 + index }), []);
     });
     let epochSeen = 0;
     /** As a node that starts with an old journal. */
