@@ -40,6 +40,7 @@ import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import { checkAddresses } from './api/shared/check-addresses.ts';
 import { checkLongBody } from './api/shared/check-long-body.ts';
+import { createRetentionSweeps } from './api/system/retention-sweeps.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError, shuttingDown } from './errors.ts';
@@ -372,6 +373,16 @@ export async function createApp(options: AppOptions): Promise<App> {
   const afterMs = releaseS === undefined ? undefined : releaseS * 1000;
   const lost = createLostNodes({ after_ms: afterMs, database, change, home, clock, log });
 
+  const retention = createRetentionSweeps({
+    days: () => served().config.retention,
+    database,
+    change,
+    home,
+    clock,
+    metrics,
+    log,
+  });
+
   const findGeneration = async (id: string, { organization_id }: Principal) =>
     recorder.find(id) ?? (await generations.findById({ organization_id, id }));
 
@@ -401,7 +412,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
       explainRoute(api, { inference, recorder, clock, samplerOffValues });
       getGenerationContent(api, { contents });
-      getGeneration(api, { generations: { find: findGeneration } });
+      getGeneration(api, {
+        generations: { find: findGeneration, keptDays: () => served().config.retention.generations_days },
+      });
       listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });
       countModels(api, { listings, now: clock.now_ms });
       listUsableModels(api, {
@@ -444,6 +457,7 @@ export async function createApp(options: AppOptions): Promise<App> {
             runtime: process.version,
             started_at: config.loaded_at,
             settings: current.settings,
+            retention: current.retention,
             providers: current.providers,
             models: current.models,
             host: config.host,
@@ -527,6 +541,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   contents.start();
   generationFill.start();
   usageUpkeep.start();
+  retention.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -547,7 +562,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { shutdown_grace_ms } = config.timeouts;
       if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
-      const probed = Promise.all([probes?.stop(), lost.stop(), generationFill.stop()]);
+      const probed = Promise.all([probes?.stop(), lost.stop(), generationFill.stop(), retention.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);

@@ -23,6 +23,7 @@ import { readProxies } from './config/proxy.ts';
 import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { readVariable } from './config/read-variable.ts';
+import { type RetentionConfig, readRetention } from './config/retention.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { fileVariable } from './config/secret-files.ts';
 import { type Filled, filled } from './config/settings/declare.ts';
@@ -87,6 +88,8 @@ export interface Config {
   models: readonly DeclaredModel[];
   timeouts: Timeouts;
   ledger: LedgerConfig;
+  /** How long old data is kept. */
+  retention: RetentionConfig;
   routing: RoutingConfig;
   /** Deviations from the API for clients that expect something else. */
   compatibility: Values<'compatibility'>;
@@ -162,6 +165,7 @@ function faultsOf(environment: Environment, read: ReadFile): readonly string[] {
       () => resolveProviders(environment, read),
       () => declaredModels(read, slugs, read.value.bundled_catalog ?? true),
       () => readLedger(read, timeoutsOf(environment, read.value.timeouts).upstream_total_ms_max),
+      () => readRetention(read),
       () => readAuth(environment, read),
       () => readLogging(environment, read),
       () => readRateRules(read),
@@ -224,6 +228,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     models,
     timeouts,
     ledger,
+    retention: readRetention(read),
     routing: routingConfig(read),
     compatibility: filled(fileSettings.compatibility, file?.compatibility),
     auth,

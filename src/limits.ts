@@ -485,6 +485,10 @@ export const limits = {
   /** Default and maximum of the setting `logging.retention_days`. */
   logged_content_days: 30,
   logged_content_days_max: 3_650,
+  /** The least values and the greatest of the settings of `retention`. */
+  generations_days_min: 7,
+  audit_days_min: 30,
+  retention_days_max: 36_500,
   /** Destinations of the broadcast, and the queue of each. Beyond it the oldest is lost, and counted. */
   broadcast_destinations_max: 10,
   broadcast_queue_entries_max: 5_000,

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { EffectiveSetting } from '../api.gen.ts';
+import type { EffectiveSetting, RetentionStatus } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, time } from '../format.ts';
 import { route, setQuery } from '../state.ts';
@@ -101,6 +101,53 @@ function Settings({ of }: { of: readonly EffectiveSetting[] }) {
   );
 }
 
+const KINDS: Record<RetentionStatus['kind'], string> = {
+  generations: 'Calls',
+  audit: 'Audit records',
+  closed_windows: 'Ended windows of limits',
+};
+
+/** What is deleted by settings. */
+function Retention({ of }: { of: readonly RetentionStatus[] }) {
+  return (
+    <section class="card">
+      <h2>Old data</h2>
+      <table class="cards">
+        <caption class="hidden">What is deleted by the settings of retention</caption>
+        <thead>
+          <tr>
+            <th scope="col">Data</th>
+            <th scope="col">Kept for</th>
+            <th scope="col">Deleted before</th>
+            <th scope="col" class="right">
+              Rows deleted
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
+            <tr key={kind}>
+              <th scope="row">{KINDS[kind]}</th>
+              <td data-label="Kept for">{days === null ? 'ever' : `${count(days)} days`}</td>
+              <td data-label="Deleted before" class="number">
+                {deleted_before === null ? 'nothing yet' : time(deleted_before)}
+                {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}
+              </td>
+              <td data-label="Rows deleted" class="right number">
+                {count(deleted)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="dim">
+        Sums of usage and the ledger keep counting deleted calls. Contents of calls have{' '}
+        <code>logging.retention_days</code>.
+      </p>
+    </section>
+  );
+}
+
 export default function SystemPage() {
   const system = useLoaded((signal) => call('getSystem', {}, signal));
   return (
@@ -165,6 +212,7 @@ export default function SystemPage() {
                 </tbody>
               </table>
             </section>
+            <Retention of={data.retention} />
             <Settings of={data.settings} />
             <details class="card">
               <summary>

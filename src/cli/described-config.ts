@@ -14,6 +14,7 @@ export function describeConfig(config: Config): Section[] {
     { title: 'Settings', rows: shown(serviceSettings(config)) },
     { title: 'Timeouts', rows: shown(config.timeouts) },
     { title: 'Ledger', rows: shown({ ...config.ledger }) },
+    { title: 'Retention', rows: shown({ ...config.retention }) },
     { title: 'Routing', rows: shown(routingSettings(config)) },
     { title: 'Guardrails', rows: shown(guardrails(config)) },
     { title: 'Plugins', rows: plugins(config.plugins) },

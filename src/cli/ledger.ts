@@ -5,6 +5,7 @@ import { type Config, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { parseUsd, toUsd } from '../schemas/money.ts';
 import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
+import { retentionStore } from '../storage/retention.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
 import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
 import { formatUsd } from './credits.ts';
@@ -17,7 +18,7 @@ const USAGE = `Usage: model-gateway ledger verify [--json] [--config FILE]
        model-gateway ledger resolve GENERATION USD [--reason TEXT] [--config FILE]
 
 verify   adds up every interval and every day again from the generations; ends with 1 if something differs
-status   lists the nodes with their last sign of life and their reserved money, money booked for lost nodes, estimated charges
+status   lists the nodes with their last sign of life and their reserved money, money booked for lost nodes, estimated charges, deleted rows
 release  frees what a lost node has reserved, or what was booked as spent for it; a limit is exceeded by what the node did spend
 resolve  corrects, once, the cost of a generation whose end is unknown
 `;
@@ -45,6 +46,7 @@ async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
   const operations = ledgerOperations(database.queries, database.engine);
   const nodes = await operations.listNodes(systemClock.now_ms());
   const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
+  const deleted = await retentionStore(database).states();
   const sum = (some: LedgerNode[]) => some.reduce((total, { leased_nano }) => total + leased_nano, 0);
   const reservedNano = sum(nodes);
   const inDoubtNano = sum(nodes.filter(isLostNode));
@@ -61,6 +63,7 @@ async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
       estimated_generations: estimated,
       set_aside: toUsd(reservedNano),
       in_doubt: toUsd(inDoubtNano),
+      deleted,
     });
     return;
   }
@@ -71,6 +74,11 @@ async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
     return `${id}  seen ${seen}  reserved ${formatUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
   const presumed = [
+    ...deleted.map(
+      (state) =>
+        `Deleted by retention: ${state.deleted} ${state.kind.replace('_', ' ')} from before ${state.deleted_before}` +
+        `${state.ended_at === null ? ', not complete' : ''}\n`,
+    ),
     `Booked as spent for lost nodes: ${formatUsd(booked_nano)}\n`,
     `Charged by estimate: ${formatUsd(estimated_nano)} in ${estimated} generations\n`,
     `Reserved: ${formatUsd(reservedNano)}, of which in doubt: ${formatUsd(inDoubtNano)}\n`,

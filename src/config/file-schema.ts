@@ -13,6 +13,7 @@ export const fileSettings = {
   auth: service.auth,
   timeouts: service.timeouts,
   ledger: service.ledger,
+  retention: service.retention,
   database: service.database,
   http: service.http,
   metrics: service.metrics,

@@ -187,6 +187,11 @@ export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord)
   return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
 }
 
+/** Whether an operator may still correct the cost of a generation: part of it is an estimate. */
+export function isCorrectable({ attempts, outcome, is_resolved }: GenerationRecord): boolean {
+  return is_resolved !== true && (outcome === 'unknown' || attempts.some(({ estimated }) => estimated === true));
+}
+
 /**
  * The estimated part of a generation's cost: that of attempts marked so, and of the attempt that was running when its gateway
  * ended. 0 once an operator has corrected it.

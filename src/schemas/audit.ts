@@ -14,6 +14,7 @@ export const resourceTypes = [
   'guardrail_assignment',
   'ledger_node',
   'provider',
+  'retention',
   'session',
   'user',
   'workspace',

@@ -31,6 +31,21 @@ export const LedgerNodeStatus = Type.Object(
   { title: 'LedgerNodeStatus' },
 );
 
+/** What a setting of `retention` deletes, and what it has deleted. */
+export const RetentionStatus = Type.Object(
+  {
+    kind: Type.Enum(['generations', 'audit', 'closed_windows'] as const),
+    days: nullable(Type.Integer(), 'For how many days rows are kept; null: for ever.'),
+    deleted: Type.Integer({ description: 'Rows that were deleted so far.' }),
+    deleted_before: nullable(
+      Type.String({ format: 'date-time' }),
+      'Older rows are deleted, or are being deleted; null: none.',
+    ),
+    ended_at: nullable(Type.String({ format: 'date-time' }), 'The end of the last sweep; null: it is not complete.'),
+  },
+  { title: 'RetentionStatus' },
+);
+
 /** The program, its store and its configuration (`GET /system`). */
 export const System = Type.Object(
   {
@@ -45,6 +60,7 @@ export const System = Type.Object(
       description: 'The migrations of the store, the newest first.',
     }),
     settings: Type.Array(EffectiveSetting),
+    retention: Type.Array(RetentionStatus),
   },
   { title: 'System' },
 );

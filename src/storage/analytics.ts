@@ -132,7 +132,7 @@ export function analyticsStore(queries: Queries) {
   const mark = new BulkStatement<CountedGeneration>((tx, rows) => markQuery(rows).compile(tx));
 
   /** The rows of a table in the range, of the caller's series. */
-  function source(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery, columns: RawBuilder<unknown>) {
+  function rowsOf(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery, columns: RawBuilder<unknown>) {
     // Histograms are kept by hour alone.
     const isByHour = table === 'analytics_buckets' || query.starts === 'hours';
     const parts = partsOf(query.from, query.to, isByHour);
@@ -149,7 +149,7 @@ export function analyticsStore(queries: Queries) {
 
   async function refuseLarge(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery): Promise<void> {
     const { rows } = await sql<{ rows: number }>`SELECT CAST(COUNT(*) AS BIGINT) AS rows FROM (
-      SELECT 1 FROM (${source(table, query, sql`1 AS one`)}) AS u LIMIT ${sql.lit(query.rows_max + 1)}) AS counted`.execute(
+      SELECT 1 FROM (${rowsOf(table, query, sql`1 AS one`)}) AS u LIMIT ${sql.lit(query.rows_max + 1)}) AS counted`.execute(
       queries,
     );
     if ((rows[0]?.rows ?? 0) > query.rows_max) throw new QueryTooLarge('The query would read too many rows');
@@ -169,6 +169,16 @@ export function analyticsStore(queries: Queries) {
         .limit(1)
         .executeTakeFirst();
       return row !== undefined;
+    },
+
+    /** The moment before which generations are deleted, or are being deleted; null: none. */
+    deletedBefore: async (): Promise<string | null> => {
+      const row = await queries
+        .selectFrom('retention_sweeps')
+        .select('deleted_before')
+        .where('kind', '=', 'generations')
+        .executeTakeFirst();
+      return row?.deleted_before ?? null;
     },
 
     /** Counts a portion of the generations that are not counted yet; returns how many there were. */
@@ -202,16 +212,22 @@ export function analyticsStore(queries: Queries) {
     sum: async (query: UsageQuery): Promise<UsageGroup[]> => {
       await refuseLarge('analytics_usage', query);
       const { groups, measures } = query;
-      const columns = measures.length === 0 ? sql`requests` : sql.join(measures.map((name) => sql.ref(name)));
-      const sums = (measures.length === 0 ? (['requests'] as const) : measures).map(
-        (name) => sql`CAST(SUM(${sql.ref(`u.${name}`)}) AS BIGINT) AS ${sql.ref(name)}`,
-      );
+      const read = measures.length === 0 ? (['requests'] as const) : measures;
+      const sums = read.map((name) => sql`CAST(SUM(${sql.ref(`u.${name}`)}) AS BIGINT) AS ${sql.ref(name)}`);
       const values = groups.map((column, index) => sql`${sql.ref(`s.${column}`)} AS ${sql.ref(`d${index}`)}`);
+      const columns = sql.join(read.map((name) => sql.ref(name)));
+      const source = rowsOf('analytics_usage', query, columns);
+      const time = timeGroup(query.starts, query.from);
+      // Hours and days have few rows of a series each. Otherwise rows are summed before the series is read for each of them.
+      const isFine = query.starts === 'hours' || query.starts === 'days';
+      const counted = isFine
+        ? source
+        : sql`SELECT ${time} AS start_hour, series, ${sql.join(sums)} FROM (${source}) AS u GROUP BY start_hour, series`;
       const { rows } = await sql<Record<string, number | string>>`
-        SELECT ${timeGroup(query.starts, query.from)} AS start_hour, ${sql.join([...values, ...sums])}
-        FROM (${source('analytics_usage', query, columns)}) AS u JOIN analytics_series AS s ON s.id = u.series
+        SELECT ${isFine ? time : sql`u.start_hour`} AS start_hour, ${sql.join([...values, ...sums])}
+        FROM (${counted}) AS u JOIN analytics_series AS s ON s.id = u.series
         WHERE ${conditions(query)}
-        GROUP BY ${sql.join(['start_hour', ...groups.map((_, index) => `d${index}`)].map((name) => sql.ref(name)))}
+        GROUP BY ${sql.join([sql`1`, ...groups.map((_, index) => sql.ref(`d${index}`))])}
         LIMIT ${sql.lit(query.groups_max + 1)}`.execute(queries);
       refuseMany(rows, query);
       return rows.map((row) => ({
@@ -231,7 +247,7 @@ export function analyticsStore(queries: Queries) {
       const { rows } = await sql<Record<string, number | string>>`
         SELECT ${timeGroup(query.starts, query.from)} AS start_hour,
           ${sql.join([...values, sql`u.metric AS metric`, sql`u.bucket AS bucket`, sql`CAST(SUM(u.calls) AS BIGINT) AS calls`])}
-        FROM (${source('analytics_buckets', query, sql`metric, bucket, calls`)}) AS u
+        FROM (${rowsOf('analytics_buckets', query, sql`metric, bucket, calls`)}) AS u
           JOIN analytics_series AS s ON s.id = u.series
         WHERE ${conditions(query)} AND u.metric IN (${sql.join(histograms.map((metric) => sql.lit(metric)))})
         GROUP BY ${sql.join(grouped.map((name) => sql.ref(name)))}

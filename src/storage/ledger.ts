@@ -20,6 +20,7 @@ import {
 import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database } from './database.ts';
+import { deletedTo, withoutDeleted } from './deleted-generations.ts';
 import { restoreLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
@@ -57,16 +58,18 @@ const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
 
 /**
  * Numbering guards everything in a batch: it is applied once, in order, in its own epoch. No batch is applied in the epoch of
- * a release: after the store was set back, a node may have registered that epoch.
+ * a release: after the store was set back, a node may have registered that epoch. Nor is one whose calls are so old that the store may
+ * have counted and deleted them, unless they were looked for.
  */
 function passQuery(engine: Database['engine']) {
   return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${storeNow(engine, 0)}
-    WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> '' RETURNING seen_at`;
+    WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> ''
+      AND COALESCE(deleted_to, 0) <= ${bigint(0)} RETURNING seen_at`;
 }
 
-/** The parameters of `passQuery`; PostgreSQL uses its own clock. */
-function passRow(engine: Database['engine'], { node, epoch, number, at }: SettleBatch) {
-  const guard = { node, epoch, before: number - 1 };
+/** The parameters of `passQuery`; PostgreSQL uses its own clock. `oldest`: no call that may be deleted was admitted from then on. */
+function passRow(engine: Database['engine'], { node, epoch, number, at }: SettleBatch, oldest: number) {
+  const guard = { node, epoch, before: number - 1, oldest };
   return engine === 'sqlite' ? { number, at, ...guard } : { number, ...guard };
 }
 
@@ -442,7 +445,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   async function apply(
     batch: SettleBatch,
     charged: readonly Settle[],
-  ): Promise<Extract<SettleAnswer, { is: 'applied' }> | { is: 'not_passed' | 'some_known' }> {
+    { comparedTo, opensAll }: { comparedTo: number; opensAll: boolean },
+  ): Promise<Extract<SettleAnswer, { is: 'applied' }> | { is: 'not_passed' | 'some_known' | 'window_missing' }> {
     const { node, at } = batch;
     const claimant = claimantOf(batch);
     const activity = activityRaisesOf(charged);
@@ -450,12 +454,11 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const raises = windowRaisesOf(charged, batch.windows);
     const isLeaseCharge = (raise: WindowRaise) => !olderNodesMayRun && isCoveredCharge(raise);
     const raising = raises.filter((raise) => !isLeaseCharge(raise));
-    const fresh = raising.filter(({ is_new }) => is_new);
-    const passed = pass.step([passRow(engine, batch)], { must_change: true });
-    const inserted = insertGenerations.step(
-      charged.map((settle) => generationRow(settle, node, counted.seriesOf.get(settle.id))),
-      { must_change: true },
-    );
+    const fresh = opensAll ? raising : raising.filter(({ is_new }) => is_new);
+    const rows = charged.map((settle) => generationRow(settle, node, counted.seriesOf.get(settle.id)));
+    const oldest = rows.reduce((least, { admitted_at }) => Math.min(least, admitted_at), Number.MAX_SAFE_INTEGER);
+    const passed = pass.step([passRow(engine, batch, Math.max(oldest, comparedTo))], { must_change: true });
+    const inserted = insertGenerations.step(rows, { must_change: true });
     const raised = raiseWindows.step(
       raising.map((raise) => windowRow(raise, batch, claimant)),
       { must_change: true },
@@ -483,6 +486,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     });
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
+    if (missed !== undefined && !opensAll) return { is: 'window_missing' };
     if (missed !== undefined) throw new Error('A window or a lease of a batch does not exist in the store');
     storedSeries.add(counted.series);
     const [{ seen_at: now } = { seen_at: at }] = passed.answers;
@@ -494,9 +498,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const ids = settles.map(({ id }) => id);
     const rows = await queries.selectFrom('ledger_generations').select('id').where('id', 'in', ids).execute();
     const known = new Set(rows.map(({ id }) => id));
-    const unknown = settles.filter(({ id }) => !known.has(id) && known.add(id));
-    if (unknown.length === settles.length) throw new Error('The store accepts generations that it does not keep');
-    return unknown;
+    return settles.filter(({ id }) => !known.has(id) && known.add(id));
   }
 
   /** Ends a claim whose node is no longer active: nobody needs to return money for it. */
@@ -512,16 +514,32 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
   return {
     settle: async (batch) => {
+      let comparedTo = 0;
+      let opensAll = false;
       for (let charged = batch.settles; ; ) {
-        const answer = await apply(batch, charged);
+        const answer = await apply(batch, charged, { comparedTo, opensAll });
         if (answer.is === 'applied') return answer;
+        if (answer.is === 'window_missing') {
+          // It was deleted as long closed.
+          opensAll = true;
+          continue;
+        }
         if (answer.is === 'some_known') {
           // What was charged before is not charged again.
-          charged = await unknownOf(charged);
-          continue;
+          const unknown = await unknownOf(charged);
+          if (unknown.length < charged.length) {
+            charged = unknown;
+            continue;
+          }
+          if ((await deletedTo(queries, batch.node)) === comparedTo)
+            throw new Error('The store accepts generations that it does not keep');
+          // They were deleted meanwhile.
         }
         const refusal = await queries.transaction().execute((tx) => refusalOf(tx, engine, batch));
         if (refusal) return refusal;
+        // What was counted and deleted is not charged again. If more is deleted meanwhile, the batch does not pass.
+        comparedTo = await deletedTo(queries, batch.node);
+        charged = await withoutDeleted(queries, batch.node, charged);
       }
     },
 

@@ -357,7 +357,15 @@ export const tables = {
     expires_at: text,
   },
   rate_windows: { id: text, window_start: bigint, used: bigint, granted: bigint, counted_at: bigint },
-  ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint, charges_leases: bigint },
+  ledger_nodes: {
+    id: text,
+    epoch: bigint,
+    instance: text,
+    batch: bigint,
+    seen_at: bigint,
+    charges_leases: bigint,
+    deleted_to: bigintOrNull,
+  },
   ledger_generations: {
     id: text,
     node_id: text,
@@ -385,6 +393,24 @@ export const tables = {
     guardrails: textOrNull,
     series: bigintOrNull,
     tags: textOrNull,
+  },
+  ledger_deleted_ids: { node_id: text, hour: bigint, first_id: text, ids: text },
+  ledger_deleted_days: {
+    series: bigint,
+    day: text,
+    key_hash: text,
+    cost: bigint,
+    requests: bigint,
+    corrections: bigint,
+  },
+  ledger_deleted_charges: { budget_id: text, window_start: text, amount: bigint },
+  retention_sweeps: {
+    kind: text,
+    owner: text,
+    owner_until: bigint,
+    deleted: bigint,
+    deleted_before: textOrNull,
+    ended_at: textOrNull,
   },
 } as const satisfies Record<string, Record<string, Column<unknown>>>;
 

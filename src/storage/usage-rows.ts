@@ -16,7 +16,7 @@ const HOURS_MAX = 64;
 const SERIES_IDS_MAX = 5_000;
 
 const HOUR_MS = 3_600_000;
-const DAY_HOURS = 24;
+export const DAY_HOURS = 24;
 /** The hours of a row. */
 export const SPANS = [1, DAY_HOURS] as const;
 

@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
+import { addDeletedCharges, type DeletedDay, deletedDays } from './deleted-generations.ts';
 import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
-import { hourOf } from './usage-rows.ts';
+import { DAY_HOURS, hourOf, startOf } from './usage-rows.ts';
 
 /** Two sums of the ledger that should be equal and are not. */
 export interface Difference {
@@ -21,6 +22,7 @@ export interface Difference {
 
 /** The extent of a verification, and the differences. */
 export interface Verification {
+  /** Deleted ones included: their sums are kept. */
   generations: number;
   windows: number;
   /** At most `limits.verify_differences_max`. */
@@ -132,7 +134,10 @@ async function windowDifferences(
     last = rows.at(-1) ?? last;
     if (rows.length < PAGE) break;
   }
-  for (const [name, expected] of charged) differences.push({ of: 'generations', name, expected, actual: 0 });
+  for (const [name, expected] of charged) {
+    // A window that nothing was spent in may be deleted.
+    if (expected !== 0) differences.push({ of: 'generations', name, expected, actual: 0 });
+  }
   return { windows, differences };
 }
 
@@ -170,6 +175,7 @@ async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Di
     FROM (
       SELECT key_hash, substr(created_at, 1, 10) AS day, cost AS expected, 0 AS actual, 1 AS requests_expected, 0 AS requests_actual
         FROM ledger_generations
+      UNION ALL SELECT key_hash, day, cost, 0, requests, 0 FROM ledger_deleted_days
       UNION ALL ${counted}
       UNION ALL SELECT substr(budget_id, ${USAGE_OF_KEY.length + 1}), window_start, amount, 0, 0, 0
         FROM ledger_adjustments WHERE substr(budget_id, 1, ${USAGE_OF_KEY.length}) = ${USAGE_OF_KEY}) AS days
@@ -203,8 +209,14 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
 }
 
 /** Compares the hours of usage with what they count, and the days with their hours. `counted`: by series and hour. */
-async function analyticsDifferences(tx: Queries, counted: Map<string, Counted>): Promise<Difference[]> {
+async function analyticsDifferences(
+  tx: Queries,
+  counted: Map<string, Counted>,
+  deleted: Map<string, DeletedDay>,
+): Promise<Difference[]> {
   const differences: Difference[] = [];
+  // Of deleted generations the sums of days are known, not those of hours.
+  const dayOf = (series: number | string, hour: number) => deleted.get(`${series} ${startOf(hour, DAY_HOURS)}`);
   const add = (name: string, usage: { cost: number; requests: number }) => addTo(counted, name, usage);
   const adjusted = await tx
     .selectFrom('ledger_adjustments as a')
@@ -233,6 +245,16 @@ async function analyticsDifferences(tx: Queries, counted: Map<string, Counted>):
       const expected = counted.get(`${series} ${start}`) ?? { cost: 0, requests: 0, key_hash: undefined };
       counted.delete(`${series} ${start}`);
       const name = `series ${series} hour ${start}`;
+      const day = dayOf(series, start);
+      if (day !== undefined) {
+        day.cost += expected.cost;
+        day.requests += expected.requests;
+        day.actual_cost += usageNano;
+        day.actual_requests += requests;
+        if (day.key_hash !== key_hash)
+          differences.push({ of: 'analytics', name: `key of ${name}`, expected: day.cost, actual: 0 });
+        continue;
+      }
       if (expected.cost !== usageNano)
         differences.push({ of: 'analytics', name, expected: expected.cost, actual: usageNano });
       if (expected.requests !== requests) {
@@ -246,8 +268,19 @@ async function analyticsDifferences(tx: Queries, counted: Map<string, Counted>):
     if (rows.length < PAGE) break;
   }
   for (const [name, { cost, requests }] of counted) {
-    if (cost !== 0 || requests !== 0)
+    const [series = '', hour = ''] = name.split(' ');
+    const day = dayOf(series, Number(hour));
+    if (day !== undefined) {
+      day.cost += cost;
+      day.requests += requests;
+    } else if (cost !== 0 || requests !== 0)
       differences.push({ of: 'analytics', name: `series and hour ${name}`, expected: cost, actual: 0 });
+  }
+  for (const [name, { cost, requests, actual_cost, actual_requests }] of deleted) {
+    const of = `series and day from hour ${name}`;
+    if (cost !== actual_cost) differences.push({ of: 'analytics', name: of, expected: cost, actual: actual_cost });
+    if (requests !== actual_requests)
+      differences.push({ of: 'requests', name: `analytics ${of}`, expected: requests, actual: actual_requests });
   }
   const { rows: days } = await sql<{ start: number; series: number; expected: number; actual: number }>`
     SELECT day AS start, series, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
@@ -282,6 +315,9 @@ export async function verifyLedger(queries: Queries, signal?: AbortSignal): Prom
   const moment = queries.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
   return moment.execute(async (tx) => {
     const { generations, charged, counted } = await sumGenerations(tx, signal);
+    await addDeletedCharges(tx, charged);
+    const deleted = await deletedDays(tx);
+    const compared = [...deleted.values()].reduce((sum, { requests }) => sum + requests, generations);
     const { windows, differences } = await windowDifferences(tx, charged);
     const all = [
       ...differences,
@@ -289,9 +325,9 @@ export async function verifyLedger(queries: Queries, signal?: AbortSignal): Prom
       ...(await dayDifferences(tx, 'usage')),
       ...(await dayDifferences(tx, 'activity')),
       ...(await byokDifferences(tx)),
-      ...(await analyticsDifferences(tx, counted)),
+      ...(await analyticsDifferences(tx, counted, deleted)),
       ...(await totalDifferences(tx)),
     ];
-    return { generations, windows, differences: all.slice(0, limits.verify_differences_max) };
+    return { generations: compared, windows, differences: all.slice(0, limits.verify_differences_max) };
   });
 }

@@ -47,6 +47,8 @@ export interface Metrics {
   contentFiltered(filter: string, action: string, count?: number): void;
   /** The content of `count` calls is not kept although their workspace wants it; with `stub`, ids, time, model and reason are. */
   contentsLost(count: number, reason: ContentLoss, kept: 'stub' | 'nothing'): void;
+  /** Rows of a kind were deleted by a setting of `retention`. */
+  retentionDeleted(kind: string, rows: number): void;
   /** The outcome of calls for a destination; `incomplete`: sent without a part that could not be built. */
   broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost' | 'incomplete', count: number): void;
   streamOpened(): void;
@@ -267,6 +269,12 @@ export function createMetrics(): Metrics {
   for (const reason of ['build', 'seal', 'store', 'overflow', 'shutdown'] satisfies ContentLoss[]) {
     for (const kept of ['stub', 'nothing']) contentsLost.inc({ reason, kept }, 0);
   }
+  const retentionDeleted = new Counter({
+    name: 'gateway_retention_deleted_total',
+    help: 'Rows that the settings of retention have deleted: generations, audit records and windows of limits that have ended.',
+    labelNames: ['kind'],
+    registers,
+  });
   const broadcast = new Counter({
     name: 'gateway_broadcast_generations_total',
     help: 'Calls for destinations: sent, refused by the destination, lost because it did not accept them in time, or incomplete because a part could not be built.',
@@ -323,6 +331,7 @@ export function createMetrics(): Metrics {
       duration.observe(operation, seconds);
     },
     contentsLost: (count, reason, kept) => contentsLost.inc({ reason, kept }, count),
+    retentionDeleted: (kind, rows) => retentionDeleted.inc({ kind }, rows),
     broadcast: (destination, outcome, count) => broadcast.inc({ destination, outcome }, count),
     servedWithoutStore: () => withoutStore.inc(),
     streamOpened: () => streams.inc(),

@@ -144,6 +144,7 @@ export function queryAnalytics(server: Server, dependencies: QueryAnalyticsDepen
               `time_range was extended to ${new Date(range.from).toISOString()} and ${new Date(range.to).toISOString()}: sums are kept by ${granularity === 'minute' ? 'minute' : 'hour'}`,
             ]
           : []),
+        ...(granularity === 'minute' ? deletedWarning(await analytics.deletedBefore(), range) : []),
         ...((await analytics.hasUncounted())
           ? ['Calls of an older version are still being counted; sums are incomplete']
           : []),
@@ -161,4 +162,12 @@ export function queryAnalytics(server: Server, dependencies: QueryAnalyticsDepen
       };
     },
   });
+}
+
+/** Minutes are summed over the generations, which a setting may have deleted. */
+function deletedWarning(deletedBefore: string | null, { from }: { from: number }): string[] {
+  if (deletedBefore === null || from >= Date.parse(deletedBefore)) return [];
+  return [
+    `Generations from before ${deletedBefore} were deleted (retention.generations_days): minutes before then are not counted; hours and days are`,
+  ];
 }

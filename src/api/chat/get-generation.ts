@@ -17,6 +17,8 @@ import { describeRouting, isRouter } from './describe-routing.ts';
 /** Finds generations, first among those not yet flushed, then in the store. */
 export interface GenerationSource {
   find(id: string, principal: Principal): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
+  /** `retention.generations_days`; undefined: generations are kept for ever. */
+  keptDays?: () => number | undefined;
 }
 
 /** The public form of a generation's record; with `owners` for callers who may see whose key it was. */
@@ -156,7 +158,12 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
         record.organization_id === principal?.organization_id &&
         (ownUser === undefined || record.user_id === ownUser) &&
         (principal.kind === 'management' || record.workspace_id === principal.workspace_id);
-      if (!visible) throw new GatewayError(404, `Generation ${id} not found`);
+      if (!visible) {
+        const days = generations.keptDays?.();
+        const kept =
+          days === undefined ? '' : `. Generations are deleted after ${days} days (retention.generations_days)`;
+        throw new GatewayError(404, `Generation ${id} not found${kept}`);
+      }
       return { data: describeGeneration(record, principal.kind === 'management') };
     },
   });

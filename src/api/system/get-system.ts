@@ -7,6 +7,7 @@ import type { Database } from '../../storage/database.ts';
 import { ledgerOperations } from '../../storage/ledger-operations.ts';
 import { setupStore } from '../../storage/setup.ts';
 import { describeNode, requireHome } from '../ledger/get-ledger-status.ts';
+import { describeRetention } from './retention-sweeps.ts';
 import type { SystemFacts } from './system-facts.ts';
 
 const NODES_SHOWN_MAX = 200;
@@ -36,10 +37,11 @@ export function getSystem(server: Server, { database, recorder, home, now, syste
     },
     handler: async (request) => {
       requireHome(request, home);
-      const { version, runtime, started_at, settings } = system();
-      const [nodes, migrations] = await Promise.all([
+      const { version, runtime, started_at, settings, retention: days } = system();
+      const [nodes, migrations, retention] = await Promise.all([
         ledgerOperations(database.queries, database.engine).listNodes(now()),
         setupStore(database.queries).migrations(),
+        describeRetention(database, days),
       ]);
       return {
         data: {
@@ -52,6 +54,7 @@ export function getSystem(server: Server, { database, recorder, home, now, syste
           node_count: nodes.length,
           migrations,
           settings: [...settings],
+          retention,
         },
       };
     },

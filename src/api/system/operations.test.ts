@@ -11,6 +11,7 @@ const facts: SystemFacts = {
   runtime: 'v24.0.0',
   started_at: 1_790_000_000,
   settings: [],
+  retention: {},
   providers: [{ name: 'Acme AI' }],
   models: [{ id: 'acme/old', expiration_date: '2026-11-25' }],
   host: '0.0.0.0',

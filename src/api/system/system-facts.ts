@@ -1,4 +1,5 @@
 import type { EffectiveSetting } from '../../schemas/system.ts';
+import type { RetentionDays } from './retention-sweeps.ts';
 
 /** What a running gateway says of itself. It holds no secret: only whether one is set. */
 export interface SystemFacts {
@@ -7,6 +8,8 @@ export interface SystemFacts {
   /** Unix seconds. */
   started_at: number;
   settings: readonly EffectiveSetting[];
+  /** The settings of `retention`. */
+  retention: RetentionDays;
   providers: readonly { name: string; is_sandbox?: true }[];
   /** Ids and last days of the models that the operator declared. */
   models: readonly { id: string; expiration_date?: string | undefined }[];

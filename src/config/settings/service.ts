@@ -126,6 +126,27 @@ export const ledger = section(
   { sentence: 'see [Spend limits](spend-limits.md)', takesEffect: 'at the next start' },
 );
 
+const daysKept = (least: number, sentence: string) =>
+  setting(
+    integer(least, limits.retention_days_max, `a whole number of days from ${least} to ${limits.retention_days_max}`),
+    { sentence, defaultText: 'kept for ever' },
+  );
+
+export const retention = section(
+  {
+    generations_days: daysKept(
+      limits.generations_days_min,
+      'how long the records of calls are kept; sums of usage and the ledger keep counting deleted calls',
+    ),
+    closed_windows_days: daysKept(
+      limits.generations_days_min,
+      'how long the state of limits is kept after the day, week or month has ended; at least `generations_days`, which it requires',
+    ),
+    audit_days: daysKept(limits.audit_days_min, 'how long audit records are kept'),
+  },
+  { sentence: 'see [Delete old data](operation.md#delete-old-data)', takesEffect: 'at once' },
+);
+
 export const database = section(
   {
     connections: setting(integer(limits.database_connections_min, limits.database_connections_max), {
