@@ -4,8 +4,9 @@ import { useEffect } from 'preact/hooks';
 import { base } from '../address.ts';
 import type { GenerationRow } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, time } from '../format.ts';
-import { failureText, GenerationPanel, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
+import { count, milliseconds, time } from '../format.ts';
+import { failureText, GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { usageOfLogs } from '../links.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery, zone } from '../state.ts';
 import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
@@ -53,6 +54,7 @@ const COLUMNS: Column[] = [
         '–'
       ),
   },
+  { name: 'tags', title: 'Tags', fields: ['tags'], show: (row) => <bdi>{row.tags?.join(', ') || '–'}</bdi> },
   { name: 'app', title: 'App', fields: ['app'], show: (row) => <bdi>{row.app ?? '–'}</bdi> },
   {
     name: 'model',
@@ -167,8 +169,11 @@ const TEXTS = [
   ['provider', 'provider', 'Provider'],
   ['session', 'session_id', 'Session'],
   ['app', 'app', 'App'],
+  ['tag', 'tag', 'Tag'],
+  ['external', 'external_user', 'User of the request'],
   ['failure', 'failure', 'Failure'],
   ['finish', 'finish_reason', 'Finish reason'],
+  ['operation', 'operation', 'Operation'],
   ['cost', 'min_cost', 'Cost of at least, USD'],
   ['latency', 'min_latency', 'First token after at least, ms'],
 ] as const;
@@ -176,11 +181,24 @@ const SELECTED = [
   ['key', 'api_key_hash'],
   ['user', 'user_id'],
   ['workspace', 'workspace_id'],
+  ['guardrail', 'guardrail_id'],
 ] as const;
+/** Filters that other pages lead to; here they can be removed. */
+const WITHOUT: Record<string, string> = {
+  user: 'a user',
+  provider: 'a provider',
+  app: 'an app',
+  tag: 'a tag',
+  external_user: 'a user of the request',
+  finish_reason: 'a finish reason',
+  guardrail: 'a guardrail',
+};
 
 const RESULTS: Record<string, [label: string, query: Record<string, string>]> = {
   '': ['All', {}],
+  completed: ['Completed', { outcome: 'completed' }],
   problems: ['Failed, or fell back', { fell_back: 'true' }],
+  error: ['Failed, or unknown end', { error: 'true' }],
   failed: ['Failed', { outcome: 'failed' }],
   rescued: ['Fell back, and answered', { fell_back: 'true', outcome: 'completed' }],
   cancelled: ['Cancelled', { outcome: 'cancelled' }],
@@ -203,7 +221,13 @@ const fieldOf = (iso: string) => {
 /** The query of the API for the filters in the address. */
 function filterOf(query: URLSearchParams): Record<string, string> {
   const filter: Record<string, string> = { ...RESULTS[query.get('result') ?? '']?.[1] };
-  for (const [name, field] of [...TEXTS, ...SELECTED, ['from', 'from'], ['to', 'to']] as const) {
+  for (const [name, field] of [
+    ...TEXTS,
+    ...SELECTED,
+    ['without', 'without'],
+    ['from', 'from'],
+    ['to', 'to'],
+  ] as const) {
     const value = query.get(name);
     if (value) filter[field] = value;
   }
@@ -290,11 +314,49 @@ function Filters({ names }: { names: ReturnType<typeof useNames> }) {
               </select>
             </Field>
           )}
+          {names.workspaces.length > 1 && (
+            <Field label="Workspace">
+              <select
+                value={query.get('workspace') ?? ''}
+                onChange={(event) => setQuery({ workspace: event.currentTarget.value })}
+              >
+                <option value="">All</option>
+                {names.workspaces.map(({ id, name }) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </Field>
+          )}
           {TEXTS.slice(1).map(([name, , label]) => (
             <Filter key={name} name={name} label={label} />
           ))}
         </div>
       </details>
+      {(query.has('without') || query.has('guardrail')) && (
+        <p class="actions">
+          {(query.get('without') ?? '')
+            .split(',')
+            .filter((name) => name !== '')
+            .map((name, _, all) => (
+              <button
+                type="button"
+                class="small"
+                key={name}
+                onClick={() => setQuery({ without: all.filter((one) => one !== name).join(',') })}
+              >
+                Without {WITHOUT[name] ?? <bdi>{name}</bdi>} ✕<span class="hidden"> (remove this filter)</span>
+              </button>
+            ))}
+          {query.has('guardrail') && (
+            <button type="button" class="small" onClick={() => setQuery({ guardrail: undefined })}>
+              Guardrail <bdi>{(query.get('guardrail') ?? '').slice(0, 8)}…</bdi> ✕
+              <span class="hidden"> (remove this filter)</span>
+            </button>
+          )}
+        </p>
+      )}
     </div>
   );
 }
@@ -440,6 +502,10 @@ export default function Logs() {
                     <>
                       {totals.is_complete ? '' : 'the newest '}
                       {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
+                      {' · '}
+                      <a href={usageOfLogs(query)} data-page>
+                        {totals.is_complete ? 'Usage' : 'All of them in Usage'}
+                      </a>
                       {isLive && ' · refreshed every 5 s'}
                     </>
                   )}

@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count, time } from '../format.ts';
-import { GenerationPanel, logsOf, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
+import { ago, count, milliseconds, time } from '../format.ts';
+import { GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { logsOf, Sum } from '../links.tsx';
 import { useNames } from '../names.ts';
 import { go, route } from '../state.ts';
 import { Empty, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
@@ -55,7 +56,7 @@ function SessionTable({ sessions }: { sessions: readonly GenerationSession[] }) 
               </bdi>
             </td>
             <td data-label="Cost" class="right">
-              <Money usd={one.total_cost} />
+              <Sum usd={one.total_cost} href={logsOf({ session: one.session_id })} />
             </td>
           </tr>
         ))}
@@ -248,7 +249,8 @@ function OneSession({ id }: { id: string }) {
               {totals !== undefined && (
                 <p class="dim">
                   {totals.is_complete ? '' : 'the newest '}
-                  {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
+                  {count(totals.count)} call{totals.count === 1 ? '' : 's'},{' '}
+                  <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>
               )}
               <Timeline calls={calls} keyName={(hash) => names.of('key', hash)} />
