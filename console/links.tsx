@@ -1,5 +1,6 @@
 /** Leads from a sum to the calls, or the usage, that it is the sum of. */
 import type { ComponentChildren } from 'preact';
+import type { AnalyticsQuery } from './api.gen.ts';
 import { dayBefore } from './format.ts';
 import { Money } from './ui.tsx';
 
@@ -70,6 +71,28 @@ export function usageOfLogs(query: URLSearchParams): string {
   // The last day of usage is included, the end of logs is not.
   const last = to === null ? undefined : day(new Date(Date.parse(to) - 1).toISOString());
   return usageOf(filter, from === undefined ? undefined : { from, ...(last === undefined ? {} : { to: last }) });
+}
+
+/** Filters of the logs that usage has no dimension for, or not the same values. */
+const ONLY_LOGS = ['asked', 'session', 'failure', 'cost', 'latency'];
+
+/** The usage of the filters in the address of the logs, if analytics can sum exactly these calls. */
+export function sumsOfLogs(query: URLSearchParams): AnalyticsQuery | undefined {
+  const [start, end] = [query.get('from'), query.get('to')].map((text) => Date.parse(text ?? ''));
+  const isHour = (moment: number | undefined) => moment !== undefined && moment % 3_600_000 === 0;
+  const result = query.get('result');
+  if (!isHour(start) || !isHour(end) || ONLY_LOGS.some((name) => query.get(name))) return undefined;
+  if (result && !STATUSES.includes(result)) return undefined;
+  const iso = (moment = 0) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
+  const filters: NonNullable<AnalyticsQuery['filters']> = [];
+  for (const [field, name] of Object.entries(DIMENSIONS)) {
+    const value = query.get(name);
+    if (value) filters.push({ field, operator: 'eq', value });
+  }
+  for (const field of query.get('without')?.split(',') ?? []) {
+    filters.push({ field, operator: 'eq', value: '', include_unset: true });
+  }
+  return { metrics: ['request_count', 'credits_usage'], time_range: { start: iso(start), end: iso(end) }, filters };
 }
 
 /** The first UTC day of the current window of a limit; undefined if it never resets. */

@@ -42,7 +42,7 @@ export function LimitBar({ of, href }: { of: LimitState; href?: string | undefin
       <small>
         <Sum usd={spent} href={href} /> spent, <Money usd={held} /> held, <Money usd={left} /> left of{' '}
         <Money usd={limit} /> {window}
-        {resets_at !== null && <>; resets {time(resets_at)}</>}
+        {resets_at !== null && <>; resets {time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</>}
       </small>
     </span>
   );

@@ -6,9 +6,10 @@ import type { GenerationRow } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, milliseconds, time } from '../format.ts';
 import { failureText, GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
-import { usageOfLogs } from '../links.tsx';
+import { sumsOfLogs, usageOfLogs } from '../links.tsx';
+import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
-import { go, route, setQuery, zone } from '../state.ts';
+import { go, route, setQuery } from '../state.ts';
 import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
@@ -206,18 +207,6 @@ const RESULTS: Record<string, [label: string, query: Record<string, string>]> = 
   guardrail: ['A guardrail acted', { guardrail: 'true' }],
 };
 
-/** A field of time holds UTC or local time, as the person chose. */
-const isoOf = (text: string) => {
-  const date = new Date(zone.value === 'UTC' ? `${text}Z` : text);
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
-};
-const fieldOf = (iso: string) => {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return '';
-  const shifted = zone.value === 'UTC' ? date : new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
-};
-
 /** The query of the API for the filters in the address. */
 function filterOf(query: URLSearchParams): Record<string, string> {
   const filter: Record<string, string> = { ...RESULTS[query.get('result') ?? '']?.[1] };
@@ -248,25 +237,43 @@ function Filter({ name, label }: { name: string; label: string }) {
   );
 }
 
-function Moment({ name, label }: { name: 'from' | 'to'; label: string }) {
-  const value = route.value.query.get(name) ?? '';
+/** The filters that are set and stand under "More filters", or that only other pages set; each can be removed. */
+function Chips({ names }: { names: ReturnType<typeof useNames> }) {
+  const { query } = route.value;
+  const shown: [name: string, text: string, rest?: string][] = [];
+  for (const [name, , label] of TEXTS.slice(1)) {
+    const value = query.get(name);
+    if (value) shown.push([name, `${label}: ${value}`]);
+  }
+  for (const [name] of SELECTED) {
+    const value = query.get(name);
+    if (!value) continue;
+    if (name === 'guardrail') shown.push([name, `Guardrail: ${value.slice(0, 8)}…`]);
+    else if (name === 'workspace')
+      shown.push([
+        name,
+        `Workspace: ${names.workspaces.find(({ id }) => id === value)?.name ?? `${value.slice(0, 8)}…`}`,
+      ]);
+    else shown.push([name, `${name === 'key' ? 'Key' : 'User'}: ${names.of(name, value)}`]);
+  }
+  const without = (query.get('without') ?? '').split(',').filter((name) => name !== '');
+  for (const name of without) {
+    shown.push(['without', `Without ${WITHOUT[name] ?? name}`, without.filter((one) => one !== name).join(',')]);
+  }
+  if (shown.length === 0) return null;
   return (
-    <Field label={`${label} (${zone.value === 'UTC' ? 'UTC' : 'local'})`}>
-      <input
-        type="datetime-local"
-        value={fieldOf(value)}
-        onChange={(event) => {
-          const iso = isoOf(event.currentTarget.value);
-          setQuery({ [name]: iso });
-        }}
-      />
-    </Field>
+    <p class="actions">
+      {shown.map(([name, text, rest]) => (
+        <button type="button" class="small chip" key={text} onClick={() => setQuery({ [name]: rest })}>
+          <bdi>{text}</bdi> ✕<span class="hidden"> (remove this filter)</span>
+        </button>
+      ))}
+    </p>
   );
 }
 
 function Filters({ names }: { names: ReturnType<typeof useNames> }) {
   const { query } = route.value;
-  const isMore = [...TEXTS.slice(1), ...SELECTED].some(([name]) => query.has(name));
   return (
     <div class="card log-filters">
       <div class="filter-grid">
@@ -286,7 +293,7 @@ function Filters({ names }: { names: ReturnType<typeof useNames> }) {
         <Moment name="to" label="Before" />
         <Filter name="model" label="Model served" />
       </div>
-      <details open={isMore}>
+      <details>
         <summary>More filters</summary>
         <div class="filter-grid">
           <Field label="Key">
@@ -334,29 +341,7 @@ function Filters({ names }: { names: ReturnType<typeof useNames> }) {
           ))}
         </div>
       </details>
-      {(query.has('without') || query.has('guardrail')) && (
-        <p class="actions">
-          {(query.get('without') ?? '')
-            .split(',')
-            .filter((name) => name !== '')
-            .map((name, _, all) => (
-              <button
-                type="button"
-                class="small"
-                key={name}
-                onClick={() => setQuery({ without: all.filter((one) => one !== name).join(',') })}
-              >
-                Without {WITHOUT[name] ?? <bdi>{name}</bdi>} ✕<span class="hidden"> (remove this filter)</span>
-              </button>
-            ))}
-          {query.has('guardrail') && (
-            <button type="button" class="small" onClick={() => setQuery({ guardrail: undefined })}>
-              Guardrail <bdi>{(query.get('guardrail') ?? '').slice(0, 8)}…</bdi> ✕
-              <span class="hidden"> (remove this filter)</span>
-            </button>
-          )}
-        </p>
-      )}
+      <Chips names={names} />
     </div>
   );
 }
@@ -459,7 +444,19 @@ export default function Logs() {
   const isLive = query.get('live') === '1';
   const older = useSignal<{ of: string; rows: Row[]; next: string | null }>({ of: key, rows: [], next: null });
   const request = { ...filter, fields: fields.join(','), limit: PAGE };
-  const page = useLoaded((abort) => call('listGenerations', { query: { ...request, totals: 'true' } }, abort), key);
+  const page = useLoaded(async (abort) => {
+    const list = await call('listGenerations', { query: { ...request, totals: 'true' } }, abort);
+    const body = list.totals?.is_complete === false && !isLive ? sumsOfLogs(query) : undefined;
+    if (body === undefined) return list;
+    const { data } = await call('queryAnalytics', { body }, abort);
+    const [sums] = data.data;
+    const totals = {
+      count: Number(sums?.['request_count'] ?? 0),
+      total_cost: Number(sums?.['credits_usage'] ?? 0),
+      is_complete: true,
+    };
+    return { ...list, totals };
+  }, key);
   const more = older.value.of === key ? older.value : undefined;
   const loadOlder = useAction(async () => {
     const cursor = more?.next ?? page.value?.next_cursor;

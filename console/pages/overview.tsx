@@ -92,7 +92,9 @@ function Chart({ days, models, rows }: { days: readonly string[]; models: readon
               .map(([date, { spent, requests }]) => (
                 <tr key={date}>
                   <th scope="row">
-                    <Link href={usageOf({}, { from: date, to: date })}>{date}</Link>
+                    <a href={usageOf({ compare: 'on' }, { from: date, to: date })} data-page>
+                      {date}
+                    </a>
                   </th>
                   <td class="right">
                     <Sum usd={spent} href={callsOf([], dayOf(date))} />
@@ -321,6 +323,13 @@ async function load(signal: AbortSignal) {
   };
 }
 
+/** How a day compares with the day before it. */
+function changeText(now: number, before: number): string {
+  if (before === 0) return '';
+  const share = (now / before - 1) * 100;
+  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(0)} %`;
+}
+
 /** The speed and the errors of the last 24 hours. */
 function Recent({ of, range }: { of: Row; range: ReturnType<typeof lastDay> }) {
   const number = (name: string) => (typeof of[name] === 'number' ? (of[name] as number) : null);
@@ -374,6 +383,9 @@ export default function Overview() {
           const sumOf = (matches: (date: string) => boolean) =>
             rows.filter((row) => matches(String(row[DATE]))).reduce(add, nothing());
           const ofToday = sumOf((date) => date === today);
+          const yesterday = dayBefore(1);
+          const ofYesterday = sumOf((date) => date === yesterday);
+          const ofDayBefore = sumOf((date) => date === dayBefore(2));
           const month = `${today.slice(0, 7)}-01`;
           const ofMonth = sumOf((date) => date >= month);
           const sums = new Map<string, Sums>();
@@ -394,6 +406,16 @@ export default function Overview() {
                   <dt>Spent today</dt>
                   <dd>
                     <Sum usd={ofToday.spent} href={callsOf([], dayOf(today))} />
+                  </dd>
+                </div>
+                <div>
+                  <dt>Spent yesterday</dt>
+                  <dd>
+                    <Sum
+                      usd={ofYesterday.spent}
+                      href={usageOf({ compare: 'on' }, { from: yesterday, to: yesterday })}
+                    />{' '}
+                    <small class="dim">{changeText(ofYesterday.spent, ofDayBefore.spent)}</small>
                   </dd>
                 </div>
                 <div>

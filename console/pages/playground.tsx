@@ -70,14 +70,14 @@ function KeyField() {
 function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: string[]): void }) {
   const text = useSignal('');
   const q = text.value.trim();
-  const found = useLoaded(
+  const models = useLoaded(
     (abort) => call('listModels', { query: { limit: 50, ...(q === '' ? {} : { q }) } }, abort),
     q,
   );
   const add = () => {
     const wanted = text.value.trim();
     const model =
-      found.value?.data.find(({ id }) => id === wanted) ?? (wanted === '' ? undefined : found.value?.data[0]);
+      models.value?.data.find(({ id }) => id === wanted) ?? (wanted === '' ? undefined : models.value?.data[0]);
     if (model === undefined) return say(`No model matches ${wanted}.`);
     text.value = '';
     if (!chosen.includes(model.id)) onChange([...chosen, model.id]);
@@ -107,10 +107,19 @@ function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: 
           }}
         >
           <Field label={chosen.length === 0 ? 'Model' : 'Compare with'}>
-            <input list="playground-models" placeholder="Type to search" autocomplete="off" {...bind(text)} />
+            <input
+              list="playground-models"
+              placeholder="Type to search"
+              autocomplete="off"
+              {...bind(text)}
+              onChange={() => {
+                // A whole id needs no further step: it was chosen from the list, or written before another field.
+                if (models.value?.data.some(({ id }) => id === text.value.trim())) add();
+              }}
+            />
           </Field>
           <datalist id="playground-models">
-            {(found.value?.data ?? []).map(({ id, name }) => (
+            {(models.value?.data ?? []).map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
               </option>

@@ -218,10 +218,29 @@ function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState
   return [...series.values(), ...(hasOthers ? [others] : [])];
 }
 
-function change(now: number | null, before: number | null | undefined): string {
-  if (before === undefined || before === null || now === null || before === 0) return '–';
-  const share = (now / before - 1) * 100;
-  return `${share > 0 ? '+' : ''}${share.toFixed(1)} %`;
+/** The change since the period before: as an amount, if values can be subtracted, and as a share. */
+function change(now: number | null, before: number | null | undefined, format?: (value: number) => string): string {
+  const share =
+    before === undefined || before === null || now === null || before === 0 ? undefined : (now / before - 1) * 100;
+  const sign = (value: number) => (value > 0 ? '+' : value < 0 ? '−' : '');
+  const percentage =
+    share === undefined ? '' : `${sign(share)}${Math.abs(share) >= 1_000 ? '> 1,000' : Math.abs(share).toFixed(1)} %`;
+  if (format === undefined) return percentage === '' ? '–' : percentage;
+  const difference = (now ?? 0) - (before ?? 0);
+  const amount = `${sign(difference)}${format(Math.abs(difference))}`;
+  if (difference === 0) return '–';
+  return percentage === '' ? `${amount} (new)` : `${amount} (${percentage})`;
+}
+
+/** The groups of both periods, those that changed most first. */
+function byChange(now: Row[], before: Row[], { by, metric }: { by: string[]; metric: Metric }): Row[] {
+  const value = (row: Row | undefined) => Number(row?.[metric.name] ?? 0);
+  const former = new Map(before.map((row) => [keyOf(row, by), row]));
+  const known = new Set(now.map((row) => keyOf(row, by)));
+  const ended = before.filter((row) => !known.has(keyOf(row, by))).map((row) => ({ ...row, [metric.name]: 0 }));
+  const rows = [...now, ...(metric.is_rate ? [] : ended)];
+  const changeOf = (row: Row) => Math.abs(value(row) - value(former.get(keyOf(row, by))));
+  return rows.sort((a, b) => changeOf(b) - changeOf(a));
 }
 
 function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: AnalyticsMeta }) {
@@ -247,6 +266,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
         const times = timesOf(state.times, granularity);
         const series = seriesOf(rows.rows, groups.rows, state, times);
         const former = new Map(before.rows.map((row) => [keyOf(row, by), value(row)]));
+        const table = compares ? byChange(groups.rows, before.rows, { by, metric }) : groups.rows;
         const header = [
           timeName(granularity),
           ...by.flatMap((name) => [name, ...(NAMES[name] ? [NAMES[name]] : [])]),
@@ -302,7 +322,9 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                   </div>
                   <div>
                     <dt>Change</dt>
-                    <dd class="number">{change(value(total.rows[0]), value(totalBefore.rows[0]))}</dd>
+                    <dd class="number">
+                      {change(value(total.rows[0]), value(totalBefore.rows[0]), metric.is_rate ? undefined : format)}
+                    </dd>
                   </div>
                 </>
               )}
@@ -344,7 +366,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                   </tr>
                 </thead>
                 <tbody>
-                  {groups.rows.slice(0, TABLE_ROWS).map((row) => (
+                  {table.slice(0, TABLE_ROWS).map((row) => (
                     <tr key={keyOf(row, by)}>
                       {by.length === 0 && <th scope="row">All</th>}
                       {by.map((name) => (
@@ -366,16 +388,18 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                               '–'
                             )}
                           </td>
-                          <td class="right number">{change(value(row), former.get(keyOf(row, by)))}</td>
+                          <td class="right number">
+                            {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
+                          </td>
                         </>
                       )}
                     </tr>
                   ))}
                 </tbody>
               </table>
-              {groups.rows.length > TABLE_ROWS && (
+              {table.length > TABLE_ROWS && (
                 <p class="dim">
-                  The largest {TABLE_ROWS} of {count(groups.rows.length)}. The file has all of them.
+                  The largest {TABLE_ROWS} of {count(table.length)}. The file has all of them.
                 </p>
               )}
             </section>

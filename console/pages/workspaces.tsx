@@ -311,7 +311,7 @@ export default function Workspaces() {
                     {chosen.default_guardrail_id === '' ? (
                       <>
                         No guardrail for all its requests.{' '}
-                        <a data-page href="guardrails">
+                        <a data-page href={`guardrails?${new URLSearchParams({ new: '1', for: chosen.id })}`}>
                           Forbid models, filter content or limit members
                         </a>
                       </>
