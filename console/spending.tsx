@@ -42,7 +42,11 @@ export function LimitBar({ of, href }: { of: LimitState; href?: string | undefin
       <small>
         <Sum usd={spent} href={href} /> spent, <Money usd={held} /> held, <Money usd={left} /> left of{' '}
         <Money usd={limit} /> {window}
-        {resets_at !== null && <>; resets {time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</>}
+        {resets_at !== null && (
+          <>
+            ; resets <span class="line-part">{time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</span>
+          </>
+        )}
       </small>
     </span>
   );

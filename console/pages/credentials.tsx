@@ -83,9 +83,10 @@ function Operators() {
             <>
               {(showAll || used.every(({ is_sandbox }) => is_sandbox)) && (
                 <p>
-                  {used.every(({ is_sandbox }) => is_sandbox) ? 'Only the sandbox answers.' : 'To add a provider:'} Start the gateway with the key of a provider, such as{' '}
-                  <code>OPENAI_API_KEY=sk-… npm start</code>. Each line below says what its provider needs. For a team that pays a
-                  provider itself, add a credential of its own account further down.
+                  {used.every(({ is_sandbox }) => is_sandbox) ? 'Only the sandbox answers. To' : 'To'} add a provider,
+                  start the gateway with the key of a provider, such as <code>OPENAI_API_KEY=sk-… npm start</code>. Each
+                  line below says what its provider needs. For a team that pays a provider itself, add a credential of
+                  its own account further down.
                 </p>
               )}
               <table class="cards">

@@ -135,6 +135,13 @@ const COLUMNS: Column[] = [
     show: ({ total_cost: cost }) => (cost === null || cost === undefined ? 'not known' : <Money usd={cost} />),
   },
   {
+    name: 'own',
+    title: 'Own account',
+    fields: ['upstream_inference_cost'],
+    right: true,
+    show: ({ upstream_inference_cost: cost }) => (cost === null || cost === undefined ? '–' : <Money usd={cost} />),
+  },
+  {
     name: 'first',
     title: 'First token',
     fields: ['latency'],

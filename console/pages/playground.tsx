@@ -26,6 +26,11 @@ interface Answer {
   firstMs?: number;
 }
 
+/** What an answer cost at the organization's own account at the provider. */
+const ownCostOf = ({ cost_details }: Usage) => cost_details?.upstream_inference_cost ?? 0;
+/** What an answer cost, whoever billed it. */
+const costOf = (usage: Usage) => (usage.cost ?? 0) + ownCostOf(usage);
+
 const prompt = signal('');
 const system = signal('');
 const temperature = signal('');
@@ -159,7 +164,8 @@ function AnswerView({ of }: { of: Signal<Answer> }) {
         <p class="facts dim">
           {usage.cost !== undefined && (
             <>
-              <Money usd={usage.cost} /> ·{' '}
+              <Money usd={costOf(usage)} />
+              {ownCostOf(usage) > 0 && ' at an own account'} ·{' '}
             </>
           )}
           {count(usage.prompt_tokens)} → {count(usage.completion_tokens)} tokens
@@ -232,7 +238,10 @@ export default function Playground() {
     running.value = undefined;
   };
   const isReady = chosen.length > 0 && prompt.value.trim() !== '';
-  const total = answers.value.reduce((sum, one) => sum + (one.value.usage?.cost ?? 0), 0);
+  const total = answers.value.reduce(
+    (sum, one) => sum + (one.value.usage === undefined ? 0 : costOf(one.value.usage)),
+    0,
+  );
   return (
     <>
       <Heading title="Playground">

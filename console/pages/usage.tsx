@@ -219,7 +219,11 @@ function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState
 }
 
 /** The change since the period before: as an amount, if values can be subtracted, and as a share. */
-function change(now: number | null, before: number | null | undefined, format?: (value: number) => string): string {
+function change(
+  now: number | null,
+  before: number | null | undefined,
+  format?: (value: number) => string,
+): ComponentChildren {
   const share =
     before === undefined || before === null || now === null || before === 0 ? undefined : (now / before - 1) * 100;
   const sign = (value: number) => (value > 0 ? '+' : value < 0 ? '−' : '');
@@ -227,9 +231,20 @@ function change(now: number | null, before: number | null | undefined, format?: 
     share === undefined ? '' : `${sign(share)}${Math.abs(share) >= 1_000 ? '> 1,000' : Math.abs(share).toFixed(1)} %`;
   if (format === undefined) return percentage === '' ? '–' : percentage;
   const difference = (now ?? 0) - (before ?? 0);
-  const amount = `${sign(difference)}${format(Math.abs(difference))}`;
+  // A sign and its amount stay on one line.
+  const amount = (
+    <span class="line-part">
+      {sign(difference)}
+      {format(Math.abs(difference))}
+    </span>
+  );
+  const part = <span class="line-part">({percentage === '' ? 'new' : percentage})</span>;
   if (difference === 0) return '–';
-  return percentage === '' ? `${amount} (new)` : `${amount} (${percentage})`;
+  return (
+    <>
+      {amount} {part}
+    </>
+  );
 }
 
 /** The groups of both periods, those that changed most first. */
@@ -301,7 +316,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                 {note}
               </p>
             ))}
-            <dl class="figures">
+            <dl class={compares ? 'figures small-figures' : 'figures'}>
               <div>
                 <dt>{metric.display_label}</dt>
                 <dd class="number">

@@ -194,7 +194,18 @@ models:
       if (request.url().includes('/api/v1/')) requests.push(new URL(request.url()).pathname);
     });
     await page.clock.install();
-    for (const path of ['', 'logs', 'logs?live=1', 'sessions', 'usage', 'keys', 'models', 'budgets', 'ledger', 'system']) {
+    for (const path of [
+      '',
+      'logs',
+      'logs?live=1',
+      'sessions',
+      'usage',
+      'keys',
+      'models',
+      'budgets',
+      'ledger',
+      'system',
+    ]) {
       await page.goto(`${open.gateway.url}/${path}`);
       await page.locator('main h1').waitFor();
       await page.waitForLoadState('networkidle');

@@ -55,14 +55,20 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Provider credentials' }).waitFor();
     await page.getByText('OPENAI_API_KEY=sk-… npm start').waitFor();
-    await page.getByRole('row', { name: /OpenAI openai/ }).first().waitFor();
+    await page
+      .getByRole('row', { name: /OpenAI openai/ })
+      .first()
+      .waitFor();
     await page.getByRole('button', { name: 'Add a credential' }).focus();
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Credential', { exact: true }).focus();
     await page.keyboard.type('sk-planted-0123456789abcdef');
     await page.keyboard.press('Enter');
-    await page.getByRole('row', { name: /in use/ }).first().waitFor();
+    await page
+      .getByRole('row', { name: /in use/ })
+      .first()
+      .waitFor();
     expect(await page.content()).not.toContain('planted');
     expect(faults).toEqual([]);
     await page.context().close();
@@ -98,8 +104,12 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.getByLabel('Prompt', { exact: true }).fill('Say this again');
     await page.getByRole('button', { name: 'Send to 2 models' }).click();
     for (const model of ['sandbox/story', 'sandbox/echo']) {
-      await page.getByRole('region', { name: `Answer of ${model}` }).getByText('tokens').waitFor();
+      await page
+        .getByRole('region', { name: `Answer of ${model}` })
+        .getByText('tokens')
+        .waitFor();
     }
+    // The credential of the test before pays: the amount is at the own account.
     await page.getByText('Together').waitFor();
     expect(faults).toEqual([]);
     await page.context().close();
