@@ -228,9 +228,9 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
       'sessions',
       ...usagePages,
     ]) {
-      const found = await linksOf(page, path);
-      expect([path, found.length > 0]).toEqual([path, true]);
-      links.push(...found);
+      const linked = await linksOf(page, path);
+      expect([path, linked.length > 0]).toEqual([path, true]);
+      links.push(...linked);
     }
 
     /** The sum behind a link, read once for each address. */
