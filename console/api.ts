@@ -45,7 +45,11 @@ export async function call<Name extends keyof Operations>(
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const answer = (await response.json().catch(() => ({}))) as { error?: { message?: string } };
+  const answer = (await response.json().catch(() => {
+    // A body that the page no longer wants is no empty answer.
+    signal?.throwIfAborted();
+    return {};
+  })) as { error?: { message?: string } };
   if (response.ok) return answer as Operations[Name]['answer'];
   if (response.status === 401) signIn();
   throw new ApiError(response.status, answer.error?.message ?? `The gateway answered with status ${response.status}.`);

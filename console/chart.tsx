@@ -2,6 +2,8 @@
 export interface Series {
   name: string;
   values: (number | null)[];
+  /** What a mouse opens at each value; a table beside the chart has the same links. */
+  hrefs?: readonly string[];
 }
 
 const WIDTH = 800;
@@ -24,22 +26,25 @@ function largest(times: readonly string[], series: readonly Series[], isStacked:
   return most;
 }
 
-function Bars({ times, series, most, format }: ChartProps & { most: number }) {
+function Bars({ times, series, most, format, onOpen }: ChartProps & { most: number }) {
   const width = WIDTH / Math.max(1, times.length);
   const gap = Math.min(2, width * 0.2);
   return (
     <>
       {times.map((time, index) => {
         let top = HEIGHT;
-        return series.map(({ name, values }, at) => {
+        return series.map(({ name, values, hrefs }, at) => {
+          const href = hrefs?.[index];
           const value = values[index] ?? 0;
           const height = most === 0 ? 0 : (Math.max(0, value) / most) * HEIGHT;
           top -= height;
           if (height === 0) return null;
           return (
+            // biome-ignore lint/a11y/noStaticElementInteractions: the table beside the chart has the same links.
             <rect
               key={`${time} ${name}`}
-              class={`s${at}`}
+              class={`s${at}${href === undefined ? '' : ' opens'}`}
+              onClick={href === undefined ? undefined : () => onOpen?.(href)}
               x={index * width + gap / 2}
               y={top}
               width={Math.max(0.5, width - gap)}
@@ -95,6 +100,7 @@ interface ChartProps {
   isStacked: boolean;
   format(value: number): string;
   label: string;
+  onOpen?(href: string): void;
 }
 
 /** A chart of values over time. A table beside it has the same numbers. */

@@ -5,6 +5,7 @@ export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   cost?: number;
+  cost_details?: { upstream_inference_cost?: number | null };
 }
 
 /** Parts of an answer as they arrive. */

@@ -62,3 +62,11 @@ export const percent = (value: number | null): string => (value === null ? '–'
 
 /** The UTC day, YYYY-MM-DD, some days before today. */
 export const dayBefore = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+
+/** A duration. */
+export const milliseconds = (value: number | null | undefined): string =>
+  value === null || value === undefined
+    ? '–'
+    : value < 1_000
+      ? `${Math.round(value)} ms`
+      : `${(value / 1_000).toFixed(value < 10_000 ? 2 : 1)} s`;

@@ -3,7 +3,8 @@ import type { ComponentChildren } from 'preact';
 import { home } from './address.ts';
 import type { Generation, GenerationContent } from './api.gen.ts';
 import { call } from './api.ts';
-import { count, time, usd } from './format.ts';
+import { count, milliseconds, time, usd } from './format.ts';
+import { logsOf } from './links.tsx';
 import { keepDraft } from './replay.ts';
 import { requests } from './snippets.ts';
 import { go } from './state.ts';
@@ -41,18 +42,8 @@ export const failureText = (failure: string): string => FAILURES[failure] ?? fai
 export const outcomeTag = (outcome: string) =>
   outcome === 'completed' ? 'tag good' : outcome === 'failed' || outcome === 'unknown' ? 'tag bad' : 'tag';
 
-export const milliseconds = (value: number | null | undefined): string =>
-  value === null || value === undefined
-    ? '–'
-    : value < 1_000
-      ? `${Math.round(value)} ms`
-      : `${(value / 1_000).toFixed(value < 10_000 ? 2 : 1)} s`;
-
 /** An endpoint's id as its provider and its model. */
 const endpointText = (id: string) => id.replace('|', ' · ');
-
-/** A logs page with one filter. */
-export const logsOf = (filter: Record<string, string>): string => `logs?${new URLSearchParams(filter)}`;
 
 interface Span {
   attempt: Generation['provider_responses'][number];

@@ -2,6 +2,7 @@ import { home } from './address.ts';
 import type { Key, KeyPolicy } from './api.gen.ts';
 import { call } from './api.ts';
 import { ago, time } from './format.ts';
+import { logsOf, Sum, spentOf, usageOf } from './links.tsx';
 import { settings } from './snippets.ts';
 import { LimitBar, WINDOWS } from './spending.tsx';
 import { isAdmin } from './state.ts';
@@ -26,6 +27,13 @@ function LimitName({ of }: { of: KeyPolicy['limits'][number] }) {
       <bdi>{name}</bdi>
     </a>
   );
+}
+
+/** The usage that counts against a limit, if its assignee is known here. */
+function usageOfLimit(limit: KeyPolicy['limits'][number], { key_hash }: KeyPolicy): string | undefined {
+  if (limit.scope === 'organization') return spentOf({}, limit);
+  const isOwn = limit.scope === 'key' && limit.label.includes('this API key');
+  return isOwn ? spentOf({ api_key_id: key_hash }, limit) : undefined;
 }
 
 /** Whether something blocks a key now, and each of its limits. */
@@ -68,6 +76,7 @@ export function Blocks({ of }: { of: KeyPolicy }) {
               ) : (
                 <LimitBar
                   of={{ ...limit, limit: limit.limit, spent: limit.spent, held: limit.held, left: limit.left }}
+                  href={usageOfLimit(limit, of)}
                 />
               )}
             </li>
@@ -179,10 +188,10 @@ function Policy({ of }: { of: KeyPolicy }) {
 
 function Facts({ of }: { of: Key }) {
   const rows = [
-    ['Today', of.usage_daily],
-    ['This week', of.usage_weekly],
-    ['This month', of.usage_monthly],
-    ['In all', of.usage],
+    ['Today', of.usage_daily, 'daily'],
+    ['This week', of.usage_weekly, 'weekly'],
+    ['This month', of.usage_monthly, 'monthly'],
+    ['In all', of.usage, null],
   ] as const;
   return (
     <>
@@ -196,11 +205,11 @@ function Facts({ of }: { of: Key }) {
         <Copy text={of.hash} label="Copy hash" />
       </p>
       <dl class="figures">
-        {rows.map(([title, amount]) => (
+        {rows.map(([title, amount, reset_interval]) => (
           <div key={title}>
             <dt>{title}</dt>
             <dd>
-              <Money usd={amount} />
+              <Sum usd={amount} href={spentOf({ api_key_id: of.hash }, { reset_interval })} />
             </dd>
           </div>
         ))}
@@ -219,6 +228,12 @@ export function KeyPage({ hash }: { hash: string }) {
       <Heading title={key.value?.data.name ?? 'Key'}>
         <a class="button" href="keys" data-page>
           All keys
+        </a>
+        <a class="button" href={logsOf({ key: hash })} data-page>
+          Its calls
+        </a>
+        <a class="button" href={usageOf({ api_key_id: hash })} data-page>
+          Its usage
         </a>
         <a class="button" href={`routing?${new URLSearchParams({ key: hash })}`} data-page>
           Explain a request

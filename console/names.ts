@@ -8,19 +8,19 @@ const WORKSPACES_NAMED_MAX = 20;
 /** The names of keys, and of members for administrators; an id that has none is shown by its beginning. */
 export function useNames() {
   const hasUsers = isAdmin.value;
-  const keys = useLoaded(async (abort) => {
+  const loaded = useLoaded(async (abort) => {
     const { data: workspaces } = await call('listWorkspaces', { query: { limit: WORKSPACES_NAMED_MAX } }, abort);
     const lists = workspaces.map(({ id }) =>
       call('listKeys', { query: { workspace_id: id, include_disabled: 'true', limit: 100 } }, abort),
     );
-    return (await Promise.all(lists)).flatMap(({ data }) => data);
+    return { workspaces, keys: (await Promise.all(lists)).flatMap(({ data }) => data) };
   });
   const users = useLoaded(
     async (abort) => (hasUsers ? call('listOrganizationMembers', { query: { limit: 100 } }, abort) : undefined),
     String(hasUsers),
   );
   const names = {
-    key: new Map((keys.value ?? []).map(({ hash, name }) => [hash, name])),
+    key: new Map((loaded.value?.keys ?? []).map(({ hash, name }) => [hash, name])),
     user: new Map(
       (users.value?.data ?? []).map(({ id, email, first_name, last_name }) => [
         id,
@@ -33,6 +33,7 @@ export function useNames() {
   const of = (kind: 'key' | 'user', id: string): string => names[kind].get(id) ?? `${id.slice(0, 12)}…`;
   return {
     hasUsers,
+    workspaces: loaded.value?.workspaces ?? [],
     of,
     /** The choices of a filter; with the one that is set, also if it is not in the list. */
     options: (kind: 'key' | 'user', set: string | null): [id: string, name: string][] => [

@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { call } from './api.ts';
+import { dayBefore } from './format.ts';
+import { usageOf } from './links.tsx';
 import { go, money, signOut, theme, zone } from './state.ts';
 import { Dialog, isPaletteOpen } from './ui.tsx';
 
@@ -42,6 +44,18 @@ export function Palette({ pages }: { pages: { path: string; title: string }[] })
   const entries: Entry[] = [
     ...pages.map(({ path, title }) => ({ title, kind: 'Page', run: () => go(path === '' ? './' : path) })),
     { title: 'Create a key', kind: 'Action', run: () => go('keys?new=1') },
+    ...(pages.some(({ path }) => path === 'credentials')
+      ? [{ title: 'Add a provider', kind: 'Action', run: () => go('credentials?all=1') }]
+      : []),
+    ...(pages.some(({ path }) => path === 'guardrails')
+      ? [{ title: 'Create a guardrail', kind: 'Action', run: () => go('guardrails?new=1') }]
+      : []),
+    { title: 'Calls that failed or fell back', kind: 'Action', run: () => go('logs?result=problems') },
+    {
+      title: 'Spend of yesterday, compared',
+      kind: 'Action',
+      run: () => go(usageOf({ compare: 'on' }, { from: dayBefore(1), to: dayBefore(1) })),
+    },
     {
       title: 'Theme: light',
       kind: 'Setting',

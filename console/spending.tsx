@@ -1,4 +1,6 @@
+import type { SpendingLimit } from './api.gen.ts';
 import { time, usd } from './format.ts';
+import { Sum, spentOf } from './links.tsx';
 import { Money } from './ui.tsx';
 
 export const WINDOWS = { daily: 'a day', weekly: 'a week', monthly: 'a month' } as const;
@@ -13,8 +15,16 @@ export interface LimitState {
   resets_at: string | null;
 }
 
+/** The usage that counts against a limit. */
+export function limitHref({ assignee, reset_interval, include_byok }: SpendingLimit): string {
+  const dimension = { key: 'api_key_id', member: 'user', workspace: 'workspace', organization: undefined }[
+    assignee.type
+  ];
+  return spentOf(dimension === undefined ? {} : { [dimension]: assignee.id }, { reset_interval, include_byok });
+}
+
 /** A limit as a bar of spent and held, with the amounts in words. */
-export function LimitBar({ of }: { of: LimitState }) {
+export function LimitBar({ of, href }: { of: LimitState; href?: string | undefined }) {
   const { limit, spent, held, left, reset_interval, resets_at } = of;
   // Whatever is above zero can be seen.
   const share = (amount: number) =>
@@ -30,9 +40,13 @@ export function LimitBar({ of }: { of: LimitState }) {
         <i style={{ width: `${heldShare}%` }} />
       </span>
       <small>
-        <Money usd={spent} /> spent, <Money usd={held} /> held, <Money usd={left} /> left of <Money usd={limit} />{' '}
-        {window}
-        {resets_at !== null && <>; resets {time(resets_at)}</>}
+        <Sum usd={spent} href={href} /> spent, <Money usd={held} /> held, <Money usd={left} /> left of{' '}
+        <Money usd={limit} /> {window}
+        {resets_at !== null && (
+          <>
+            ; resets <span class="line-part">{time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</span>
+          </>
+        )}
       </small>
     </span>
   );

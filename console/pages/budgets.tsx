@@ -1,8 +1,9 @@
 import type { SpendingLimit } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Blocks } from '../key-page.tsx';
+import { logsOf, Sum } from '../links.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, WorkspaceSelect } from '../pickers.tsx';
-import { LimitBar } from '../spending.tsx';
+import { LimitBar, limitHref } from '../spending.tsx';
 import { isAdmin, route, setQuery } from '../state.ts';
 import { Code, Empty, Field, Heading, Money, Pager, Show, useLoaded } from '../ui.tsx';
 
@@ -161,7 +162,7 @@ function Limits() {
                         <Source of={limit} />
                       </td>
                       <td data-label="Spent">
-                        <LimitBar of={limit} />
+                        <LimitBar of={limit} href={limitHref(limit)} />
                         {limit.left === 0 && <span class="tag bad">refuses</span>}
                       </td>
                     </tr>
@@ -243,7 +244,7 @@ function Credits() {
               <div>
                 <dt>Spent in all</dt>
                 <dd>
-                  <Money usd={used} />
+                  <Sum usd={used} href={logsOf({})} />
                 </dd>
               </div>
               {granted > 0 && (

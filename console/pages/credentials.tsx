@@ -81,10 +81,12 @@ function Operators() {
           const shown = showAll ? providers : used;
           return (
             <>
-              {used.every(({ is_sandbox }) => is_sandbox) && (
+              {(showAll || used.every(({ is_sandbox }) => is_sandbox)) && (
                 <p>
-                  Only the sandbox answers. Start the gateway with the key of a provider, such as{' '}
-                  <code>OPENAI_API_KEY=sk-… npm start</code>.
+                  {used.every(({ is_sandbox }) => is_sandbox) ? 'Only the sandbox answers. To' : 'To'} add a provider,
+                  start the gateway with the key of a provider, such as <code>OPENAI_API_KEY=sk-… npm start</code>. Each
+                  line below says what its provider needs. For a team that pays a provider itself, add a credential of
+                  its own account further down.
                 </p>
               )}
               <table class="cards">
@@ -134,7 +136,7 @@ function Operators() {
                   <button type="button" onClick={() => setQuery({ all: showAll ? undefined : '1' })}>
                     {showAll
                       ? 'Show only providers that are on'
-                      : `Show ${count(providers.length - used.length)} more that are off`}
+                      : `Add a provider (${count(providers.length - used.length)} are off)`}
                   </button>
                 </p>
               )}

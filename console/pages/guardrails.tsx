@@ -107,7 +107,8 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
   const workspace = useSignal('');
   const key = useSignal('');
   const member = useSignal('');
-  const team = useSignal('');
+  // The page of a workspace leads here to make a guardrail for it.
+  const team = useSignal(route.peek().query.get('for') ?? '');
   const keys = useLoaded((signal) => loadKeys(workspace.value, signal), workspace.value);
   const path = { id: of.id };
   const change = async (run: () => Promise<unknown>) => {

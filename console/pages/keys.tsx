@@ -4,6 +4,7 @@ import type { Key, Workspace } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, time, usd } from '../format.ts';
 import { KeyPage } from '../key-page.tsx';
+import { Sum, spentOf } from '../links.tsx';
 import { settings } from '../snippets.ts';
 import { isAdmin, route, say, setQuery } from '../state.ts';
 import {
@@ -32,7 +33,8 @@ function Spent({ of }: { of: Key }) {
   if (limit === null || left === null) {
     return (
       <>
-        <Money usd={usage} /> <span class="dim">spent, no limit</span>
+        <Sum usd={usage} href={spentOf({ api_key_id: of.hash }, { reset_interval: null })} />{' '}
+        <span class="dim">spent, no limit</span>
       </>
     );
   }
@@ -42,7 +44,11 @@ function Spent({ of }: { of: Key }) {
     <>
       <Bar part={spent} whole={limit} label={text} />
       <small title={`${usd(spent, true)} of ${usd(limit, true)}`}>
-        <Money usd={spent} /> of <Money usd={limit} />
+        <Sum
+          usd={spent}
+          href={spentOf({ api_key_id: of.hash }, { reset_interval: reset, include_byok: of.include_byok_in_limit })}
+        />{' '}
+        of <Money usd={limit} />
         {reset !== null && ` ${RESETS[reset]}`}
       </small>
     </>

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { LedgerNodeStatus, LedgerStatus, LedgerVerification } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, time, usd } from '../format.ts';
+import { logsOf, Sum } from '../links.tsx';
 import { route, say, setQuery } from '../state.ts';
 import { bind, Dialog, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
 import { Unseen } from './system.tsx';
@@ -265,7 +266,7 @@ export default function Ledger() {
                           </small>
                         </th>
                         <td class="right">
-                          <Money usd={one.cost} />
+                          <Sum usd={one.cost} href={logsOf({ id: one.id })} />
                         </td>
                         <td class="right">
                           <Money usd={one.estimated} />

@@ -4,10 +4,12 @@ import { useEffect } from 'preact/hooks';
 import { base } from '../address.ts';
 import type { GenerationRow } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, time } from '../format.ts';
-import { failureText, GenerationPanel, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
+import { count, milliseconds, time } from '../format.ts';
+import { failureText, GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { sumsOfLogs, usageOfLogs } from '../links.tsx';
+import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
-import { go, route, setQuery, zone } from '../state.ts';
+import { go, route, setQuery } from '../state.ts';
 import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
@@ -53,6 +55,7 @@ const COLUMNS: Column[] = [
         '–'
       ),
   },
+  { name: 'tags', title: 'Tags', fields: ['tags'], show: (row) => <bdi>{row.tags?.join(', ') || '–'}</bdi> },
   { name: 'app', title: 'App', fields: ['app'], show: (row) => <bdi>{row.app ?? '–'}</bdi> },
   {
     name: 'model',
@@ -132,6 +135,13 @@ const COLUMNS: Column[] = [
     show: ({ total_cost: cost }) => (cost === null || cost === undefined ? 'not known' : <Money usd={cost} />),
   },
   {
+    name: 'own',
+    title: 'Own account',
+    fields: ['upstream_inference_cost'],
+    right: true,
+    show: ({ upstream_inference_cost: cost }) => (cost === null || cost === undefined ? '–' : <Money usd={cost} />),
+  },
+  {
     name: 'first',
     title: 'First token',
     fields: ['latency'],
@@ -167,8 +177,11 @@ const TEXTS = [
   ['provider', 'provider', 'Provider'],
   ['session', 'session_id', 'Session'],
   ['app', 'app', 'App'],
+  ['tag', 'tag', 'Tag'],
+  ['external', 'external_user', 'User of the request'],
   ['failure', 'failure', 'Failure'],
   ['finish', 'finish_reason', 'Finish reason'],
+  ['operation', 'operation', 'Operation'],
   ['cost', 'min_cost', 'Cost of at least, USD'],
   ['latency', 'min_latency', 'First token after at least, ms'],
 ] as const;
@@ -176,11 +189,24 @@ const SELECTED = [
   ['key', 'api_key_hash'],
   ['user', 'user_id'],
   ['workspace', 'workspace_id'],
+  ['guardrail', 'guardrail_id'],
 ] as const;
+/** Filters that other pages lead to; here they can be removed. */
+const WITHOUT: Record<string, string> = {
+  user: 'a user',
+  provider: 'a provider',
+  app: 'an app',
+  tag: 'a tag',
+  external_user: 'a user of the request',
+  finish_reason: 'a finish reason',
+  guardrail: 'a guardrail',
+};
 
 const RESULTS: Record<string, [label: string, query: Record<string, string>]> = {
   '': ['All', {}],
+  completed: ['Completed', { outcome: 'completed' }],
   problems: ['Failed, or fell back', { fell_back: 'true' }],
+  error: ['Failed, or unknown end', { error: 'true' }],
   failed: ['Failed', { outcome: 'failed' }],
   rescued: ['Fell back, and answered', { fell_back: 'true', outcome: 'completed' }],
   cancelled: ['Cancelled', { outcome: 'cancelled' }],
@@ -188,22 +214,16 @@ const RESULTS: Record<string, [label: string, query: Record<string, string>]> = 
   guardrail: ['A guardrail acted', { guardrail: 'true' }],
 };
 
-/** A field of time holds UTC or local time, as the person chose. */
-const isoOf = (text: string) => {
-  const date = new Date(zone.value === 'UTC' ? `${text}Z` : text);
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
-};
-const fieldOf = (iso: string) => {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return '';
-  const shifted = zone.value === 'UTC' ? date : new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
-};
-
 /** The query of the API for the filters in the address. */
 function filterOf(query: URLSearchParams): Record<string, string> {
   const filter: Record<string, string> = { ...RESULTS[query.get('result') ?? '']?.[1] };
-  for (const [name, field] of [...TEXTS, ...SELECTED, ['from', 'from'], ['to', 'to']] as const) {
+  for (const [name, field] of [
+    ...TEXTS,
+    ...SELECTED,
+    ['without', 'without'],
+    ['from', 'from'],
+    ['to', 'to'],
+  ] as const) {
     const value = query.get(name);
     if (value) filter[field] = value;
   }
@@ -224,25 +244,43 @@ function Filter({ name, label }: { name: string; label: string }) {
   );
 }
 
-function Moment({ name, label }: { name: 'from' | 'to'; label: string }) {
-  const value = route.value.query.get(name) ?? '';
+/** The filters that are set and stand under "More filters", or that only other pages set; each can be removed. */
+function Chips({ names }: { names: ReturnType<typeof useNames> }) {
+  const { query } = route.value;
+  const shown: [name: string, text: string, rest?: string][] = [];
+  for (const [name, , label] of TEXTS.slice(1)) {
+    const value = query.get(name);
+    if (value) shown.push([name, `${label}: ${value}`]);
+  }
+  for (const [name] of SELECTED) {
+    const value = query.get(name);
+    if (!value) continue;
+    if (name === 'guardrail') shown.push([name, `Guardrail: ${value.slice(0, 8)}…`]);
+    else if (name === 'workspace')
+      shown.push([
+        name,
+        `Workspace: ${names.workspaces.find(({ id }) => id === value)?.name ?? `${value.slice(0, 8)}…`}`,
+      ]);
+    else shown.push([name, `${name === 'key' ? 'Key' : 'User'}: ${names.of(name, value)}`]);
+  }
+  const without = (query.get('without') ?? '').split(',').filter((name) => name !== '');
+  for (const name of without) {
+    shown.push(['without', `Without ${WITHOUT[name] ?? name}`, without.filter((one) => one !== name).join(',')]);
+  }
+  if (shown.length === 0) return null;
   return (
-    <Field label={`${label} (${zone.value === 'UTC' ? 'UTC' : 'local'})`}>
-      <input
-        type="datetime-local"
-        value={fieldOf(value)}
-        onChange={(event) => {
-          const iso = isoOf(event.currentTarget.value);
-          setQuery({ [name]: iso });
-        }}
-      />
-    </Field>
+    <p class="actions">
+      {shown.map(([name, text, rest]) => (
+        <button type="button" class="small chip" key={text} onClick={() => setQuery({ [name]: rest })}>
+          <bdi>{text}</bdi> ✕<span class="hidden"> (remove this filter)</span>
+        </button>
+      ))}
+    </p>
   );
 }
 
 function Filters({ names }: { names: ReturnType<typeof useNames> }) {
   const { query } = route.value;
-  const isMore = [...TEXTS.slice(1), ...SELECTED].some(([name]) => query.has(name));
   return (
     <div class="card log-filters">
       <div class="filter-grid">
@@ -262,7 +300,7 @@ function Filters({ names }: { names: ReturnType<typeof useNames> }) {
         <Moment name="to" label="Before" />
         <Filter name="model" label="Model served" />
       </div>
-      <details open={isMore}>
+      <details>
         <summary>More filters</summary>
         <div class="filter-grid">
           <Field label="Key">
@@ -290,11 +328,27 @@ function Filters({ names }: { names: ReturnType<typeof useNames> }) {
               </select>
             </Field>
           )}
+          {names.workspaces.length > 1 && (
+            <Field label="Workspace">
+              <select
+                value={query.get('workspace') ?? ''}
+                onChange={(event) => setQuery({ workspace: event.currentTarget.value })}
+              >
+                <option value="">All</option>
+                {names.workspaces.map(({ id, name }) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </Field>
+          )}
           {TEXTS.slice(1).map(([name, , label]) => (
             <Filter key={name} name={name} label={label} />
           ))}
         </div>
       </details>
+      <Chips names={names} />
     </div>
   );
 }
@@ -397,7 +451,19 @@ export default function Logs() {
   const isLive = query.get('live') === '1';
   const older = useSignal<{ of: string; rows: Row[]; next: string | null }>({ of: key, rows: [], next: null });
   const request = { ...filter, fields: fields.join(','), limit: PAGE };
-  const page = useLoaded((abort) => call('listGenerations', { query: { ...request, totals: 'true' } }, abort), key);
+  const page = useLoaded(async (abort) => {
+    const list = await call('listGenerations', { query: { ...request, totals: 'true' } }, abort);
+    const body = list.totals?.is_complete === false && !isLive ? sumsOfLogs(query) : undefined;
+    if (body === undefined) return list;
+    const { data } = await call('queryAnalytics', { body }, abort);
+    const [sums] = data.data;
+    const totals = {
+      count: Number(sums?.['request_count'] ?? 0),
+      total_cost: Number(sums?.['credits_usage'] ?? 0),
+      is_complete: true,
+    };
+    return { ...list, totals };
+  }, key);
   const more = older.value.of === key ? older.value : undefined;
   const loadOlder = useAction(async () => {
     const cursor = more?.next ?? page.value?.next_cursor;
@@ -440,6 +506,10 @@ export default function Logs() {
                     <>
                       {totals.is_complete ? '' : 'the newest '}
                       {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
+                      {' · '}
+                      <a href={usageOfLogs(query)} data-page>
+                        {totals.is_complete ? 'Usage' : 'All of them in Usage'}
+                      </a>
                       {isLive && ' · refreshed every 5 s'}
                     </>
                   )}

@@ -1,49 +1,76 @@
 import { home } from '../address.ts';
-import type { ActivityItem, Setup } from '../api.gen.ts';
+import type { AnalyticsQuery, Setup, SpendingLimit } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, dayBefore, time, usd } from '../format.ts';
-import { isAdmin } from '../state.ts';
-import { Code, Empty, Heading, Money, Show, useLoaded } from '../ui.tsx';
+import { Chart as Plot, SERIES_MAX, type Series } from '../chart.tsx';
+import { count, dayBefore, milliseconds, percent, time, usd } from '../format.ts';
+import { callsOf, Link, Sum, usageOf } from '../links.tsx';
+import { LimitBar, limitHref } from '../spending.tsx';
+import { go, isAdmin } from '../state.ts';
+import { Code, Empty, Heading, Show, useLoaded } from '../ui.tsx';
 import { Uptime } from './models.tsx';
 
 const DAYS = 30;
 const HEALTH_MODELS_MAX = 6;
+const MODELS_SHOWN = 8;
+const LIMITS_SHOWN = 4;
 
-/** The days up to today, the oldest first, each with its rows. */
-function daysOf(rows: readonly ActivityItem[]) {
-  const days = Array.from({ length: DAYS + 1 }, (_, index) => ({
-    date: dayBefore(DAYS - index),
-    spent: 0,
-    requests: 0,
-  }));
-  const byDate = new Map(days.map((day) => [day.date, day]));
-  for (const { date, usage, requests } of rows) {
-    const day = byDate.get(date);
-    if (day === undefined) continue;
-    day.spent += usage;
-    day.requests += requests;
-  }
-  return days;
+type Row = Record<string, string | number | null>;
+
+interface Sums {
+  spent: number;
+  requests: number;
+  tokens: number;
 }
 
-function Chart({ days }: { days: ReturnType<typeof daysOf> }) {
-  const most = Math.max(...days.map(({ spent }) => spent));
+const nothing = (): Sums => ({ spent: 0, requests: 0, tokens: 0 });
+
+/** Adds a row of usage; amounts are added in nano-dollars, since decimals would drift. */
+function add(to: Sums, row: Row): Sums {
+  to.spent = (Math.round(to.spent * 1e9) + Math.round(Number(row['credits_usage']) * 1e9)) / 1e9;
+  to.requests += Number(row['request_count']);
+  to.tokens += Number(row['tokens_total']);
+  return to;
+}
+
+/** The calls of one UTC day. */
+const dayOf = (date: string) => ({
+  start: `${date}T00:00:00Z`,
+  end: `${new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10)}T00:00:00Z`,
+});
+
+const MODEL = 'model';
+const DATE = 'date__day';
+
+function Chart({ days, models, rows }: { days: readonly string[]; models: readonly string[]; rows: readonly Row[] }) {
+  const shown = models.slice(0, models.length > SERIES_MAX ? SERIES_MAX - 1 : SERIES_MAX);
+  const places = new Map(days.map((date, index) => [date, index]));
+  const empty = () => days.map((): number | null => null);
+  const series = new Map<string, Series>(
+    shown.map((model) => [
+      model,
+      { name: model, values: empty(), hrefs: days.map((date) => callsOf([[MODEL, model]], dayOf(date))) },
+    ]),
+  );
+  const others: Series = { name: 'All others', values: empty() };
+  const perDay = new Map<string, Sums>();
+  for (const row of rows) {
+    const date = String(row[DATE]);
+    const index = places.get(date);
+    if (index === undefined) continue;
+    perDay.set(date, add(perDay.get(date) ?? nothing(), row));
+    const { values } = series.get(String(row[MODEL])) ?? others;
+    values[index] = (values[index] ?? 0) + Number(row['credits_usage']);
+  }
   return (
-    <figure>
-      <div class="chart" aria-hidden="true">
-        {days.map(({ date, spent, requests }) => (
-          <span key={date} title={`${date}: ${usd(spent)}, ${count(requests)} requests`}>
-            <i style={{ height: `${most === 0 ? 0 : Math.max(spent > 0 ? 2 : 0, (spent / most) * 100)}%` }} />
-          </span>
-        ))}
-      </div>
-      <figcaption class="dim">
-        <span>{days[0]?.date}</span>
-        <span>
-          Spend by UTC day, at most <Money usd={most} />
-        </span>
-        <span>today</span>
-      </figcaption>
+    <>
+      <Plot
+        times={days}
+        series={[...series.values(), ...(models.length > shown.length ? [others] : [])]}
+        isStacked
+        format={usd}
+        label="Spend by UTC day and model; the tables have the numbers"
+        onOpen={go}
+      />
       <details>
         <summary>As a table</summary>
         <table>
@@ -60,36 +87,31 @@ function Chart({ days }: { days: ReturnType<typeof daysOf> }) {
             </tr>
           </thead>
           <tbody>
-            {days
-              .toReversed()
-              .filter(({ requests }) => requests > 0)
-              .map(({ date, spent, requests }) => (
+            {[...perDay]
+              .sort(([a], [b]) => (a < b ? 1 : -1))
+              .map(([date, { spent, requests }]) => (
                 <tr key={date}>
-                  <th scope="row">{date}</th>
+                  <th scope="row">
+                    <a href={usageOf({ compare: 'on' }, { from: date, to: date })} data-page>
+                      {date}
+                    </a>
+                  </th>
                   <td class="right">
-                    <Money usd={spent} />
+                    <Sum usd={spent} href={callsOf([], dayOf(date))} />
                   </td>
-                  <td class="right number">{count(requests)}</td>
+                  <td class="right number">
+                    <Link href={callsOf([], dayOf(date))}>{count(requests)}</Link>
+                  </td>
                 </tr>
               ))}
           </tbody>
         </table>
       </details>
-    </figure>
+    </>
   );
 }
 
-function ByModel({ rows }: { rows: readonly ActivityItem[] }) {
-  const models = new Map<string, { spent: number; requests: number; tokens: number }>();
-  for (const row of rows) {
-    const sum = models.get(row.model) ?? { spent: 0, requests: 0, tokens: 0 };
-    models.set(row.model, {
-      spent: sum.spent + row.usage,
-      requests: sum.requests + row.requests,
-      tokens: sum.tokens + row.prompt_tokens + row.completion_tokens,
-    });
-  }
-  const sorted = [...models].sort(([, a], [, b]) => b.spent - a.spent || b.requests - a.requests).slice(0, 8);
+function ByModel({ of, from }: { of: readonly (readonly [string, Sums])[]; from: string }) {
   return (
     <table>
       <caption class="hidden">Spend by model</caption>
@@ -108,7 +130,7 @@ function ByModel({ rows }: { rows: readonly ActivityItem[] }) {
         </tr>
       </thead>
       <tbody>
-        {sorted.map(([model, { spent, requests, tokens }]) => (
+        {of.slice(0, MODELS_SHOWN).map(([model, { spent, requests, tokens }]) => (
           <tr key={model}>
             <th scope="row">
               <a href={`models?${new URLSearchParams({ id: model })}`} data-page>
@@ -118,12 +140,37 @@ function ByModel({ rows }: { rows: readonly ActivityItem[] }) {
             <td class="right number">{count(requests)}</td>
             <td class="right number">{count(tokens)}</td>
             <td class="right">
-              <Money usd={spent} />
+              <Sum usd={spent} href={usageOf({ model }, { from })} />
             </td>
           </tr>
         ))}
       </tbody>
     </table>
+  );
+}
+
+/** The budgets of workspaces and the credits, with what is held now. */
+function Limits({ of }: { of: readonly SpendingLimit[] }) {
+  if (of.length === 0) return null;
+  return (
+    <section class="card">
+      <header class="heading">
+        <h2>Budgets</h2>
+        <a href="budgets" data-page>
+          All limits
+        </a>
+      </header>
+      <ul class="rows limits">
+        {of.map((limit) => (
+          <li key={`${limit.assignee.id} ${limit.reset_interval}`}>
+            <span>
+              <bdi>{limit.assignee.type === 'organization' ? 'The organization' : limit.assignee.name}</bdi>
+            </span>
+            <LimitBar of={limit} href={limitHref(limit)} />
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
@@ -225,20 +272,104 @@ function Warnings({ of }: { of: Setup['warnings'] }) {
   );
 }
 
+async function ask(body: AnalyticsQuery, signal: AbortSignal): Promise<Row[]> {
+  const { data } = await call('queryAnalytics', { body }, signal);
+  return data.data as Row[];
+}
+
+/** The last 24 hours, which begin at a whole hour. */
+function lastDay() {
+  const end = Math.ceil((Date.now() + 1) / 3_600_000) * 3_600_000;
+  const text = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
+  return { start: text(end - 86_400_000), end: text(end) };
+}
+
 async function load(signal: AbortSignal) {
   const today = dayBefore(0);
-  const [past, now, credits, setup] = await Promise.all([
-    call('listActivity', {}, signal),
-    call('listActivity', { query: { date: today } }, signal),
+  const range = lastDay();
+  const budgets = (scope: 'workspace' | 'organization') =>
+    isAdmin.value ? call('listBudgets', { query: { scope, limit: LIMITS_SHOWN } }, signal) : undefined;
+  const [rows, recent, credits, setup, ...limits] = await Promise.all([
+    ask(
+      {
+        metrics: ['credits_usage', 'request_count', 'tokens_total'],
+        dimensions: [MODEL],
+        granularity: 'day',
+        time_range: { start: `${dayBefore(DAYS)}T00:00:00Z`, end: dayOf(today).end },
+        limit: 10_000,
+      },
+      signal,
+    ),
+    ask(
+      {
+        metrics: ['request_count', 'error_count', 'error_rate', 'p50_latency', 'p95_latency', 'p50_ttft', 'p95_ttft'],
+        time_range: range,
+      },
+      signal,
+    ),
     isAdmin.value ? call('getCredits', {}, signal) : undefined,
     isAdmin.value ? call('getSetup', {}, signal) : undefined,
+    budgets('organization'),
+    budgets('workspace'),
   ]);
   return {
-    rows: [...past.data, ...now.data],
-    today: now.data,
+    today,
+    rows,
+    range,
+    recent: recent[0] ?? {},
     credits: credits?.data,
     setup: setup?.data,
+    limits: limits.flatMap((list) => list?.data ?? []),
   };
+}
+
+/** How a day compares with the day before it. */
+function changeText(now: number, before: number): string {
+  if (before === 0) return '';
+  const share = (now / before - 1) * 100;
+  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(0)} %`;
+}
+
+/** The speed and the errors of the last 24 hours. */
+function Recent({ of, range }: { of: Row; range: ReturnType<typeof lastDay> }) {
+  const number = (name: string) => (typeof of[name] === 'number' ? (of[name] as number) : null);
+  const requests = number('request_count') ?? 0;
+  if (requests === 0) return null;
+  const rate = requests / 86_400;
+  const href = (metric: string) => `usage?${new URLSearchParams({ metric, range: '24h', by: 'model' })}`;
+  const both = (metric: string) => (
+    <>
+      <Link href={href(`p50_${metric}`)}>{milliseconds(number(`p50_${metric}`))}</Link>
+      <span class="dim"> · </span>
+      <Link href={href(`p95_${metric}`)}>{milliseconds(number(`p95_${metric}`))}</Link>
+    </>
+  );
+  return (
+    <dl class="figures small-figures" aria-label="The last 24 hours">
+      <div>
+        <dt>Requests, 24 h</dt>
+        <dd>
+          <Link href={callsOf([], range)}>{count(requests)}</Link>{' '}
+          <small class="dim">{rate >= 0.1 ? `${rate.toFixed(1)} / s` : `${(rate * 60).toFixed(1)} / min`}</small>
+        </dd>
+      </div>
+      <div>
+        <dt>Failed, 24 h</dt>
+        <dd>
+          <Link href={callsOf([], range, 'error_count')}>{count(number('error_count') ?? 0)}</Link>{' '}
+          <small class="dim">{percent((number('error_rate') ?? 0) * 100)}</small>
+        </dd>
+      </div>
+      <div>
+        <dt>Duration, p50 · p95</dt>
+        <dd>{both('latency')}</dd>
+      </div>
+      <div>
+        <dt>First token, p50 · p95</dt>
+        <dd>{both('ttft')}</dd>
+      </div>
+    </dl>
+  );
 }
 
 export default function Overview() {
@@ -247,14 +378,25 @@ export default function Overview() {
     <>
       <Heading title="Overview" />
       <Show of={loaded}>
-        {({ rows, today, credits, setup }) => {
-          const sum = (of: readonly ActivityItem[]) => of.reduce((all, { usage }) => all + usage, 0);
-          const requests = today.reduce((all, row) => all + row.requests, 0);
-          const month = rows.filter(({ date }) => date.startsWith(dayBefore(0).slice(0, 7)));
-          const days = daysOf(rows);
-          const recent = [
-            ...new Set(rows.toSorted((a, b) => (a.date < b.date ? 1 : -1)).map(({ model }) => model)),
-          ].slice(0, HEALTH_MODELS_MAX);
+        {({ today, rows, range, recent, credits, setup, limits }) => {
+          const days = Array.from({ length: DAYS + 1 }, (_, index) => dayBefore(DAYS - index));
+          const sumOf = (matches: (date: string) => boolean) =>
+            rows.filter((row) => matches(String(row[DATE]))).reduce(add, nothing());
+          const ofToday = sumOf((date) => date === today);
+          const yesterday = dayBefore(1);
+          const ofYesterday = sumOf((date) => date === yesterday);
+          const ofDayBefore = sumOf((date) => date === dayBefore(2));
+          const month = `${today.slice(0, 7)}-01`;
+          const ofMonth = sumOf((date) => date >= month);
+          const sums = new Map<string, Sums>();
+          for (const row of rows) {
+            const model = String(row[MODEL]);
+            sums.set(model, add(sums.get(model) ?? nothing(), row));
+          }
+          const models = [...sums].sort(([, a], [, b]) => b.spent - a.spent || b.requests - a.requests);
+          const used = rows
+            .toSorted((a, b) => (String(a[DATE]) < String(b[DATE]) ? 1 : -1))
+            .map((row) => String(row[MODEL]));
           return (
             <>
               {setup && <Checklist steps={setup.steps} />}
@@ -263,18 +405,30 @@ export default function Overview() {
                 <div>
                   <dt>Spent today</dt>
                   <dd>
-                    <Money usd={sum(today)} />
+                    <Sum usd={ofToday.spent} href={callsOf([], dayOf(today))} />
+                  </dd>
+                </div>
+                <div>
+                  <dt>Spent yesterday</dt>
+                  <dd>
+                    <Sum
+                      usd={ofYesterday.spent}
+                      href={usageOf({ compare: 'on' }, { from: yesterday, to: yesterday })}
+                    />{' '}
+                    <small class="dim">{changeText(ofYesterday.spent, ofDayBefore.spent)}</small>
                   </dd>
                 </div>
                 <div>
                   <dt>Spent this month</dt>
                   <dd>
-                    <Money usd={sum(month)} />
+                    <Sum usd={ofMonth.spent} href={usageOf({}, { from: month })} />
                   </dd>
                 </div>
                 <div>
                   <dt>Requests today</dt>
-                  <dd class="number">{count(requests)}</dd>
+                  <dd class="number">
+                    <Link href={callsOf([], dayOf(today))}>{count(ofToday.requests)}</Link>
+                  </dd>
                 </div>
                 {credits !== undefined && (
                   <div>
@@ -283,12 +437,13 @@ export default function Overview() {
                       {credits.total_credits === 0 ? (
                         <span class="small-text">none granted: no limit</span>
                       ) : (
-                        <Money usd={credits.total_credits - credits.total_usage} />
+                        <Sum usd={credits.total_credits - credits.total_usage} href="budgets" />
                       )}
                     </dd>
                   </div>
                 )}
               </dl>
+              <Recent of={recent} range={range} />
               {rows.length === 0 ? (
                 <Empty title="No request yet">
                   <p>Spending by day and model appears here with the first request.</p>
@@ -299,18 +454,21 @@ export default function Overview() {
               ) : (
                 <>
                   <section class="card">
-                    <h2>Spend, last {DAYS} days</h2>
-                    <Chart days={days} />
+                    <h2>Spend by model, last {DAYS} days</h2>
+                    <Chart days={days} models={models.map(([model]) => model)} rows={rows} />
                   </section>
                   <div class="pair">
                     <section class="card">
                       <h2>By model, last {DAYS} days</h2>
-                      <ByModel rows={rows} />
+                      <ByModel of={models} from={dayBefore(DAYS)} />
                     </section>
-                    <section class="card">
-                      <h2>Endpoints in use</h2>
-                      <Endpoints models={recent} />
-                    </section>
+                    <div>
+                      <Limits of={limits.slice(0, LIMITS_SHOWN)} />
+                      <section class="card">
+                        <h2>Endpoints in use</h2>
+                        <Endpoints models={[...new Set(used)].slice(0, HEALTH_MODELS_MAX)} />
+                      </section>
+                    </div>
                   </div>
                 </>
               )}

@@ -26,6 +26,11 @@ interface Answer {
   firstMs?: number;
 }
 
+/** What an answer cost at the organization's own account at the provider. */
+const ownCostOf = ({ cost_details }: Usage) => cost_details?.upstream_inference_cost ?? 0;
+/** What an answer cost, whoever billed it. */
+const costOf = (usage: Usage) => (usage.cost ?? 0) + ownCostOf(usage);
+
 const prompt = signal('');
 const system = signal('');
 const temperature = signal('');
@@ -70,14 +75,14 @@ function KeyField() {
 function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: string[]): void }) {
   const text = useSignal('');
   const q = text.value.trim();
-  const found = useLoaded(
+  const models = useLoaded(
     (abort) => call('listModels', { query: { limit: 50, ...(q === '' ? {} : { q }) } }, abort),
     q,
   );
   const add = () => {
     const wanted = text.value.trim();
     const model =
-      found.value?.data.find(({ id }) => id === wanted) ?? (wanted === '' ? undefined : found.value?.data[0]);
+      models.value?.data.find(({ id }) => id === wanted) ?? (wanted === '' ? undefined : models.value?.data[0]);
     if (model === undefined) return say(`No model matches ${wanted}.`);
     text.value = '';
     if (!chosen.includes(model.id)) onChange([...chosen, model.id]);
@@ -107,10 +112,19 @@ function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: 
           }}
         >
           <Field label={chosen.length === 0 ? 'Model' : 'Compare with'}>
-            <input list="playground-models" placeholder="Type to search" autocomplete="off" {...bind(text)} />
+            <input
+              list="playground-models"
+              placeholder="Type to search"
+              autocomplete="off"
+              {...bind(text)}
+              onChange={() => {
+                // A whole id needs no further step: it was chosen from the list, or written before another field.
+                if (models.value?.data.some(({ id }) => id === text.value.trim())) add();
+              }}
+            />
           </Field>
           <datalist id="playground-models">
-            {(found.value?.data ?? []).map(({ id, name }) => (
+            {(models.value?.data ?? []).map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
               </option>
@@ -150,7 +164,8 @@ function AnswerView({ of }: { of: Signal<Answer> }) {
         <p class="facts dim">
           {usage.cost !== undefined && (
             <>
-              <Money usd={usage.cost} /> ·{' '}
+              <Money usd={costOf(usage)} />
+              {ownCostOf(usage) > 0 && ' at an own account'} ·{' '}
             </>
           )}
           {count(usage.prompt_tokens)} → {count(usage.completion_tokens)} tokens
@@ -223,7 +238,10 @@ export default function Playground() {
     running.value = undefined;
   };
   const isReady = chosen.length > 0 && prompt.value.trim() !== '';
-  const total = answers.value.reduce((sum, one) => sum + (one.value.usage?.cost ?? 0), 0);
+  const total = answers.value.reduce(
+    (sum, one) => sum + (one.value.usage === undefined ? 0 : costOf(one.value.usage)),
+    0,
+  );
   return (
     <>
       <Heading title="Playground">

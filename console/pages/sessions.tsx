@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count, time } from '../format.ts';
-import { GenerationPanel, logsOf, milliseconds, outcomeTag, WideTable } from '../generation.tsx';
+import { ago, count, milliseconds, time } from '../format.ts';
+import { GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { logsOf, Sum } from '../links.tsx';
+import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
-import { go, route } from '../state.ts';
-import { Empty, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { go, route, setQuery } from '../state.ts';
+import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
 const CALLS = 100;
@@ -55,7 +57,7 @@ function SessionTable({ sessions }: { sessions: readonly GenerationSession[] }) 
               </bdi>
             </td>
             <td data-label="Cost" class="right">
-              <Money usd={one.total_cost} />
+              <Sum usd={one.total_cost} href={logsOf({ session: one.session_id })} />
             </td>
           </tr>
         ))}
@@ -65,17 +67,59 @@ function SessionTable({ sessions }: { sessions: readonly GenerationSession[] }) 
 }
 
 function Sessions() {
-  const older = useSignal<{ sessions: GenerationSession[]; next: string | null } | undefined>(undefined);
-  const page = useLoaded((abort) => call('listGenerationSessions', { query: { limit: PAGE } }, abort));
+  const { query } = route.value;
+  const names = useNames();
+  const [from, to, user] = [query.get('from'), query.get('to'), query.get('user')];
+  const filter = {
+    ...(from === null ? {} : { from }),
+    ...(to === null ? {} : { to }),
+    ...(user === null ? {} : { user_id: user }),
+  };
+  const key = JSON.stringify(filter);
+  const isFiltered = key !== '{}';
+  const loadedOlder = useSignal<{ of: string; sessions: GenerationSession[]; next: string | null } | undefined>(
+    undefined,
+  );
+  const older = { value: loadedOlder.value?.of === key ? loadedOlder.value : undefined };
+  const page = useLoaded((abort) => call('listGenerationSessions', { query: { ...filter, limit: PAGE } }, abort), key);
   const loadOlder = useAction(async () => {
     const cursor = older.value?.next ?? page.value?.next_cursor;
     if (!cursor) return;
-    const { data, next_cursor } = await call('listGenerationSessions', { query: { limit: PAGE, cursor } });
-    older.value = { sessions: [...(older.value?.sessions ?? []), ...data], next: next_cursor };
+    const { data, next_cursor } = await call('listGenerationSessions', { query: { ...filter, limit: PAGE, cursor } });
+    loadedOlder.value = { of: key, sessions: [...(older.value?.sessions ?? []), ...data], next: next_cursor };
   });
   return (
     <>
       <Heading title="Sessions" />
+      <div class="card log-filters">
+        <div class="filter-grid">
+          <Moment name="from" label="Last call from" />
+          <Moment name="to" label="Last call before" />
+          {names.hasUsers && (
+            <Field label="User">
+              <select value={user ?? ''} onChange={(event) => setQuery({ user: event.currentTarget.value })}>
+                <option value="">All</option>
+                {names.options('user', user).map(([id, name]) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </Field>
+          )}
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const id = new FormData(event.currentTarget).get('id');
+              if (typeof id === 'string' && id.trim() !== '') go(sessionAt(id.trim()));
+            }}
+          >
+            <Field label="Session id" hint="Enter opens it">
+              <input name="id" autocomplete="off" />
+            </Field>
+          </form>
+        </div>
+      </div>
       <Show of={page}>
         {({ data, next_cursor }) => {
           const sessions = [...data, ...(older.value?.sessions ?? [])];
@@ -83,11 +127,19 @@ function Sessions() {
           return (
             <>
               {sessions.length === 0 ? (
-                <Empty title="No session yet">
-                  <p>
-                    Send <code>session_id</code> with the requests of a conversation or an agent run, and they are
-                    listed here together.
-                  </p>
+                <Empty title={isFiltered ? 'No session matches' : 'No session yet'}>
+                  {isFiltered ? (
+                    <p>
+                      <button type="button" class="link" onClick={() => go('sessions', { replace: true })}>
+                        Remove the filters
+                      </button>
+                    </p>
+                  ) : (
+                    <p>
+                      Send <code>session_id</code> with the requests of a conversation or an agent run, and they are
+                      listed here together.
+                    </p>
+                  )}
                 </Empty>
               ) : (
                 <SessionTable sessions={sessions} />
@@ -248,7 +300,8 @@ function OneSession({ id }: { id: string }) {
               {totals !== undefined && (
                 <p class="dim">
                   {totals.is_complete ? '' : 'the newest '}
-                  {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
+                  {count(totals.count)} call{totals.count === 1 ? '' : 's'},{' '}
+                  <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>
               )}
               <Timeline calls={calls} keyName={(hash) => names.of('key', hash)} />

@@ -182,7 +182,7 @@ export default function SystemPage() {
               <h2>
                 Nodes <span class="dim">{count(data.node_count)}</span>
               </h2>
-              <table>
+              <table class="cards">
                 <caption class="hidden">Nodes</caption>
                 <thead>
                   <tr>
@@ -199,10 +199,10 @@ export default function SystemPage() {
                       <th scope="row">
                         <code>{id}</code> {id === data.node && <span class="tag">answers you</span>}
                       </th>
-                      <td>
+                      <td data-label="Seen">
                         <Unseen seconds={seconds_unseen} isLost={is_lost} />
                       </td>
-                      <td class="right">
+                      <td data-label="Money held" class="right">
                         <a href="ledger" data-page>
                           <Money usd={held} />
                         </a>

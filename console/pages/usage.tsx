@@ -1,10 +1,12 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import type { AnalyticsMeta, AnalyticsQuery } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Chart, SERIES_MAX, type Series } from '../chart.tsx';
 import { csvOf, download } from '../csv.ts';
 import { count, percent, usd } from '../format.ts';
-import { route, setQuery } from '../state.ts';
+import { callsOf, Link } from '../links.tsx';
+import { go, route, setQuery } from '../state.ts';
 import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
 
 type Row = Record<string, string | number | null>;
@@ -96,6 +98,12 @@ function formatOf({ display_format }: Metric): (value: number | null) => string 
   };
 }
 
+/** A value of a metric; the exact amount of money is in its title. */
+function Amount({ of, metric }: { of: number | null; metric: Metric }): ComponentChildren {
+  const text = formatOf(metric)(of);
+  return metric.display_format === 'currency' && of !== null ? <span title={usd(of, true)}>{text}</span> : text;
+}
+
 /** The name of a group, from its row. */
 function groupName(row: Row, by: readonly string[]): string {
   if (by.length === 0) return 'All';
@@ -127,6 +135,9 @@ function timesOf({ start, end }: Range, granularity: Granularity): string[] {
   return times;
 }
 
+/** The range of the same length before. */
+const beforeOf = ({ start, end }: Range): Range => ({ start: start - (end - start), end: start });
+
 const timeName = (granularity: Granularity) => `${granularity === 'hour' ? 'created_at' : 'date'}__${granularity}`;
 
 async function ask(
@@ -147,7 +158,7 @@ function load(state: ReturnType<typeof readState>, signal: AbortSignal) {
     ...more,
   });
   const dimensions = by as NonNullable<AnalyticsQuery['dimensions']>;
-  const before = { start: times.start - (times.end - times.start), end: times.start };
+  const before = beforeOf(times);
   const none = Promise.resolve({ rows: [] as Row[], truncated: false, warnings: [] as string[] });
   return Promise.all([
     ask(query(times, { dimensions, granularity }), signal),
@@ -158,6 +169,26 @@ function load(state: ReturnType<typeof readState>, signal: AbortSignal) {
   ]);
 }
 
+/** The time after that of a group. */
+function endOf(start: number, granularity: Granularity): number {
+  const date = new Date(start);
+  if (granularity === 'hour') return start + HOUR_MS;
+  if (granularity === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+  return start + (granularity === 'day' ? 1 : 7) * DAY_MS;
+}
+
+/** The calls of a group, in the whole range or in one of its times. */
+function callsIn(state: ReturnType<typeof readState>, row: Row, time?: string): string {
+  const { times, by, filters, granularity, metric } = state;
+  const start = time === undefined ? times.start : Math.max(times.start, Date.parse(time));
+  const end = time === undefined ? times.end : Math.min(times.end, endOf(Date.parse(time), granularity));
+  const values = [
+    ...filters.filter(({ name }) => !by.includes(name)).map(({ name, value }) => [name, value] as const),
+    ...by.map((name) => [name, row[name] ?? null] as const),
+  ];
+  return callsOf(values, { start: iso(start), end: iso(end) }, metric?.name);
+}
+
 /** The largest groups as series, the others as one where they can be added. */
 function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState>, times: string[]): Series[] {
   const { by, metric, granularity } = state;
@@ -165,7 +196,14 @@ function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState
   const places = new Map(times.map((time, index) => [time, index]));
   const shown = groups.slice(0, groups.length > SERIES_MAX ? SERIES_MAX - 1 : SERIES_MAX);
   const series = new Map(
-    shown.map((row) => [keyOf(row, by), { name: groupName(row, by), values: times.map((): number | null => null) }]),
+    shown.map((row) => [
+      keyOf(row, by),
+      {
+        name: groupName(row, by),
+        values: times.map((): number | null => null),
+        hrefs: times.map((time) => callsIn(state, row, time)),
+      },
+    ]),
   );
   const others: Series = { name: 'All others', values: times.map(() => null) };
   for (const row of rows) {
@@ -180,10 +218,44 @@ function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState
   return [...series.values(), ...(hasOthers ? [others] : [])];
 }
 
-function change(now: number | null, before: number | null | undefined): string {
-  if (before === undefined || before === null || now === null || before === 0) return '–';
-  const share = (now / before - 1) * 100;
-  return `${share > 0 ? '+' : ''}${share.toFixed(1)} %`;
+/** The change since the period before: as an amount, if values can be subtracted, and as a share. */
+function change(
+  now: number | null,
+  before: number | null | undefined,
+  format?: (value: number) => string,
+): ComponentChildren {
+  const share =
+    before === undefined || before === null || now === null || before === 0 ? undefined : (now / before - 1) * 100;
+  const sign = (value: number) => (value > 0 ? '+' : value < 0 ? '−' : '');
+  const percentage =
+    share === undefined ? '' : `${sign(share)}${Math.abs(share) >= 1_000 ? '> 1,000' : Math.abs(share).toFixed(1)} %`;
+  if (format === undefined) return percentage === '' ? '–' : percentage;
+  const difference = (now ?? 0) - (before ?? 0);
+  // A sign and its amount stay on one line.
+  const amount = (
+    <span class="line-part">
+      {sign(difference)}
+      {format(Math.abs(difference))}
+    </span>
+  );
+  const part = <span class="line-part">({percentage === '' ? 'new' : percentage})</span>;
+  if (difference === 0) return '–';
+  return (
+    <>
+      {amount} {part}
+    </>
+  );
+}
+
+/** The groups of both periods, those that changed most first. */
+function byChange(now: Row[], before: Row[], { by, metric }: { by: string[]; metric: Metric }): Row[] {
+  const value = (row: Row | undefined) => Number(row?.[metric.name] ?? 0);
+  const former = new Map(before.map((row) => [keyOf(row, by), row]));
+  const known = new Set(now.map((row) => keyOf(row, by)));
+  const ended = before.filter((row) => !known.has(keyOf(row, by))).map((row) => ({ ...row, [metric.name]: 0 }));
+  const rows = [...now, ...(metric.is_rate ? [] : ended)];
+  const changeOf = (row: Row) => Math.abs(value(row) - value(former.get(keyOf(row, by))));
+  return rows.sort((a, b) => changeOf(b) - changeOf(a));
 }
 
 function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: AnalyticsMeta }) {
@@ -209,6 +281,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
         const times = timesOf(state.times, granularity);
         const series = seriesOf(rows.rows, groups.rows, state, times);
         const former = new Map(before.rows.map((row) => [keyOf(row, by), value(row)]));
+        const table = compares ? byChange(groups.rows, before.rows, { by, metric }) : groups.rows;
         const header = [
           timeName(granularity),
           ...by.flatMap((name) => [name, ...(NAMES[name] ? [NAMES[name]] : [])]),
@@ -243,20 +316,30 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                 {note}
               </p>
             ))}
-            <dl class="figures">
+            <dl class={compares ? 'figures small-figures' : 'figures'}>
               <div>
                 <dt>{metric.display_label}</dt>
-                <dd class="number">{format(value(total.rows[0]))}</dd>
+                <dd class="number">
+                  <Link href={callsIn({ ...state, by: [] }, {})}>
+                    <Amount of={value(total.rows[0])} metric={metric} />
+                  </Link>
+                </dd>
               </div>
               {compares && (
                 <>
                   <div>
                     <dt>In the period before</dt>
-                    <dd class="number">{format(value(totalBefore.rows[0]))}</dd>
+                    <dd class="number">
+                      <Link href={callsIn({ ...state, by: [], times: beforeOf(state.times) }, {})}>
+                        <Amount of={value(totalBefore.rows[0])} metric={metric} />
+                      </Link>
+                    </dd>
                   </div>
                   <div>
                     <dt>Change</dt>
-                    <dd class="number">{change(value(total.rows[0]), value(totalBefore.rows[0]))}</dd>
+                    <dd class="number">
+                      {change(value(total.rows[0]), value(totalBefore.rows[0]), metric.is_rate ? undefined : format)}
+                    </dd>
                   </div>
                 </>
               )}
@@ -267,6 +350,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                 series={series}
                 isStacked={!metric.is_rate}
                 format={format}
+                onOpen={go}
                 label={`${metric.display_label} by ${granularity}; the tables below have the numbers`}
               />
             </section>
@@ -297,26 +381,40 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                   </tr>
                 </thead>
                 <tbody>
-                  {groups.rows.slice(0, TABLE_ROWS).map((row) => (
+                  {table.slice(0, TABLE_ROWS).map((row) => (
                     <tr key={keyOf(row, by)}>
                       {by.length === 0 && <th scope="row">All</th>}
                       {by.map((name) => (
                         <Cell key={name} name={name} row={row} label={label(name)} />
                       ))}
-                      <td class="right number">{format(value(row))}</td>
+                      <td class="right number">
+                        <Link href={callsIn(state, row)}>
+                          <Amount of={value(row)} metric={metric} />
+                        </Link>
+                      </td>
                       {compares && (
                         <>
-                          <td class="right number">{format(former.get(keyOf(row, by)) ?? null)}</td>
-                          <td class="right number">{change(value(row), former.get(keyOf(row, by)))}</td>
+                          <td class="right number">
+                            {former.has(keyOf(row, by)) ? (
+                              <Link href={callsIn({ ...state, times: beforeOf(state.times) }, row)}>
+                                <Amount of={former.get(keyOf(row, by)) ?? null} metric={metric} />
+                              </Link>
+                            ) : (
+                              '–'
+                            )}
+                          </td>
+                          <td class="right number">
+                            {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
+                          </td>
                         </>
                       )}
                     </tr>
                   ))}
                 </tbody>
               </table>
-              {groups.rows.length > TABLE_ROWS && (
+              {table.length > TABLE_ROWS && (
                 <p class="dim">
-                  The largest {TABLE_ROWS} of {count(groups.rows.length)}. The file has all of them.
+                  The largest {TABLE_ROWS} of {count(table.length)}. The file has all of them.
                 </p>
               )}
             </section>
@@ -334,7 +432,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                 Values by {granularity}
               </button>
             </div>
-            {all.value && <Values times={times} series={series} format={format} granularity={granularity} />}
+            {all.value && <Values times={times} series={series} metric={metric} granularity={granularity} />}
           </>
         );
       }}
@@ -367,12 +465,12 @@ function Cell({ name, row, label }: { name: string; row: Row; label: string }) {
 function Values({
   times,
   series,
-  format,
+  metric,
   granularity,
 }: {
   times: string[];
   series: Series[];
-  format(value: number | null): string;
+  metric: Metric;
   granularity: Granularity;
 }) {
   return (
@@ -395,11 +493,19 @@ function Values({
               <th scope="row" class="number">
                 {time}
               </th>
-              {series.map(({ name, values }) => (
-                <td key={name} class="right number">
-                  {format(values[index] ?? null)}
-                </td>
-              ))}
+              {series.map(({ name, values, hrefs }) => {
+                const amount = <Amount of={values[index] ?? null} metric={metric} />;
+                const href = hrefs?.[index];
+                return (
+                  <td key={name} class="right number">
+                    {href === undefined || (values[index] ?? null) === null ? (
+                      amount
+                    ) : (
+                      <Link href={href}>{amount}</Link>
+                    )}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>

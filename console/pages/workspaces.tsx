@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { OrganizationMember, Workspace, WorkspaceBudget } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { time } from '../format.ts';
+import { logsOf, usageOf } from '../links.tsx';
 import { isAdmin, route, say, session, setQuery } from '../state.ts';
 import { bind, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
 
@@ -164,7 +165,10 @@ function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean;
               {data.map(({ id, user_id, role }) => (
                 <li key={id}>
                   <span>
-                    <bdi>{named(user_id)}</bdi> <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
+                    <a href={usageOf({ workspace: of.id, user: user_id })} data-page title="Usage in this workspace">
+                      <bdi>{named(user_id)}</bdi>
+                    </a>{' '}
+                    <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
                   </span>
                   {isAdmin.value && !isDefault && (
                     <button
@@ -277,13 +281,21 @@ export default function Workspaces() {
                   <h2>
                     <bdi>{chosen.name}</bdi>
                   </h2>
-                  <a
-                    class="button"
-                    data-page
-                    href={`keys${isDefault ? '' : `?${new URLSearchParams({ workspace: chosen.id })}`}`}
-                  >
-                    Its keys
-                  </a>
+                  <div class="actions">
+                    <a class="button" data-page href={logsOf({ workspace: chosen.id })}>
+                      Its calls
+                    </a>
+                    <a class="button" data-page href={usageOf({ workspace: chosen.id })}>
+                      Its usage
+                    </a>
+                    <a
+                      class="button"
+                      data-page
+                      href={`keys${isDefault ? '' : `?${new URLSearchParams({ workspace: chosen.id })}`}`}
+                    >
+                      Its keys
+                    </a>
+                  </div>
                 </header>
                 {chosen.description && <p>{chosen.description}</p>}
                 <p class="dim">
@@ -299,7 +311,7 @@ export default function Workspaces() {
                     {chosen.default_guardrail_id === '' ? (
                       <>
                         No guardrail for all its requests.{' '}
-                        <a data-page href="guardrails">
+                        <a data-page href={`guardrails?${new URLSearchParams({ new: '1', for: chosen.id })}`}>
                           Forbid models, filter content or limit members
                         </a>
                       </>

@@ -17,6 +17,7 @@ export const generationFields = {
   external_user: nullable(Type.String({ description: '`user` of the request.' })),
   session_id: text,
   app: nullable(Type.String({ description: 'The title of the application, or else its address.' })),
+  tags: Type.Array(Type.String(), { description: 'The tags that the caller set.' }),
   requested_model: nullable(Type.String({ description: 'The model as the request named it.' })),
   model: Type.String({ description: 'The model that was served.' }),
   provider_name: text,

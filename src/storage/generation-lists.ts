@@ -2,7 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { recordOf } from '../ledger/journal/record-values.ts';
 import { listedFactsOf, storedFact } from '../ledger/listed-facts.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
+import type { SeriesColumn } from './analytics.ts';
 import type { Queries } from './queries.ts';
+import { OTHER } from './usage-rows.ts';
 
 /** Rows that one query examines if an index has all that it needs, and if it reads the rows themselves. */
 const INDEXED_ROWS_MAX = 25_000;
@@ -26,6 +28,8 @@ export interface GenerationFilter {
   requested_model?: string | undefined;
   provider_name?: string | undefined;
   outcome?: GenerationRecord['outcome'] | undefined;
+  /** It failed, or its end is unknown. */
+  is_error?: boolean | undefined;
   /** The class of a failure of an attempt. */
   failure?: string | undefined;
   /** An attempt failed, whatever the outcome. */
@@ -33,7 +37,15 @@ export interface GenerationFilter {
   has_guardrails?: boolean | undefined;
   finish_reason?: string | undefined;
   session_id?: string | undefined;
+  /** `other` stands for the calls whose applications, or tags, analytics sums as `other`. */
   app?: string | undefined;
+  tag?: string | undefined;
+  /** Dimensions that only the series of a generation has. */
+  external_user?: string | undefined;
+  guardrail_id?: string | undefined;
+  operation?: string | undefined;
+  /** Dimensions of which the generation has no value. */
+  unset?: readonly SeriesColumn[] | undefined;
   streamed?: boolean | undefined;
   min_cost_nano?: number | undefined;
   min_latency_ms?: number | undefined;
@@ -73,7 +85,9 @@ const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, cov
   ['has_guardrails', () => sql`guardrails IS NOT NULL`, ['cost']],
   ['failure', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
   ['outcome', () => sql`outcome <> 'completed'`, ['outcome', 'cost']],
+  ['is_error', () => sql`outcome <> 'completed'`, ['outcome', 'cost']],
   ['has_failures', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
+  ['tag', () => sql`tags IS NOT NULL`, ['tags', 'cost', 'series']],
   ['app', (value) => sql`app IS NOT NULL AND app = ${storedFact(value)}`],
   ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${storedFact(value)}`],
   ['key_hash', (value) => sql`key_hash = ${value}`],
@@ -88,7 +102,36 @@ function organizationIs(id: string, lead: keyof GenerationFilter | undefined): P
   const isChecked = lead !== undefined && ACROSS_ORGANIZATIONS.includes(lead);
   return isChecked ? sql`(organization_id = ${id}) IS TRUE` : sql`organization_id = ${id}`;
 }
-const TIME_COVERS = ['cost', 'latency', 'provider_name', 'requested_model', 'finish_reason', 'streamed', 'outcome'];
+const TIME_COVERS = [
+  'cost',
+  'latency',
+  'provider_name',
+  'requested_model',
+  'finish_reason',
+  'streamed',
+  'outcome',
+  'series',
+];
+
+/** Conditions on the series of a generation, which has the values that analytics sums it by. */
+function seriesConditions(filter: GenerationFilter): Predicate[] {
+  const conditions: Predicate[] = [];
+  for (const [column, value] of [
+    ['external_user', filter.external_user],
+    ['operation', filter.operation],
+    ['app', filter.app === OTHER ? OTHER : undefined],
+    ['tags', filter.tag === OTHER ? OTHER : undefined],
+  ] as const) {
+    if (value !== undefined) conditions.push(sql`${sql.ref(`s.${column}`)} = ${storedFact(value)}`);
+  }
+  if (filter.guardrail_id !== undefined) conditions.push(hasListed('s.guardrails', filter.guardrail_id));
+  for (const column of filter.unset ?? []) conditions.push(sql`${sql.ref(`s.${column}`)} = ''`);
+  return conditions;
+}
+
+/** Whether a text of values with commas between them has the value. */
+const hasListed = (column: string, value: string): Predicate =>
+  sql`',' || ${sql.ref(column)} || ',' LIKE ${likeText(storedFact(value))} ESCAPE '\\'`;
 
 /** A filter as the rows of one index, and what is left to check on them. */
 interface Scan {
@@ -104,7 +147,10 @@ interface Scan {
 function scanOf(filter: GenerationFilter): Scan {
   const lead = LEADS.find(
     ([name]) =>
-      filter[name] !== undefined && filter[name] !== false && !(name === 'outcome' && filter.outcome === 'completed'),
+      filter[name] !== undefined &&
+      filter[name] !== false &&
+      !(name === 'outcome' && filter.outcome === 'completed') &&
+      !(name === 'app' && filter.app === OTHER),
   );
   const covers = lead === undefined ? TIME_COVERS : (lead[2] ?? []);
   const rest: Predicate[] = [];
@@ -127,12 +173,19 @@ function scanOf(filter: GenerationFilter): Scan {
     'app',
   ] as const) {
     const value = filter[name];
-    if (value !== undefined && lead?.[0] !== name) add(name, sql`${sql.ref(name)} = ${storedFact(value)}`);
+    if (value === undefined || lead?.[0] === name || (name === 'app' && value === OTHER)) continue;
+    add(name, sql`${sql.ref(name)} = ${storedFact(value)}`);
+  }
+  if (filter.tag !== undefined && filter.tag !== OTHER) add('tags', hasListed('tags', filter.tag));
+  const ofSeries = seriesConditions(filter);
+  if (ofSeries.length > 0) {
+    add('series', sql`EXISTS (SELECT 1 FROM analytics_series AS s WHERE s.id = scanned.series AND ${all(ofSeries)})`);
   }
   if (filter.outcome !== undefined) add('outcome', sql`outcome = ${filter.outcome}`);
-  if (filter.failure !== undefined) {
-    add('failures', sql`',' || failures || ',' LIKE ${likeText(filter.failure)} ESCAPE '\\'`);
+  if (filter.is_error !== undefined) {
+    add('outcome', filter.is_error ? sql`outcome IN ('failed', 'unknown')` : sql`outcome NOT IN ('failed', 'unknown')`);
   }
+  if (filter.failure !== undefined) add('failures', hasListed('failures', filter.failure));
   for (const [name, column] of [
     ['has_failures', 'failures'],
     ['has_guardrails', 'guardrails'],

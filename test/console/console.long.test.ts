@@ -279,10 +279,10 @@ models:
     await page.getByRole('button', { name: 'To the nano-dollar' }).click();
     await page.getByRole('button', { name: 'Dark' }).click();
     await page.keyboard.press('Escape');
-    expect(await page.locator('.figures').innerText()).toMatch(/\$0\.\d{9}/);
+    expect(await page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
     await page.reload();
-    await page.locator('.figures').waitFor();
-    expect(await page.locator('.figures').innerText()).toMatch(/\$0\.\d{9}/);
+    await page.locator('.figures').first().waitFor();
+    expect(await page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
     await page.getByRole('button', { name: 'two@example.com' }).click();
     await page.getByRole('button', { name: 'Sign out everywhere' }).click();

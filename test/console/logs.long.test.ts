@@ -187,6 +187,39 @@ models:
     await page.context().close();
   });
 
+  test('the live tail asks once in five seconds, and no other page asks by itself', async () => {
+    const { page, faults } = await open.visit();
+    const requests: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes('/api/v1/')) requests.push(new URL(request.url()).pathname);
+    });
+    await page.clock.install();
+    for (const path of [
+      '',
+      'logs',
+      'logs?live=1',
+      'sessions',
+      'usage',
+      'keys',
+      'models',
+      'budgets',
+      'ledger',
+      'system',
+    ]) {
+      await page.goto(`${open.gateway.url}/${path}`);
+      await page.locator('main h1').waitFor();
+      await page.waitForLoadState('networkidle');
+      requests.length = 0;
+      for (let turn = 0; turn < 4; turn += 1) {
+        await page.clock.runFor(5_000);
+        await page.waitForLoadState('networkidle');
+      }
+      expect([path, requests]).toEqual([path, path === 'logs?live=1' ? Array(4).fill('/api/v1/generations') : []]);
+    }
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
   test('a member sees its own calls alone', async () => {
     const { page, faults } = await open.visit({ member: { email: 'member@example.com', role: 'member' } });
     await page.getByRole('link', { name: 'Logs' }).first().click();

@@ -26,6 +26,7 @@ export function describeRow(record: GenerationRecord): GenerationRow {
     external_user: record.external_user,
     session_id: record.session_id,
     app: record.title || record.http_referer || null,
+    tags: [...(record.tags ?? [])],
     requested_model: record.requested_model,
     model: record.model,
     provider_name: record.provider_name,

@@ -56,7 +56,7 @@ describeStores('GET /generations', ({ open, engine }) => {
   test('every filter matches its generations alone, newest first', async () => {
     const { add, ids } = await setUp();
     const [ok] = generation({ id: 'x' }).attempts;
-    const stage = { type: 'guardrail', name: 'email', data: {} } as const;
+    const stage = { type: 'guardrail', name: 'email', guardrail_id: '5b0d', data: {} } as const;
     await add(
       {
         id: 'a',
@@ -71,22 +71,33 @@ describeStores('GET /generations', ({ open, engine }) => {
         id: 'b',
         created_at: at(2),
         provider_name: 'Other',
+        api_type: 'responses',
+        user_id: null,
         session_id: 's1',
         title: null,
         http_referer: 'https://b.example',
       },
-      { id: 'c', created_at: at(3), outcome: 'failed', finish_reason: 'error', attempts: [failed('rate_limited')] },
+      {
+        id: 'c',
+        created_at: at(3),
+        outcome: 'failed',
+        finish_reason: 'error',
+        attempts: [failed('rate_limited')],
+        tags: ['night'],
+      },
       {
         id: 'd',
         created_at: at(4),
         attempts: [failed('timeout'), ok as never],
         streamed: false,
         cost_nano: 5_000_000_000,
+        tags: ['a', 'night'],
       },
       {
         id: 'e',
         created_at: at(5),
         latency: 9_000.4,
+        external_user: 'alice',
         routing: { strategy: 'direct', total: 1, plan: [], pipeline: [stage] },
       },
     );
@@ -121,8 +132,46 @@ describeStores('GET /generations', ({ open, engine }) => {
       ['session_id=s1&model=m/1', ''],
       ['model=acme/fast-1&fell_back=true&streamed=false&min_cost=1', 'd'],
       ['model=%00', ''],
+      ['tag=night', 'dc'],
+      ['tag=nigh', ''],
+      ['tag=%25', ''],
+      ['tag=a&app=Example App', 'd'],
+      ['external_user=alice', 'e'],
+      ['external_user=bob%00', ''],
+      ['guardrail_id=5b0d', 'e'],
+      ['operation=responses', 'b'],
+      ['operation=responses&outcome=completed', 'b'],
+      ['error=true', 'c'],
+      ['error=false', 'edba'],
+      ['without=tag', 'eba'],
+      ['without=tag,external_user', 'ba'],
+      ['without=guardrail&model=m/1', 'a'],
+      ['without=user', 'b'],
     ]) {
       expect([query, await ids(String(query))]).toEqual([query, expected]);
+    }
+  });
+
+  test('without names known dimensions alone', async () => {
+    const { call } = await setUp();
+    const { status, body } = await call('GET', '/generations?without=tag,model');
+    expect([status, JSON.stringify(body)]).toEqual([400, expect.stringContaining('has no dimension model')]);
+  });
+
+  test('`other` lists the calls whose application or tags are summed as other, and no others', async () => {
+    const { add, ids, call } = await setUp();
+    const many = Array.from({ length: 103 }, (_, index) => ({
+      id: `${String(index).padStart(3, '0')} `,
+      created_at: at(1),
+      title: `app ${index}`,
+      tags: [`tag ${index}`],
+    }));
+    await add(...many);
+    for (const name of ['app', 'tag']) {
+      expect(await ids(`${name}=other&order=asc`)).toBe('100 101 102 ');
+      const { body } = await call('GET', `/generations?${name}=other&totals=true`);
+      expect(body['totals']).toMatchObject({ count: 3, is_complete: true });
+      expect(await ids(`${name}=${name} 101`)).toBe('101 ');
     }
   });
 

@@ -15,6 +15,7 @@ import {
 } from '../../schemas/generation-list.ts';
 import { toNano, toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
+import type { SeriesColumn } from '../../storage/analytics.ts';
 import type { GenerationFilter, GenerationLists, GenerationPlace } from '../../storage/generation-lists.ts';
 import { ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
@@ -35,6 +36,17 @@ export interface ListGenerationsDependencies {
 const name = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 512, description }));
 const flag = (description: string) => Type.Optional(Type.Enum(['true', 'false'] as const, { description }));
 
+/** The dimensions of analytics of which a call may have no value, with their columns. */
+const UNSET: Readonly<Record<string, SeriesColumn>> = {
+  user: 'user_id',
+  provider: 'provider_name',
+  app: 'app',
+  tag: 'tags',
+  external_user: 'external_user',
+  finish_reason: 'finish_reason',
+  guardrail: 'guardrails',
+};
+
 const Query = Type.Object({
   from: name('Only calls admitted at this time or later: ISO 8601, or a UTC day.'),
   to: name('Only calls admitted before this time.'),
@@ -45,6 +57,9 @@ const Query = Type.Object({
   requested_model: name('Only calls that named this model.'),
   provider: name('Only calls that the provider with this name served, such as `OpenAI`.'),
   outcome: Type.Optional(Type.Enum(['completed', 'failed', 'cancelled', 'unknown'] as const)),
+  error: flag(
+    'true: only calls that failed, or whose end is unknown, as `error_count` of analytics; false: only others.',
+  ),
   failure: name(
     'Only calls with an attempt that failed so, such as `rate_limited`; `failures` of a record has the names.',
   ),
@@ -52,7 +67,18 @@ const Query = Type.Object({
   guardrail: flag('true: only calls in which a guardrail or filter acted; false: only others.'),
   finish_reason: name('Only answers that ended so.'),
   session_id: name('Only calls with this session id.'),
-  app: name('Only calls of this application: its title, or its address if it has none.'),
+  app: name(
+    'Only calls of this application: its title, or its address if it has none; `other`: those of the applications that analytics sums as `other`.',
+  ),
+  tag: name('Only calls with this tag; `other`: those whose tags analytics sums as `other`.'),
+  external_user: name(
+    'Only calls with this `user` of the request, as analytics sums them: `other` from the hundred-and-first value in an hour on.',
+  ),
+  guardrail_id: name('Only calls in which this guardrail acted.'),
+  operation: name('Only calls of this operation, as `api_type` of a record.'),
+  without: name(
+    `Only calls without a value of these dimensions, with commas between them: ${Object.keys(UNSET).join(', ')}.`,
+  ),
   streamed: flag('true: only streamed answers; false: only whole ones.'),
   min_cost: Type.Optional(Type.Number({ minimum: 0, maximum: limits.usd_max, description: 'USD.' })),
   min_latency: Type.Optional(
@@ -89,6 +115,16 @@ function fieldsOf(text: string | undefined): readonly GenerationField[] {
   });
 }
 
+/** The columns of the dimensions that `without` names; a 400 for one that does not exist. */
+function unsetOf(text: string | undefined): SeriesColumn[] | undefined {
+  return text?.split(',').map((part) => {
+    const column = UNSET[part.trim()];
+    if (column === undefined)
+      throw invalidField('without', `has no dimension ${part.trim()}; dimensions are ${Object.keys(UNSET).join(', ')}`);
+    return column;
+  });
+}
+
 /** The member whose generations alone a caller sees, if any; a 403 for those of others. */
 export function visibleUser(principal: Principal, requested: string | undefined): string | undefined {
   const ownUser = ownUserOf(principal);
@@ -110,12 +146,18 @@ function filterOf(principal: Principal, query: Query): GenerationFilter {
     requested_model: query.requested_model,
     provider_name: query.provider,
     outcome: query.outcome,
+    is_error: flagOf(query.error),
     failure: query.failure,
     has_failures: flagOf(query.fell_back),
     has_guardrails: flagOf(query.guardrail),
     finish_reason: query.finish_reason,
     session_id: query.session_id,
     app: query.app,
+    tag: query.tag,
+    external_user: query.external_user,
+    guardrail_id: query.guardrail_id,
+    operation: query.operation,
+    unset: unsetOf(query.without),
     streamed: flagOf(query.streamed),
     min_cost_nano: query.min_cost === undefined ? undefined : toNano(query.min_cost),
     min_latency_ms: query.min_latency,
