@@ -194,7 +194,6 @@ const forgetful: Recorder = {
 /** Conversations of one turn have no state. */
 const stateless: TurnStates = {
   restore: (call) => ({ call, report: [], issuer: undefined }),
-  fit: (request) => ({ request, report: [] }),
   recorder: () => undefined,
 };
 

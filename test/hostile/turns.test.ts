@@ -17,7 +17,6 @@ import { cacheMarks } from '../../src/inference/money/payload-search.ts';
 import { mediaOf, mediaSteps, textSteps } from '../../src/inference/money/worst-case.ts';
 import { limits } from '../../src/limits.ts';
 import { authorize, signsPayload } from '../../src/providers/bedrock-converse/sign.ts';
-import { dialects } from '../../src/providers/dialects.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
 import { createServices } from '../../src/providers/transport/services.ts';
 import { createUpstream } from '../../src/providers/transport/upstream.ts';
@@ -163,13 +162,9 @@ describe('a long body', () => {
       provider: { slug: 'a', name: 'A', dialect: wire },
     }) as unknown as Candidate;
   const attemptOf = (request: Partial<ChatRequest>, wire: Wire = 'openai-chat') =>
-    prepareAttempt(
-      { messages: [{ role: 'user', content: 'a' }], ...request } as ChatRequest,
-      candidateOf(wire),
-      dialects.get(wire)!,
-      false,
-      { default_tokens: 10 },
-    ) as Promise<PreparedAttempt>;
+    prepareAttempt({ messages: [{ role: 'user', content: 'a' }], ...request } as ChatRequest, candidateOf(wire), {
+      spend: { default_tokens: 10 },
+    }) as Promise<PreparedAttempt>;
   const image = (data: string) => ({
     type: 'image_url' as const,
     image_url: { url: `data:image/png;base64,${data}` },

@@ -291,7 +291,6 @@ function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate):
 
 const stateless: TurnStates = {
   restore: (call) => ({ call, report: [], issuer: undefined }),
-  fit: (request) => ({ request, report: [] }),
   recorder: () => undefined,
 };
 

@@ -16,7 +16,7 @@ import { type CallMedia, createCallMedia, NO_MEDIA } from '../prepare/media.ts';
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
 import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
-import type { PreparedAttempt, SpendBound } from './attempt.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
 
@@ -142,7 +142,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     const fitted = this.#adapter?.fit(adapted, candidate);
     const request = fitted?.request ?? adapted;
     const encoding = { strip_state: stripState, spend, media: this.#media, report: fitted?.report };
-    return this.#parts.chat.prepare(this.tools?.declare(request) ?? request, candidate, encoding);
+    return prepareAttempt(this.tools?.declare(request) ?? request, candidate, encoding);
   }
 
   async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {

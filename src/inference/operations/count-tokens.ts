@@ -7,7 +7,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
-import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
 import { readJson, refuse, UpstreamCall } from '../attempt/exchange.ts';
 import type { LogDecoderFault } from '../attempt/failure.ts';
 import { clientError } from '../attempt/failure.ts';
@@ -16,7 +16,6 @@ import { estimatePrompt } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
 
 /** How long a provider can take to count the tokens of a prompt. */
 const TOKEN_COUNT_MS_MAX = 5_000;
@@ -80,7 +79,7 @@ export function createTokenCount(
   /** Undefined if the wire cannot carry the request: the call would go to the next endpoint. */
   async function preparedFor(call: Call, candidate: Candidate): Promise<PreparedAttempt | undefined> {
     try {
-      return await chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
+      return await prepareAttempt(call.request, candidate);
     } catch (error) {
       if (error instanceof GatewayError && error.status === 400) return undefined;
       throw error;

@@ -6,7 +6,7 @@ import { servedId } from '../../routing/candidate.ts';
 import type { Health, Performance } from '../../routing/health.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan } from '../../routing/plan.ts';
 import { isPriced } from '../../schemas/prices.ts';
-import type { PreparedAttempt } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from '../attempt/attempt.ts';
 import { stepPassed } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
 import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
@@ -147,8 +147,8 @@ export function createExplain(
     const media = placeholders(needs);
     const { admit, last } = trialAdmission();
     let chars = 0;
-    const prepare = async (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
-      const prepared = await chat.prepare(request, candidate, { strip_state: false, spend, media });
+    const prepare = async (spend?: SpendBound) => {
+      const prepared = await prepareAttempt(request, candidate, { spend, media });
       chars += prepared.payload.length;
       return prepared;
     };

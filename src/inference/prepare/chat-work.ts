@@ -1,29 +1,17 @@
 import type { Model } from '../../catalog/model.ts';
-import { GatewayError, invalidField } from '../../errors.ts';
-import { inTurns } from '../../http/in-turns.ts';
-import { atOnce } from '../../http/turn-work.ts';
-import { limits } from '../../limits.ts';
-import type { Media, MediaNeed, Report } from '../../providers/dialect.ts';
+import type { MediaNeed, Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
-import {
-  inlinesMedia,
-  type LeftAddress,
-  leftAddress,
-  webMedia,
-  withInlineMedia,
-} from '../../providers/shared/media-addresses.ts';
+import { inlinesMedia, webMedia } from '../../providers/shared/media-addresses.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { type PreparedAttempt, prepareAttempt, type SpendBound } from '../attempt/attempt.ts';
 import type { Call } from '../call.ts';
 import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
 import { type PreparedCall, restrictionOf, type Wanted, wireOf } from '../plan/planner.ts';
 import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
 import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
 import type { Preparation } from './adapters.ts';
-import { leftOut } from './left-out.ts';
 
 export interface ChatWorkOptions {
   /** Restores the reasoning state that clients do not send back. */
@@ -37,22 +25,11 @@ export interface ChatWorkOptions {
   preparations?: readonly Preparation[] | undefined;
 }
 
-/** How an attempt is encoded, besides its request. */
-export interface Encoding {
-  strip_state: boolean;
-  spend: SpendBound | undefined;
-  media: Media;
-  /** Changes that were made to the request for this endpoint before. Not set: none. */
-  report?: readonly Report[] | undefined;
-}
-
 /** Chat calls as routing and encoding see them, whether they are sent or only explained. */
 export interface ChatWork {
   readonly wanted: Wanted;
   /** The media to fetch before the request can be encoded for an endpoint. */
   needs(request: ChatRequest, candidate: Candidate): readonly MediaNeed[];
-  /** Encodes for one endpoint. Throws `GatewayError` 400 if its wire cannot carry the request. */
-  prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt | Promise<PreparedAttempt>;
 }
 
 type PlanContext = Parameters<NonNullable<Wanted['prepareCall']>>[1];
@@ -69,13 +46,6 @@ function mayCarryState({ models, catalog }: PlanContext): boolean {
       return wire !== undefined && dialectOf(wire).facts.carriesState(endpoint.quirks);
     }),
   );
-}
-
-/** Refuses an output bound of 0, which the endpoint's wire does not accept. */
-function refuseZeroOutput(): never {
-  throw new GatewayError(400, 'max_tokens must be at least 1: this provider does not accept 0', {
-    metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
-  });
 }
 
 /** Filters restored turns as well: they may be older than the current filters of the caller. */
@@ -159,39 +129,6 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       if (!inlinesMedia(dialect, candidate.endpoint)) return needs;
       const urls = new Set(needs.map(({ url }) => url));
       return [...needs, ...webMedia(request.messages).filter(({ url }) => !urls.has(url))];
-    },
-
-    prepare(request, candidate, { strip_state, spend, media, report: changes = NO_REPORT }) {
-      const { sends, endpoint, provider } = candidate;
-      const dialect = dialectOf(endpoint.dialect ?? provider.dialect);
-      if (request.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
-      let fitted = sends === undefined ? request : { ...request, ...sends };
-      let report = changes;
-      if (contentsOf(fitted).is_issued) {
-        const fit = states.fit(fitted, candidate);
-        fitted = fit.request;
-        report = [...report, ...fit.report];
-      }
-      const isInline = endpoint.quirks.inline_media === true && inlinesMedia(dialect, endpoint);
-      if (isInline && media.size > 0) fitted = withInlineMedia(fitted, media);
-      const preparing = prepareAttempt(fitted, candidate, dialect, strip_state, spend, media);
-      const { ext } = request;
-      if (ext !== undefined && ext.wire !== dialect.wire) report = [...report, ...leftOut(request, dialect.wire)];
-      if (!isInline && report.length === 0) return preparing;
-      const reported = (prepared: PreparedAttempt, left: LeftAddress | undefined) => {
-        if (left !== undefined) {
-          throw invalidField(left.field, `must be sent as data: ${provider.name} receives no addresses`);
-        }
-        return { ...prepared, report: [...report, ...prepared.report] };
-      };
-      const finish = (prepared: PreparedAttempt) => {
-        if (!isInline) return reported(prepared, undefined);
-        // An address that could not be replaced, such as a file inside a block of one wire.
-        const looking = leftAddress(prepared.encoded.body);
-        if (prepared.payload.length < limits.json_long_chars_min) return reported(prepared, atOnce(looking));
-        return inTurns(looking).then((left) => reported(prepared, left));
-      };
-      return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },
   };
 }
