@@ -6,7 +6,7 @@ import type { ChatAttemptsOptions } from './attempt/chat-attempts.ts';
 import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/failure.ts';
 import type { Call } from './call.ts';
 import { createEngine } from './engine.ts';
-import type { StreamEvent, WholeAnswer } from './events.ts';
+import type { StreamEvent, StreamPart, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
 import { UsualOutput } from './money/attempt-cost.ts';
 import { createPay } from './money/fees.ts';
@@ -55,10 +55,10 @@ export interface Inference extends Metered {
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
-/** The same for the pipeline, which follows the calls that a middleware has something to do for. */
-export interface Engine extends Inference {
+/** The same for the pipeline, which follows the calls that a middleware has something to do for, and reads the parts of a stream. */
+export interface Engine extends Omit<Inference, 'stream'> {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
-  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+  stream(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined>;
   run<P extends Prepared, A>(call: Call, task: Task<P, A>, watch?: AnswerWatch): Promise<TaskAnswer<A>>;
 }
 

@@ -5,7 +5,6 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
-import { type Events, type Source, withSources } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
@@ -22,7 +21,7 @@ import type { OpenAnswer } from './attempt/open-answer.ts';
 import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
-import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
+import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
 import type { Planner } from './plan/planner.ts';
 import type { ChatWork } from './prepare/chat-work.ts';
@@ -65,13 +64,10 @@ interface Answer {
   finishReason: FinishReason | undefined;
 }
 
-/** An event, or a source that yields events. */
-type Part = StreamEvent | Source<StreamEvent>;
-
 /** Answers chat calls. */
 export interface ChatEngine {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
-  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+  stream(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined>;
 }
 
 export function createEngine(parts: EngineParts): ChatEngine {
@@ -122,7 +118,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
-  async function* partsOf(answer: Answer): AsyncGenerator<Part, Failure | undefined, undefined> {
+  async function* partsOf(answer: Answer): AsyncGenerator<StreamPart, Failure | undefined, undefined> {
     const { state, tools, text } = answer;
     let served: Candidate | undefined;
     for (;;) {
@@ -188,7 +184,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   async function* nextStep(
     answer: Answer,
     tools: ToolAnswer,
-  ): AsyncGenerator<Part, Failure | 'follows' | undefined, undefined> {
+  ): AsyncGenerator<StreamPart, Failure | 'follows' | undefined, undefined> {
     const { state, attempt } = answer;
     const isWithheld = () => state.watch?.isWithheld === true;
     if (isWithheld()) return undefined;
@@ -281,7 +277,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     body.close();
   }
 
-  async function* events(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<Part, void, undefined> {
+  async function* events(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined> {
     const answer = await begin(call, watch);
     metrics.streamOpened();
     let isFinished = false;
@@ -304,7 +300,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   return {
     // Nothing begins before the first event is read: a client that leaves, and heartbeats, are handled from then on.
-    stream: (call, watch) => withSources(events(call, watch)),
+    stream: events,
 
     async complete(call, watch) {
       const answer = await begin(call, watch);

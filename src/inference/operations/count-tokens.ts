@@ -12,7 +12,7 @@ import { readJson, refuse, UpstreamCall } from '../attempt/exchange.ts';
 import type { LogDecoderFault } from '../attempt/failure.ts';
 import { clientError } from '../attempt/failure.ts';
 import type { Call } from '../call.ts';
-import { estimatePrompt } from '../money/meter.ts';
+import { estimatePrompt, promptTexts } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
@@ -88,11 +88,7 @@ export function createTokenCount(
 
   async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
     const request = statesTools(original, candidate) ? templated(original).request : original;
-    const texts: string[] = [];
-    const otherTokens = estimatePrompt(request, (text) => {
-      texts.push(text);
-      return 0;
-    });
+    const { texts, tokens: otherTokens } = promptTexts(request);
     const tokens = await tokenizer.count(texts.join('\n'), candidate);
     const inputTokens = tokens === undefined ? estimatePrompt(request) : tokens + otherTokens;
     return { input_tokens: inputTokens, is_estimate: true, rest: {} };
