@@ -17,12 +17,12 @@ import { type CountedTokens, createTokenCount } from './operations/count-tokens.
 import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
 import { createPlanner, type PlannerOptions, type Wanted } from './plan/planner.ts';
-import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
+import { createPrepareCall, type PrepareCallOptions } from './prepare/prepare-call.ts';
 import type { AnswerWatch } from './state.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 
-export interface InferenceOptions extends PlannerOptions, ChatWorkOptions, ChatAttemptsOptions {
+export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, PrepareCallOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
@@ -70,13 +70,12 @@ export function createInference(shared: InferenceOptions): Engine {
   const admission = createAdmission(options);
   const measure = createMeasure(options.tokenizer);
   const attempts = createAttempts(options, admission, settlement);
-  const steps = createPlanner(options, settlement, attempts);
-  const work = createChatWork(options);
+  const planner = createPlanner({ ...options, prepareCall: createPrepareCall(options) }, settlement, attempts);
   const pay = createPay(options);
-  const chat = { options, chat: work, measure, pay };
+  const chat = { options, measure, pay };
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
-  const engine = createEngine({ ...options, settlement, admission, attempts, planner: steps, work, chat, loop });
+  const engine = createEngine({ ...options, settlement, admission, attempts, planner, chat, loop });
 
   return {
     [METERED]: true,
@@ -84,12 +83,12 @@ export function createInference(shared: InferenceOptions): Engine {
 
     stream: engine.stream,
 
-    explain: createExplain(options, steps, work, measure),
+    explain: createExplain(options, planner, measure),
 
-    countTokens: createTokenCount(options, steps, work),
+    countTokens: createTokenCount(options, planner),
 
-    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted),
+    routingOf: planner.routingOf,
 
-    run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
+    run: (call, task, watch) => runTask(call, task, { ...options, ...planner, ...attempts, settle, watch }),
   };
 }

@@ -24,7 +24,6 @@ import type { Call } from './call.ts';
 import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
 import type { Planner } from './plan/planner.ts';
-import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
@@ -39,7 +38,6 @@ export interface EngineParts extends BodyParts {
   settlement: Settlement;
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
-  work: Pick<ChatWork, 'wanted'>;
   chat: ChatAttemptsParts;
   loop: ToolLoop;
 }
@@ -71,12 +69,12 @@ export interface ChatEngine {
 }
 
 export function createEngine(parts: EngineParts): ChatEngine {
-  const { metrics, states, continuation, settlement, attempts, planner, work, chat, loop } = parts;
+  const { metrics, states, continuation, settlement, attempts, planner, chat, loop } = parts;
   const { tryEach, reportSuccess, reportFailure } = attempts;
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const opening = planner.open(received, work.wanted);
+    const opening = planner.open(received);
     const state = opening instanceof Promise ? await opening : opening;
     state.watch = watch;
     const { call, plan, sources } = state;

@@ -11,8 +11,7 @@ import type { Measure } from '../money/admission.ts';
 import { feesOf, type Pay } from '../money/fees.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
 import { type Adapter, type CallAdapter, combineAdapters } from '../prepare/adapters.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
-import { type CallMedia, createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import { type CallMedia, createCallMedia, mediaNeeds, NO_MEDIA } from '../prepare/media.ts';
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
 import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
@@ -29,7 +28,6 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** What the attempts of all calls share. */
 export interface ChatAttemptsParts {
   options: ChatAttemptsOptions;
-  chat: ChatWork;
   measure: Measure<PreparedAttempt>;
   pay: Pay;
 }
@@ -128,7 +126,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
 
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
     const { request } = this.call;
-    const needs = this.#parts.chat.needs(this.#adapter?.fit(request, candidate).request ?? request, candidate);
+    const needs = mediaNeeds(this.#adapter?.fit(request, candidate).request ?? request, candidate);
     if (needs.length === 0) return undefined;
     this.#fetched ??= createCallMedia(this.#state.call, this.#parts.options.media);
     return this.#fetched.gather(needs).then((media) => {

@@ -15,7 +15,7 @@ import type { Call } from '../call.ts';
 import { estimatePrompt, promptTexts } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
+import { mediaNeeds } from '../prepare/media.ts';
 
 /** How long a provider can take to count the tokens of a prompt. */
 const TOKEN_COUNT_MS_MAX = 5_000;
@@ -43,12 +43,11 @@ export interface CountOptions {
 export function createTokenCount(
   { upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Planner, 'open'>,
-  chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
   /** The provider's count; undefined if it does not count, or fails. */
   async function providersCount(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
     const counter = dialectOf(wireOf(candidate)).tokenCounter;
-    if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
+    if (counter === undefined || mediaNeeds(call.request, candidate).length > 0) return undefined;
     const prepared = await preparedFor(call, candidate);
     if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
@@ -95,7 +94,7 @@ export function createTokenCount(
   }
 
   return async (received) => {
-    const { call, plan, reservation } = await open(received, chat.wanted);
+    const { call, plan, reservation } = await open(received);
     const candidate = plan.attempts[0]!;
     try {
       await reservation?.acquire(candidate);

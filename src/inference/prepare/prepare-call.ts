@@ -1,42 +1,38 @@
 import type { Model } from '../../catalog/model.ts';
-import type { MediaNeed, Report } from '../../providers/dialect.ts';
+import type { Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
-import { inlinesMedia, webMedia } from '../../providers/shared/media-addresses.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { Stickiness } from '../../routing/stickiness.ts';
 import { contentsOf } from '../../schemas/contents.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
-import { type PreparedCall, restrictionOf, type Wanted, wireOf } from '../plan/planner.ts';
-import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
+import type { ModelSource } from '../plan/requested-models.ts';
 import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
 import type { Preparation } from './adapters.ts';
 
-export interface ChatWorkOptions {
+export interface PrepareCallOptions {
   /** Restores the reasoning state that clients do not send back. */
   states: TurnStates;
-  default_model: string | undefined;
-  /** Read for each call: a reload takes effect at once. */
-  routing(): RoutingRules;
-  stickiness: Stickiness;
-  chance(): number;
   /** Change calls before they are planned, in order. */
   preparations?: readonly Preparation[] | undefined;
 }
 
-/** Chat calls as routing and encoding see them, whether they are sent or only explained. */
-export interface ChatWork {
-  readonly wanted: Wanted;
-  /** The media to fetch before the request can be encoded for an endpoint. */
-  needs(request: ChatRequest, candidate: Candidate): readonly MediaNeed[];
+/** What is known of a call before its plan. */
+interface PlanContext {
+  models: readonly Model[];
+  catalog: ModelSource;
 }
 
-type PlanContext = Parameters<NonNullable<Wanted['prepareCall']>>[1];
+/** A call that is ready to be planned, and the candidates that it prefers. */
+export interface PreparedCall {
+  call: Call;
+  /** Changes that were made to the request for all endpoints. */
+  report: readonly Report[];
+  prefers?: ((candidate: Candidate) => boolean) | undefined;
+}
 
-const NO_REPORT: readonly Report[] = [];
-const NO_CHANGES: Omit<PreparedCall, 'call'> = { report: NO_REPORT };
-const NO_NEEDS: readonly MediaNeed[] = [];
+/** Prepares a chat call for its plan when its models are known. */
+export type PrepareCall = (call: Call, context: PlanContext) => PreparedCall | Promise<PreparedCall>;
+
+const NO_CHANGES: Omit<PreparedCall, 'call'> = { report: [] };
 
 /** Whether an endpoint that may serve the call accepts opaque reasoning state. */
 function mayCarryState({ models, catalog }: PlanContext): boolean {
@@ -63,20 +59,7 @@ async function filterRestored(restoring: RestoredCall | Promise<RestoredCall>, o
   return { ...restoredCall, call: { ...restoredCall.call, request } };
 }
 
-/** Whether the caller's guardrails allow an endpoint of the model; undefined if they exclude none. */
-function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean) | undefined {
-  const restricts = restrictionOf(call.principal);
-  if (restricts === undefined) return undefined;
-  return (model) =>
-    model.endpoints.some((endpoint) => {
-      const provider = catalog.provider(endpoint.provider);
-      return provider !== undefined && restricts({ model, provider, endpoint }) === undefined;
-    });
-}
-
-export function createChatWork(options: ChatWorkOptions): ChatWork {
-  const { states, chance, preparations = [] } = options;
-
+export function createPrepareCall({ states, preparations = [] }: PrepareCallOptions): PrepareCall {
   /** The call with its reasoning state restored, and changed by the preparations. */
   function restoreAndPrepare(call: Call, context: PlanContext): PreparedCall | Promise<PreparedCall> {
     const prepareRestored = ({ issuer, ...restored }: RestoredCall) => {
@@ -105,30 +88,5 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     return prepared instanceof Promise ? prepared.then((call) => ({ ...rest, call })) : { ...rest, call: prepared };
   }
 
-  return {
-    wanted: {
-      stickiness: options.stickiness,
-      models(catalog, call, home) {
-        const routers = options.routing();
-        return requestedModels(call.request, {
-          catalog,
-          routers,
-          draw: chance,
-          defaultModel: () => defaultModel(call.principal, routers, options.default_model, call.request),
-          home: (router) => home?.ofRouter(router),
-          allows: (model) => allowedBy(call, catalog)?.(model) !== false,
-        });
-      },
-      prepareCall,
-    },
-
-    needs(request, candidate) {
-      if (!contentsOf(request).has_more) return NO_NEEDS;
-      const dialect = dialectOf(wireOf(candidate));
-      const needs = dialect.requiredMedia(request, candidate.endpoint);
-      if (!inlinesMedia(dialect, candidate.endpoint)) return needs;
-      const urls = new Set(needs.map(({ url }) => url));
-      return [...needs, ...webMedia(request.messages).filter(({ url }) => !urls.has(url))];
-    },
-  };
+  return prepareCall;
 }
