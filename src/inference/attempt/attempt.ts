@@ -253,7 +253,8 @@ export function prepareAttempt(
   const isShort = typeof payload === 'string' && !(isInline && payload.length >= limits.json_long_chars_min);
   if (!isShort) return withLongPayload(prepared, payload, spend, isInline);
   prepared.payload = payload;
-  if (isInline) refuseAddress(atOnce(leftAddress(encoded.body)), provider);
+  const left = isInline ? atOnce(leftAddress(encoded.body)) : undefined;
+  if (left !== undefined) throw addressRefusal(left, provider);
   return prepared;
 }
 
@@ -267,13 +268,14 @@ async function withLongPayload(
   // Without `isCancelled`, the results are always set.
   if (spend !== undefined && typeof payload !== 'string') prepared.marks = (await inTurns(cacheMarks(payload)))!;
   prepared.payload = payload;
-  if (isInline) refuseAddress(await inTurns(leftAddress(prepared.encoded.body)), prepared.candidate.provider);
+  const left = isInline ? await inTurns(leftAddress(prepared.encoded.body)) : undefined;
+  if (left !== undefined) throw addressRefusal(left, prepared.candidate.provider);
   return prepared;
 }
 
-/** Refuses an address that could not be replaced, such as a file inside a block of one wire. */
-function refuseAddress(left: LeftAddress | undefined, { name }: Candidate['provider']): void {
-  if (left !== undefined) throw invalidField(left.field, `must be sent as data: ${name} receives no addresses`);
+/** The refusal of an address that could not be replaced, such as a file inside a block of one wire. */
+function addressRefusal({ field }: LeftAddress, { name }: Candidate['provider']): GatewayError {
+  return invalidField(field, `must be sent as data: ${name} receives no addresses`);
 }
 
 /** Refuses an output bound of 0, which the endpoint's wire does not accept. */
