@@ -1,7 +1,8 @@
 import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
-import { createInference, type Inference } from '../../src/inference/answer.ts';
+import { createInference } from '../../src/inference/answer.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
+import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
 import { limits } from '../../src/limits.ts';
@@ -195,7 +196,6 @@ const forgetful: Recorder = {
 /** Conversations of one turn have no state. */
 const stateless: TurnStates = {
   restore: (call) => ({ call, report: [], issuer: undefined }),
-  fit: (request) => ({ request, report: [] }),
   recorder: () => undefined,
 };
 
@@ -281,7 +281,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     google: { show: (credential) => credential, forget: () => undefined },
     close: async () => {},
   };
-  const inference: Inference = createInference({
+  const engine = createInference({
     catalog: () => catalog,
     wholeCatalog: () => catalog,
     ownCredentials: () => [],
@@ -314,6 +314,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     first_token_ms_max: options.first_token_ms_max ?? world.first_token_ms_max,
     total_ms_max: 3_600_000,
   });
+  const inference = createPipeline(engine, []);
 
   return async (wanted) => {
     const arrivedMs = time.elapsedMs();

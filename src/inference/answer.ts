@@ -6,7 +6,7 @@ import type { ChatAttemptsOptions } from './attempt/chat-attempts.ts';
 import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/failure.ts';
 import type { Call } from './call.ts';
 import { createEngine } from './engine.ts';
-import type { StreamEvent, WholeAnswer } from './events.ts';
+import type { StreamEvent, StreamPart, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
 import { UsualOutput } from './money/attempt-cost.ts';
 import { createPay } from './money/fees.ts';
@@ -17,12 +17,12 @@ import { type CountedTokens, createTokenCount } from './operations/count-tokens.
 import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
 import { createPlanner, type PlannerOptions, type Wanted } from './plan/planner.ts';
-import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
+import { createPrepareCall, type PrepareCallOptions } from './prepare/prepare-call.ts';
 import type { AnswerWatch } from './state.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 
-export interface InferenceOptions extends PlannerOptions, ChatWorkOptions, ChatAttemptsOptions {
+export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, PrepareCallOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
@@ -55,10 +55,10 @@ export interface Inference extends Metered {
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
-/** The same for the pipeline, which follows the calls that a middleware has something to do for. */
-export interface Engine extends Inference {
+/** The same for the pipeline, which follows the calls that a middleware has something to do for, and reads the parts of a stream. */
+export interface Engine extends Omit<Inference, 'stream'> {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
-  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+  stream(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined>;
   run<P extends Prepared, A>(call: Call, task: Task<P, A>, watch?: AnswerWatch): Promise<TaskAnswer<A>>;
 }
 
@@ -70,13 +70,12 @@ export function createInference(shared: InferenceOptions): Engine {
   const admission = createAdmission(options);
   const measure = createMeasure(options.tokenizer);
   const attempts = createAttempts(options, admission, settlement);
-  const steps = createPlanner(options, settlement, attempts);
-  const work = createChatWork(options);
+  const planner = createPlanner({ ...options, prepareCall: createPrepareCall(options) }, settlement, attempts);
   const pay = createPay(options);
-  const chat = { options, chat: work, measure, pay };
+  const chat = { options, measure, pay };
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
-  const engine = createEngine({ ...options, settlement, admission, attempts, planner: steps, work, chat, loop });
+  const engine = createEngine({ ...options, settlement, admission, attempts, planner, chat, loop });
 
   return {
     [METERED]: true,
@@ -84,12 +83,12 @@ export function createInference(shared: InferenceOptions): Engine {
 
     stream: engine.stream,
 
-    explain: createExplain(options, steps, work, measure),
+    explain: createExplain(options, planner, measure),
 
-    countTokens: createTokenCount(options, steps, work),
+    countTokens: createTokenCount(options, planner),
 
-    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted),
+    routingOf: planner.routingOf,
 
-    run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
+    run: (call, task, watch) => runTask(call, task, { ...options, ...planner, ...attempts, settle, watch }),
   };
 }

@@ -5,7 +5,6 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
-import { type Events, type Source, withSources } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
@@ -22,10 +21,9 @@ import type { OpenAnswer } from './attempt/open-answer.ts';
 import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
-import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
+import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
 import type { Planner } from './plan/planner.ts';
-import type { ChatWork } from './prepare/chat-work.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
@@ -40,7 +38,6 @@ export interface EngineParts extends BodyParts {
   settlement: Settlement;
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
-  work: Pick<ChatWork, 'wanted'>;
   chat: ChatAttemptsParts;
   loop: ToolLoop;
 }
@@ -65,22 +62,19 @@ interface Answer {
   finishReason: FinishReason | undefined;
 }
 
-/** An event, or a source that yields events. */
-type Part = StreamEvent | Source<StreamEvent>;
-
 /** Answers chat calls. */
 export interface ChatEngine {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
-  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+  stream(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined>;
 }
 
 export function createEngine(parts: EngineParts): ChatEngine {
-  const { metrics, states, continuation, settlement, attempts, planner, work, chat, loop } = parts;
+  const { metrics, states, continuation, settlement, attempts, planner, chat, loop } = parts;
   const { tryEach, reportSuccess, reportFailure } = attempts;
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const opening = planner.open(received, work.wanted);
+    const opening = planner.open(received);
     const state = opening instanceof Promise ? await opening : opening;
     state.watch = watch;
     const { call, plan, sources } = state;
@@ -122,7 +116,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
-  async function* partsOf(answer: Answer): AsyncGenerator<Part, Failure | undefined, undefined> {
+  async function* partsOf(answer: Answer): AsyncGenerator<StreamPart, Failure | undefined, undefined> {
     const { state, tools, text } = answer;
     let served: Candidate | undefined;
     for (;;) {
@@ -188,7 +182,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   async function* nextStep(
     answer: Answer,
     tools: ToolAnswer,
-  ): AsyncGenerator<Part, Failure | 'follows' | undefined, undefined> {
+  ): AsyncGenerator<StreamPart, Failure | 'follows' | undefined, undefined> {
     const { state, attempt } = answer;
     const isWithheld = () => state.watch?.isWithheld === true;
     if (isWithheld()) return undefined;
@@ -281,7 +275,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     body.close();
   }
 
-  async function* events(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<Part, void, undefined> {
+  async function* events(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined> {
     const answer = await begin(call, watch);
     metrics.streamOpened();
     let isFinished = false;
@@ -304,7 +298,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   return {
     // Nothing begins before the first event is read: a client that leaves, and heartbeats, are handled from then on.
-    stream: (call, watch) => withSources(events(call, watch)),
+    stream: events,
 
     async complete(call, watch) {
       const answer = await begin(call, watch);

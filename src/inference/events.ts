@@ -1,5 +1,6 @@
 /** What the engine returns for a chat call: a whole answer, or the events of a stream. */
 import type { GatewayError } from '../errors.ts';
+import type { Source } from '../http/sources.ts';
 import type { ChatChunk, ChatCompletion, TokenClasses } from '../schemas/inner.ts';
 import type { AnswerUsage } from './money/answer-usage.ts';
 import type { SentBody, Served } from './state.ts';
@@ -21,6 +22,9 @@ export type StreamEvent =
   | { type: 'open'; served: Served; upstream_bodies: SentBody[] }
   | { type: 'chunks'; chunks: ChatChunk[] }
   | StreamEnd;
+
+/** An event of a stream, or a source that yields events. */
+export type StreamPart = StreamEvent | Source<StreamEvent>;
 
 /** The end of a stream, with its usage and cost over all attempts. */
 export interface StreamEnd {

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
-import { withSources } from '../http/sources.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
-import type { Inference } from './answer.ts';
+import type { Engine, Inference } from './answer.ts';
 import type { Call } from './call.ts';
 import type { StreamEvent } from './events.ts';
 import { NO_USAGE } from './money/answer-usage.ts';
@@ -22,7 +21,7 @@ const end = (error?: GatewayError): StreamEvent => ({
 });
 
 /** An engine that answers with these events, and notes how it was left. */
-function engineOf(events: readonly StreamEvent[], notes: string[] = []): Inference {
+function engineOf(events: readonly StreamEvent[], notes: string[] = []): Engine {
   async function* course(): AsyncGenerator<StreamEvent, void, undefined> {
     try {
       for (const event of events) yield event;
@@ -35,9 +34,9 @@ function engineOf(events: readonly StreamEvent[], notes: string[] = []): Inferen
   }
   const chunks = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
   return {
-    stream: () => withSources(course()),
+    stream: course,
     complete: async () => ({ completion: accumulate(chunks, 0), metadata: undefined }),
-  } as unknown as Inference;
+  } as unknown as Engine;
 }
 
 /** A transform that holds back the chunks of the last event, and writes its name behind each text. */
@@ -86,10 +85,14 @@ async function seen(inference: Inference): Promise<string[]> {
 }
 
 test('a call for which no middleware has anything to do gets the events of the engine themselves', async () => {
-  const engine = engineOf([open, say('a'), end()]);
-  const events = engine.stream(call);
-  const inference = createPipeline({ ...engine, stream: () => events }, [{ name: 'idle', begin: () => undefined }]);
-  expect(inference.stream(call)).toBe(events);
+  const events = [open, say('a'), end()];
+  const inference = createPipeline(engineOf(events), [{ name: 'idle', begin: () => undefined }]);
+  let read = 0;
+  for await (const event of inference.stream(call)) {
+    expect(event).toBe(events[read]);
+    read += 1;
+  }
+  expect(read).toBe(events.length);
 });
 
 test('requests pass the middleware in order, answers in reverse, and each is begun once', async () => {

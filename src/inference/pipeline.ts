@@ -1,11 +1,11 @@
 import { GatewayError } from '../errors.ts';
 import { METERED } from '../http/metered.ts';
-import { type Events, type Source, withSources } from '../http/sources.ts';
+import { type Events, withSources } from '../http/sources.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion } from '../schemas/inner.ts';
 import type { Engine, Inference } from './answer.ts';
 import type { Call, CallOutcome } from './call.ts';
-import type { StreamEvent, WholeAnswer } from './events.ts';
+import type { StreamEvent, StreamPart, WholeAnswer } from './events.ts';
 import type { Prepared } from './money/admission.ts';
 import type { Task, TaskAnswer } from './operations/task.ts';
 import type { Wanted } from './plan/planner.ts';
@@ -181,10 +181,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
     return completion === answer.completion ? answer : { ...answer, completion };
   }
 
-  async function* streamed(
-    call: Call,
-    first: Begun,
-  ): AsyncGenerator<StreamEvent | Source<StreamEvent>, void, undefined> {
+  async function* streamed(call: Call, first: Begun): AsyncGenerator<StreamPart, void, undefined> {
     const watch = new CallWatch();
     const { hooks } = watch;
     try {
@@ -192,7 +189,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
       const choices = choicesOf(prepared.request);
       const transforms = hooks.flatMap((one) => one.createTransform?.(choices) ?? []);
       watch.transforms = transforms;
-      const events = engine.stream(prepared, watch);
+      const events = withSources(engine.stream(prepared, watch));
       const shown = new TransformedEvents(events, { hooks, transforms, stages: prepared.stages });
       yield* handedOn(events, shown);
       watch.error = shown.error;
@@ -207,7 +204,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
   async function* handedOn(
     events: Events<StreamEvent>,
     shown: TransformedEvents,
-  ): AsyncGenerator<StreamEvent | Source<StreamEvent>, void, undefined> {
+  ): AsyncGenerator<StreamPart, void, undefined> {
     try {
       yield shown;
     } catch (error) {
@@ -240,7 +237,7 @@ export function createPipeline(engine: Engine, middleware: readonly Middleware[]
     },
     stream(call) {
       const begun = begin(call, 'answer');
-      return begun === undefined ? engine.stream(call) : withSources(streamed(call, begun));
+      return withSources(begun === undefined ? engine.stream(call) : streamed(call, begun));
     },
     run(call, task) {
       const begun = begin(call, 'task');

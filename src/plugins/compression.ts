@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { Call } from '../inference/call.ts';
 import { ESTIMATE_MARGIN } from '../inference/money/measure.ts';
-import { estimatePrompt } from '../inference/money/meter.ts';
+import { estimatePrompt, promptTexts } from '../inference/money/meter.ts';
 import type { Tokenizer } from '../inference/money/tokenizer.ts';
 import { wireOf } from '../inference/plan/planner.ts';
 import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
@@ -174,11 +174,7 @@ class CallCompression implements CallAdapter {
   async #tokensOf(request: ChatRequest, candidate: Candidate): Promise<number> {
     const estimated = this.#estimates.all(request);
     if (estimated > limits.tokenized_chars_max) return estimated * ESTIMATE_MARGIN;
-    const texts: string[] = [];
-    const otherTokens = estimatePrompt(request, (text) => {
-      texts.push(text);
-      return 0;
-    });
+    const { texts, tokens: otherTokens } = promptTexts(request);
     const counted = await this.#tokenizer.count(texts.join('\n'), candidate);
     return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + otherTokens;
   }

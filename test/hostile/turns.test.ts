@@ -12,12 +12,11 @@ import { atOnce, TURN_WORK_CHARS } from '../../src/http/turn-work.ts';
 import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
 import { prepareAttempt } from '../../src/inference/attempt/attempt.ts';
 import { dividedChunks, sliceEnd } from '../../src/inference/attempt/chunk-slices.ts';
-import { estimatePrompt, TOOLS_SAMPLE_CHARS } from '../../src/inference/money/meter.ts';
+import { estimatePrompt, promptTexts, TOOLS_SAMPLE_CHARS } from '../../src/inference/money/meter.ts';
 import { cacheMarks } from '../../src/inference/money/payload-search.ts';
 import { mediaOf, mediaSteps, textSteps } from '../../src/inference/money/worst-case.ts';
 import { limits } from '../../src/limits.ts';
 import { authorize, signsPayload } from '../../src/providers/bedrock-converse/sign.ts';
-import { dialects } from '../../src/providers/dialects.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
 import { createServices } from '../../src/providers/transport/services.ts';
 import { createUpstream } from '../../src/providers/transport/upstream.ts';
@@ -163,13 +162,9 @@ describe('a long body', () => {
       provider: { slug: 'a', name: 'A', dialect: wire },
     }) as unknown as Candidate;
   const attemptOf = (request: Partial<ChatRequest>, wire: Wire = 'openai-chat') =>
-    prepareAttempt(
-      { messages: [{ role: 'user', content: 'a' }], ...request } as ChatRequest,
-      candidateOf(wire),
-      dialects.get(wire)!,
-      false,
-      { default_tokens: 10 },
-    ) as Promise<PreparedAttempt>;
+    prepareAttempt({ messages: [{ role: 'user', content: 'a' }], ...request } as ChatRequest, candidateOf(wire), {
+      spend: { default_tokens: 10 },
+    }) as Promise<PreparedAttempt>;
   const image = (data: string) => ({
     type: 'image_url' as const,
     image_url: { url: `data:image/png;base64,${data}` },
@@ -213,18 +208,14 @@ describe('a long body', () => {
       function: { name: `f${at}`, description: 'Does a thing. '.repeat(500), parameters: { type: 'object' } },
     });
     const tools = Array.from({ length: 400 }, (_, at) => tool(at));
-    const looked: number[] = [];
     const request = (more: object) => ({ messages: [], tools, ...more }) as unknown as ChatRequest;
     const long = request({ ext: { wire: 'openai-chat', client: 'chat', rest: {}, is_long: true } });
     long.ext!.tools_chars = checkDefinitions(long);
-    let all = 0;
-    estimatePrompt(long, (text, chars = text.length) => {
-      looked.push(text.length);
-      all = chars;
-      return 0;
-    });
-    expect(Math.max(...looked)).toBeLessThanOrEqual(TOOLS_SAMPLE_CHARS + 2 * limits.json_piece_chars);
-    expect(all / JSON.stringify(tools).length).toBeCloseTo(1, 1);
+    const { texts, sampledChars } = promptTexts(long);
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThanOrEqual(
+      TOOLS_SAMPLE_CHARS + 2 * limits.json_piece_chars,
+    );
+    expect(sampledChars / JSON.stringify(tools).length).toBeCloseTo(1, 1);
     expect(estimatePrompt(long) / estimatePrompt(request({}))).toBeCloseTo(1, 1);
   });
 

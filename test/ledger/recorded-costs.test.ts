@@ -88,9 +88,9 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
   const model = /models\/([^:]+):/.exec(recording.request!.path)?.[1] ?? String(body['model']);
   const candidate = candidateOf(wire, recording.provider, model);
   if (wire === 'gemini-generate-content')
-    return prepareAttempt(decodeRequest(body).request, candidate, dialect, false) as PreparedAttempt;
+    return prepareAttempt(decodeRequest(body).request, candidate) as PreparedAttempt;
   if (wire === 'openai-chat')
-    return prepareAttempt(chatRequest(structuredClone(body) as never), candidate, dialect, false) as PreparedAttempt;
+    return prepareAttempt(chatRequest(structuredClone(body) as never), candidate) as PreparedAttempt;
   // There is no client of this wire yet, so that the body stands as it was sent.
   const request = {
     messages: array(body['messages']).map((message) => ({

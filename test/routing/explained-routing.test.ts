@@ -9,6 +9,7 @@ import { GatewayError } from '../../src/errors.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
+import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { ExplainedAttempt, Explanation } from '../../src/inference/plan/explain.ts';
 import type { ModelSource } from '../../src/inference/plan/requested-models.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
@@ -291,7 +292,6 @@ function expectedOf({ endpoint: { upstream_model }, provider, own }: Candidate):
 
 const stateless: TurnStates = {
   restore: (call) => ({ call, report: [], issuer: undefined }),
-  fit: (request) => ({ request, report: [] }),
   recorder: () => undefined,
 };
 
@@ -385,7 +385,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     close: async () => {},
   };
   const statistics = createEndpointStatistics();
-  const inference: Inference = createInference({
+  const engine = createInference({
     catalog: () => state.world.source,
     wholeCatalog: () => state.world.source,
     ownCredentials: () => state.world.own,
@@ -418,6 +418,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     first_token_ms_max: 60_000,
     total_ms_max: 60_000,
   });
+  const inference = createPipeline(engine, []);
   const pass = (ms: number) => {
     passedMs += ms;
   };

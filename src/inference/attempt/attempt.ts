@@ -1,26 +1,35 @@
 import type { Endpoint } from '../../catalog/model.ts';
 import { offersTier } from '../../catalog/price-list.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
+import { atOnce } from '../../http/turn-work.ts';
 import { writeInTurns } from '../../http/written-json.ts';
 import { limits } from '../../limits.ts';
 import type { ChatDialect, EncodedRequest, Media, Report } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
+import {
+  inlinesMedia,
+  type LeftAddress,
+  leftAddress,
+  withInlineMedia,
+} from '../../providers/shared/media-addresses.ts';
 import type { CacheMarks } from '../../providers/shared/worst-case.ts';
 import { needsTemplate, templated } from '../../providers/tool-template/dialect.ts';
 import { type Candidate, supports, unsupportedParameters } from '../../routing/plan.ts';
 import { append } from '../../schemas/append.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, InnerTool } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';
-import { isDeeperThan } from '../../schemas/json-structure.ts';
 import { cacheMarks } from '../money/payload-search.ts';
 import { defaultBound } from '../plan/default-bound.ts';
 import { boundConversation, boundTools } from '../prepare/bound-tools.ts';
+import { leftOut } from '../prepare/left-out.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
+import { UNPRICED_TIER, withOptions } from '../prepare/provider-options.ts';
+import { withOwnState } from '../reasoning/states.ts';
 
-/** The most nesting levels of a client's provider options. */
-const OPTION_LEVELS_MAX = 100;
+const NO_REPORT: readonly Report[] = [];
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
@@ -29,9 +38,6 @@ export interface SpendBound {
   /** The output that the budgets pay for, if that is less than the bound. */
   paid_tokens?: number | undefined;
 }
-
-/** Why a service tier is dropped. */
-const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
 /** Parameters by which hosts of open models make and bill several answers, and return one. */
 const SEVERAL_ANSWERS = ['best_of', 'num_generations', 'num_return_sequences'] as const;
@@ -180,85 +186,48 @@ export interface PreparedAttempt {
   marks?: CacheMarks;
 }
 
-/** The rules of a wire for merging a client's options into its body. */
-export interface OptionRules extends Pick<ChatDialect, 'reserved' | 'serviceTier'> {
-  worstCase: Pick<ChatDialect['worstCase'], 'unpricedFields'>;
-}
-
-/** Merges a client's options into a body, except for fields that the dialect reserves or whose price is not known. */
-function merge(
-  body: JsonObject,
-  options: JsonObject,
-  { endpoint }: Candidate,
-  { reserved, serviceTier, worstCase: { unpricedFields } }: OptionRules,
-  drop: (name: string, reason: string) => void,
-): JsonObject {
-  const merged = { ...body };
-  for (const [name, value] of Object.entries(options)) {
-    const inner = [...reserved].filter((field) => field.startsWith(`${name}.`));
-    const tier = serviceTier({ [name]: value });
-    if (reserved.has(name)) drop(name, 'the gateway sets it');
-    else if (unpricedFields.has(name)) drop(name, 'its price is not known');
-    else if (tier !== undefined && !offersTier(endpoint, tier)) drop(name, UNPRICED_TIER);
-    else if (inner.length === 0) merged[name] = value;
-    else if (!isObject(value)) drop(name, 'it is not an object');
-    else {
-      const object: JsonObject = isObject(merged[name]) ? { ...merged[name] } : {};
-      for (const [field, inside] of Object.entries(value)) {
-        if (inner.includes(`${name}.${field}`)) drop(`${name}.${field}`, 'the gateway sets it');
-        else object[field] = inside;
-      }
-      merged[name] = object;
-    }
-  }
-  return merged;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The body with the client's `provider.options` of this provider, found by its slug or display name. */
-export function withOptions(
-  body: JsonObject,
-  request: Pick<ChatRequest, 'provider'>,
-  candidate: Candidate,
-  dialect: OptionRules,
-  report: Report[],
-): JsonObject {
-  const preferences = request.provider?.options;
-  if (!preferences) return body;
-  if (isDeeperThan(preferences, OPTION_LEVELS_MAX)) {
-    throw new GatewayError(400, `provider.options is nested deeper than ${OPTION_LEVELS_MAX} levels`);
-  }
-  const { slug, name } = candidate.provider;
-  const names = [slug, name.toLowerCase()];
-  const options = Object.entries(preferences).find(([key]) => names.includes(key.toLowerCase()))?.[1];
-  if (!options) return body;
-  return merge(body, options as JsonObject, candidate, dialect, (field, reason) => {
-    report.push({ kind: 'dropped', field: `provider.options.${slug}.${field}`, reason });
-  });
-}
-
 /** Whether the tools of a request, or earlier calls in it, are written as text because the endpoint has no native tools. */
 export function statesTools(request: ChatRequest, { endpoint }: Candidate): boolean {
   return !supports(endpoint, 'tools') && needsTemplate(request);
 }
 
-/** Encodes a request for one endpoint. A long one is written in slices between which other requests are served. */
+/** How an attempt is encoded, besides its request. */
+export interface Encoding {
+  /** Leaves the reasoning state out that the endpoint rejected. */
+  strip_state?: boolean;
+  /** Not set if no budget counts the attempt. */
+  spend?: SpendBound | undefined;
+  /** Not set: none. */
+  media?: Media;
+  /** Changes that were made to the request for this endpoint before. Not set: none. */
+  report?: readonly Report[] | undefined;
+}
+
+/**
+ * Encodes a request for one endpoint. A long one is written in slices between which other requests are served. Throws `GatewayError` 400
+ * if the endpoint's wire cannot carry the request.
+ */
 export function prepareAttempt(
-  request: ChatRequest,
+  original: ChatRequest,
   candidate: Candidate,
-  dialect: ChatDialect,
-  stripState: boolean,
-  spend?: SpendBound,
-  media = NO_MEDIA,
+  { strip_state = false, spend, media = NO_MEDIA, report: before = NO_REPORT }: Encoding = {},
 ): PreparedAttempt | Promise<PreparedAttempt> {
-  const { endpoint } = candidate;
+  const { sends, endpoint, provider } = candidate;
+  const dialect = dialectOf(endpoint.dialect ?? provider.dialect);
+  if (original.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
+  let request = sends === undefined ? original : { ...original, ...sends };
+  let changes = before;
+  if (contentsOf(request).is_issued) {
+    const own = withOwnState(request, candidate);
+    request = own.request;
+    changes = [...changes, ...own.report];
+  }
+  const isInline = endpoint.quirks.inline_media === true && inlinesMedia(dialect, endpoint);
+  if (isInline && media.size > 0) request = withInlineMedia(request, media);
   const { report, request: fitted, is_default_bound } = fitRequest(request, endpoint, spend);
   const stated = !supports(endpoint, 'tools') && needsTemplate(fitted) ? templated(fitted) : undefined;
   const sent = stated?.request ?? fitted;
-  const encoded = dialect.encodeRequest(sent, endpoint, { media, strip_state: stripState });
+  const encoded = dialect.encodeRequest(sent, endpoint, { media, strip_state });
   if (stated !== undefined) append(report, stated.report);
   const template = stated?.template;
   if (template !== undefined) encoded.state = { ...encoded.state, tool_template: template };
@@ -266,6 +235,8 @@ export function prepareAttempt(
   if (request.provider?.options) encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
   const payload = writeBody(encoded.body, request.ext?.is_long);
+  const { ext } = original;
+  if (ext !== undefined && ext.wire !== dialect.wire) changes = [...changes, ...leftOut(original, dialect.wire)];
   const prepared: PreparedAttempt = {
     candidate,
     dialect,
@@ -274,21 +245,44 @@ export function prepareAttempt(
     payload: '',
     output_tokens: dialect.outputBound(encoded.body),
     service_tier: dialect.serviceTier(encoded.body),
-    report,
+    report: changes.length === 0 ? report : [...changes, ...report],
     media,
     holds_back: template?.is_forced === true,
   };
   if (is_default_bound !== undefined) prepared.is_default_bound = is_default_bound;
-  if (payload instanceof Promise) return payload.then((bytes) => withLongPayload(prepared, bytes, spend));
+  const isShort = typeof payload === 'string' && !(isInline && payload.length >= limits.json_long_chars_min);
+  if (!isShort) return withLongPayload(prepared, payload, spend, isInline);
   prepared.payload = payload;
+  const left = isInline ? atOnce(leftAddress(encoded.body)) : undefined;
+  if (left !== undefined) throw addressRefusal(left, provider);
   return prepared;
 }
 
-async function withLongPayload(prepared: PreparedAttempt, payload: Buffer, spend: SpendBound | undefined) {
-  // Without `isCancelled`, the result is always set.
-  if (spend !== undefined) prepared.marks = (await inTurns(cacheMarks(payload)))!;
+async function withLongPayload(
+  prepared: PreparedAttempt,
+  written: string | Promise<Buffer>,
+  spend: SpendBound | undefined,
+  isInline: boolean,
+): Promise<PreparedAttempt> {
+  const payload = await written;
+  // Without `isCancelled`, the results are always set.
+  if (spend !== undefined && typeof payload !== 'string') prepared.marks = (await inTurns(cacheMarks(payload)))!;
   prepared.payload = payload;
+  const left = isInline ? await inTurns(leftAddress(prepared.encoded.body)) : undefined;
+  if (left !== undefined) throw addressRefusal(left, prepared.candidate.provider);
   return prepared;
+}
+
+/** The refusal of an address that could not be replaced, such as a file inside a block of one wire. */
+function addressRefusal({ field }: LeftAddress, { name }: Candidate['provider']): GatewayError {
+  return invalidField(field, `must be sent as data: ${name} receives no addresses`);
+}
+
+/** Refuses an output bound of 0, which the endpoint's wire does not accept. */
+function refuseZeroOutput(): never {
+  throw new GatewayError(400, 'max_tokens must be at least 1: this provider does not accept 0', {
+    metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
+  });
 }
 
 /** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */

@@ -11,12 +11,11 @@ import type { Measure } from '../money/admission.ts';
 import { feesOf, type Pay } from '../money/fees.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
 import { type Adapter, type CallAdapter, combineAdapters } from '../prepare/adapters.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
-import { type CallMedia, createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import { type CallMedia, createCallMedia, mediaNeeds, NO_MEDIA } from '../prepare/media.ts';
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
 import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
-import type { PreparedAttempt, SpendBound } from './attempt.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
 import type { Work } from './work.ts';
 
@@ -29,7 +28,6 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** What the attempts of all calls share. */
 export interface ChatAttemptsParts {
   options: ChatAttemptsOptions;
-  chat: ChatWork;
   measure: Measure<PreparedAttempt>;
   pay: Pay;
 }
@@ -128,7 +126,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
 
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
     const { request } = this.call;
-    const needs = this.#parts.chat.needs(this.#adapter?.fit(request, candidate).request ?? request, candidate);
+    const needs = mediaNeeds(this.#adapter?.fit(request, candidate).request ?? request, candidate);
     if (needs.length === 0) return undefined;
     this.#fetched ??= createCallMedia(this.#state.call, this.#parts.options.media);
     return this.#fetched.gather(needs).then((media) => {
@@ -142,7 +140,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     const fitted = this.#adapter?.fit(adapted, candidate);
     const request = fitted?.request ?? adapted;
     const encoding = { strip_state: stripState, spend, media: this.#media, report: fitted?.report };
-    return this.#parts.chat.prepare(this.tools?.declare(request) ?? request, candidate, encoding);
+    return prepareAttempt(this.tools?.declare(request) ?? request, candidate, encoding);
   }
 
   async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {

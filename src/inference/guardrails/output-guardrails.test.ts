@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { UNRESTRICTED } from '../../guardrails/policy/guardrail.ts';
-import { withSources } from '../../http/sources.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
@@ -46,7 +45,7 @@ test('bodies of continuations and errors of broken answers are filtered like the
     });
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }
-  const engine = { stream: () => withSources(stream()) } as unknown as Engine;
+  const engine = { stream } as unknown as Engine;
   const filtered = createPipeline(engine, [outputGuardrails({ metrics: { contentFiltered() {} } })]);
   const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
@@ -85,7 +84,7 @@ test('a match in a choice is reported also when another choice with a match has 
     contentFiltered: (filter: string, _action: string, count = 1) =>
       void counted.push(...Array<string>(count).fill(filter)),
   };
-  const engine = { stream: () => withSources(stream()) } as unknown as Engine;
+  const engine = { stream } as unknown as Engine;
   const call = { request: { n: 2 }, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events = createPipeline(engine, [outputGuardrails({ metrics })]).stream(call);
   for await (const event of events) expect(JSON.stringify(event)).not.toContain('mail.example.com');

@@ -37,21 +37,14 @@ describe.each([...dialects.keys()])('%s', (wire) => {
   test.each(MODELS)(
     '%s gets no higher bound than what is paid for, which is never below its least',
     (upstreamModel) => {
-      const dialect = dialects.get(wire)!;
       for (const reasoning of REASONING) {
         const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;
-        const whole = prepareAttempt(request, candidateOf(wire, upstreamModel), dialect, false) as PreparedAttempt;
+        const whole = prepareAttempt(request, candidateOf(wire, upstreamModel)) as PreparedAttempt;
         const { least_tokens } = measure(whole, 5_000, 'strict') as Measured;
         for (const wanted of [1, 10, 100, 1_500]) {
           const paidTokens = Math.max(wanted, least_tokens);
           const spend = { default_tokens: 4_096, paid_tokens: paidTokens };
-          const lowered = prepareAttempt(
-            request,
-            candidateOf(wire, upstreamModel),
-            dialect,
-            false,
-            spend,
-          ) as PreparedAttempt;
+          const lowered = prepareAttempt(request, candidateOf(wire, upstreamModel), { spend }) as PreparedAttempt;
           expect(lowered.output_tokens).toBeLessThanOrEqual(paidTokens);
         }
       }

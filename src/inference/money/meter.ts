@@ -85,47 +85,69 @@ export function isMeaningful(delta: Delta): boolean {
   );
 }
 
-/** Estimates the tokens of a prompt: texts and tool definitions by `count`, and a fixed number for each other part. */
-export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
-  let tokens = PROMPT_TOKENS;
-  for (const { content, tool_calls } of request.messages) {
-    tokens += MESSAGE_TOKENS;
-    if (typeof content === 'string') tokens += count(content);
-    else if (content != null)
-      for (const part of content) tokens += part.type === 'text' ? count(part.text) : PART_TOKENS;
-    if (tool_calls == null) continue;
-    for (const call of tool_calls) tokens += count(call.function.name) + count(call.function.arguments);
-  }
-  if (request.tools?.length) tokens += toolTokens(request.tools, request.ext, count);
-  return tokens;
+/** A prompt as it is estimated. */
+export interface PromptTexts {
+  /** Its texts, the definitions of its tools last. */
+  texts: string[];
+  /** The tokens of everything else. */
+  tokens: number;
+  /** The characters of the last text if it is only the beginning of the tools' definitions; 0 if it is whole. */
+  sampledChars: number;
 }
 
-/** Counts the tokens of a text that is a sample of `chars` characters. Default: its own length. */
-type CountText = (text: string, chars?: number) => number;
+/** The texts of a prompt, and a fixed number of tokens for each other part. */
+export function promptTexts({ messages, tools, ext }: ChatRequest): PromptTexts {
+  const texts: string[] = [];
+  let tokens = PROMPT_TOKENS;
+  for (const { content, tool_calls } of messages) {
+    tokens += MESSAGE_TOKENS;
+    if (typeof content === 'string') texts.push(content);
+    else if (content != null) {
+      for (const part of content) {
+        if (part.type === 'text') texts.push(part.text);
+        else tokens += PART_TOKENS;
+      }
+    }
+    if (tool_calls != null) for (const { function: called } of tool_calls) texts.push(called.name, called.arguments);
+  }
+  let sampledChars = 0;
+  if (tools?.length) {
+    const { is_long, tools_chars = 0 } = ext ?? {};
+    if (is_long === true && tools_chars >= TOOLS_SAMPLE_CHARS) sampledChars = tools_chars;
+    texts.push(sampledChars > 0 ? sampleOf(tools) : JSON.stringify(tools));
+  }
+  return { texts, tokens, sampledChars };
+}
 
-/** Very long definitions are estimated from their beginning: serializing them takes long, and is repeated for each attempt. */
-function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['ext'], count: CountText): number {
-  const { is_long, tools_chars = 0 } = ext ?? {};
-  if (is_long !== true || tools_chars < TOOLS_SAMPLE_CHARS) return count(JSON.stringify(tools));
+/** The beginning of very long definitions: serializing them takes long, and is repeated for each attempt. */
+function sampleOf(tools: NonNullable<ChatRequest['tools']>): string {
   let text = '';
   for (const piece of jsonPieces(tools as unknown as JsonValue)) {
     text += piece.toString();
     if (text.length >= TOOLS_SAMPLE_CHARS) break;
   }
-  return count(text, tools_chars);
+  return text;
 }
 
-/** Counts the texts of one prompt. After `estimated_chars_max`, further texts are estimated at the average so far. */
-function promptCount(): CountText {
+/** Estimates the tokens of a prompt. After `estimated_chars_max`, further texts are estimated at the average so far. */
+export function estimatePrompt(request: ChatRequest): number {
+  const { texts, tokens, sampledChars } = promptTexts(request);
   let chars = 0;
-  let tokens = 0;
-  return (text, allChars = text.length) => {
-    if (chars > limits.estimated_chars_max) return Math.ceil((allChars * tokens) / chars);
+  let textTokens = 0;
+  let all = tokens;
+  for (let at = 0; at < texts.length; at += 1) {
+    const text = texts[at]!;
+    const length = sampledChars > 0 && at === texts.length - 1 ? sampledChars : text.length;
+    if (chars > limits.estimated_chars_max) {
+      all += Math.ceil((length * textTokens) / chars);
+      continue;
+    }
     const counted = estimateTokens(text);
     chars += text.length;
-    tokens += counted;
-    return allChars === text.length ? counted : Math.ceil((counted * allChars) / text.length);
-  };
+    textTokens += counted;
+    all += length === text.length ? counted : Math.ceil((counted * length) / text.length);
+  }
+  return all;
 }
 
 /**
@@ -133,15 +155,15 @@ function promptCount(): CountText {
  * longest text.
  */
 export function roughPrompt(request: ChatRequest): number {
-  let chars = 0;
+  const { texts, tokens, sampledChars } = promptTexts(request);
+  let chars = sampledChars === 0 ? 0 : sampledChars - texts.at(-1)!.length;
   let longest = '';
-  const beside = estimatePrompt(request, (text, allChars = text.length) => {
-    chars += allChars;
+  for (const text of texts) {
+    chars += text.length;
     if (text.length > longest.length) longest = text;
-    return 0;
-  });
+  }
   const sample = longest.slice(0, PROMPT_SAMPLE_CHARS);
-  return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
+  return sample === '' ? tokens : tokens + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
 const FIRST_CHOICE: readonly number[] = [0];

@@ -56,7 +56,7 @@ function candidateOf(wire: Wire, { tokenizer = 'Other', makes = ['text'], ...fac
 
 function preparing(request: Partial<ChatRequest>, facts: Facts = {}, wire: Wire = 'openai-chat') {
   const whole = { messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest;
-  return prepareAttempt(whole, candidateOf(wire, facts), dialects.get(wire)!, false);
+  return prepareAttempt(whole, candidateOf(wire, facts));
 }
 
 /** Of a request that is not long. */
@@ -146,14 +146,7 @@ describe('fetched media', () => {
 
   test('is an image if its bytes are sent, and not their base64 text', () => {
     const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
-    const attempt = prepareAttempt(
-      request,
-      candidate,
-      dialects.get('openai-chat')!,
-      false,
-      undefined,
-      media,
-    ) as PreparedAttempt;
+    const attempt = prepareAttempt(request, candidate, { media }) as PreparedAttempt;
     expect(attempt.payload).toContain(base64);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
     expect(promptOf(attempt).text).toBeLessThan(1_000);
@@ -162,8 +155,7 @@ describe('fetched media', () => {
 
   test('is counted by its address if the address is sent', () => {
     const candidate = candidateOf('openai-chat', {});
-    const dialect = dialects.get('openai-chat')!;
-    const attempt = prepareAttempt(request, candidate, dialect, false, undefined, media) as PreparedAttempt;
+    const attempt = prepareAttempt(request, candidate, { media }) as PreparedAttempt;
     expect(attempt.payload).toContain(url);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
   });

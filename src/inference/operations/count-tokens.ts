@@ -7,16 +7,15 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
-import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
 import { readJson, refuse, UpstreamCall } from '../attempt/exchange.ts';
 import type { LogDecoderFault } from '../attempt/failure.ts';
 import { clientError } from '../attempt/failure.ts';
 import type { Call } from '../call.ts';
-import { estimatePrompt } from '../money/meter.ts';
+import { estimatePrompt, promptTexts } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { type Planner, wireOf } from '../plan/planner.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
+import { mediaNeeds } from '../prepare/media.ts';
 
 /** How long a provider can take to count the tokens of a prompt. */
 const TOKEN_COUNT_MS_MAX = 5_000;
@@ -44,12 +43,11 @@ export interface CountOptions {
 export function createTokenCount(
   { upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Planner, 'open'>,
-  chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
   /** The provider's count; undefined if it does not count, or fails. */
   async function providersCount(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
     const counter = dialectOf(wireOf(candidate)).tokenCounter;
-    if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
+    if (counter === undefined || mediaNeeds(call.request, candidate).length > 0) return undefined;
     const prepared = await preparedFor(call, candidate);
     if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
@@ -80,7 +78,7 @@ export function createTokenCount(
   /** Undefined if the wire cannot carry the request: the call would go to the next endpoint. */
   async function preparedFor(call: Call, candidate: Candidate): Promise<PreparedAttempt | undefined> {
     try {
-      return await chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
+      return await prepareAttempt(call.request, candidate);
     } catch (error) {
       if (error instanceof GatewayError && error.status === 400) return undefined;
       throw error;
@@ -89,18 +87,14 @@ export function createTokenCount(
 
   async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
     const request = statesTools(original, candidate) ? templated(original).request : original;
-    const texts: string[] = [];
-    const otherTokens = estimatePrompt(request, (text) => {
-      texts.push(text);
-      return 0;
-    });
+    const { texts, tokens: otherTokens } = promptTexts(request);
     const tokens = await tokenizer.count(texts.join('\n'), candidate);
     const inputTokens = tokens === undefined ? estimatePrompt(request) : tokens + otherTokens;
     return { input_tokens: inputTokens, is_estimate: true, rest: {} };
   }
 
   return async (received) => {
-    const { call, plan, reservation } = await open(received, chat.wanted);
+    const { call, plan, reservation } = await open(received);
     const candidate = plan.attempts[0]!;
     try {
       await reservation?.acquire(candidate);

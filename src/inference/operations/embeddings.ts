@@ -19,7 +19,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { readable } from '../attempt/answer-bounds.ts';
-import { withOptions, writeBody } from '../attempt/attempt.ts';
+import { writeBody } from '../attempt/attempt.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from '../money/measure.ts';
@@ -28,6 +28,7 @@ import type { Tokenizer } from '../money/tokenizer.ts';
 import { imageTokens, type WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
+import { withOptions } from '../prepare/provider-options.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 /** JSON values in an answer, for each input of an embedding. */

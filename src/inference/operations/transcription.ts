@@ -20,11 +20,11 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
-import { withOptions } from '../attempt/attempt.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
 import type { WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
+import { withOptions } from '../prepare/provider-options.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 /** JSON values of a transcript, which has some for each word. */

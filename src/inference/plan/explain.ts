@@ -6,14 +6,13 @@ import { servedId } from '../../routing/candidate.ts';
 import type { Health, Performance } from '../../routing/health.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan } from '../../routing/plan.ts';
 import { isPriced } from '../../schemas/prices.ts';
-import type { PreparedAttempt } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from '../attempt/attempt.ts';
 import { stepPassed } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
 import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from '../money/generation.ts';
 import { costOf } from '../money/worst-case.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
+import { mediaNeeds, NO_MEDIA } from '../prepare/media.ts';
 import type { Planned, Planner } from './planner.ts';
 
 /** The payload length after which an explained request is not encoded for further endpoints. */
@@ -110,7 +109,6 @@ function placeholders(needs: readonly MediaNeed[]): Media {
 export function createExplain(
   { recorder, health, clock, rules }: ExplainOptions,
   { planned }: Pick<Planner, 'planned'>,
-  chat: ChatWork,
   measure: Measure<PreparedAttempt>,
 ): (call: Call) => Promise<Explanation> {
   /** An admission that holds nothing. `last` has the hold of its last request. */
@@ -143,12 +141,12 @@ export function createExplain(
   /** Encodes and measures an attempt as if it were sent. */
   async function runTrial(call: Call, candidate: Candidate): Promise<TrialResult> {
     const { request } = call;
-    const needs = chat.needs(request, candidate);
+    const needs = mediaNeeds(request, candidate);
     const media = placeholders(needs);
     const { admit, last } = trialAdmission();
     let chars = 0;
-    const prepare = async (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
-      const prepared = await chat.prepare(request, candidate, { strip_state: false, spend, media });
+    const prepare = async (spend?: SpendBound) => {
+      const prepared = await prepareAttempt(request, candidate, { spend, media });
       chars += prepared.payload.length;
       return prepared;
     };
@@ -219,7 +217,7 @@ export function createExplain(
   return async (call) => {
     const { request } = call;
     try {
-      const routed = await planned(call, chat.wanted);
+      const routed = await planned(call);
       const { plan, requested, names, report } = routed;
       const expected = expectedTokens(routed.call);
       return { requested, names, plan, report, expected, ...(await runTrials(routed, expected)) };

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { dialects } from '../../providers/dialects.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { transcriptionDialects } from '../../providers/transcription/dialects.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -27,12 +26,7 @@ function sent(wire: Wire, options: JsonObject, fields: JsonObject = {}) {
     ...fields,
     provider: { options: { a: options } },
   };
-  return prepareAttempt(
-    request as unknown as ChatRequest,
-    candidateOf(wire),
-    dialects.get(wire)!,
-    false,
-  ) as PreparedAttempt;
+  return prepareAttempt(request as unknown as ChatRequest, candidateOf(wire)) as PreparedAttempt;
 }
 
 /** Options by which a request would cost what nobody counts, come out several times, or go elsewhere. */
@@ -108,9 +102,9 @@ test("under a spend limit, Anthropic's own tools in options are bounded like tho
     provider: { options: { a: { tools } } },
   };
   const prepare = (spend?: { default_tokens: number }) => {
-    const [candidate, dialect] = [candidateOf('anthropic-messages'), dialects.get('anthropic-messages')!];
+    const candidate = candidateOf('anthropic-messages');
     const chatRequest = request as unknown as ChatRequest;
-    return (prepareAttempt(chatRequest, candidate, dialect, false, spend) as PreparedAttempt).encoded.body['tools'];
+    return (prepareAttempt(chatRequest, candidate, { spend }) as PreparedAttempt).encoded.body['tools'];
   };
   expect(prepare({ default_tokens: 9 })).toEqual([{ ...search, max_uses: 10 }, { name: 'f' }]);
   expect(prepare()).toEqual(tools);

@@ -19,10 +19,11 @@ import type { Settlement } from '../money/settlement.ts';
 import { routingMetadata, type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
+import type { PrepareCall, PreparedCall } from '../prepare/prepare-call.ts';
 import { type Attempt, type CallPlan, CallState } from '../state.ts';
-import { defaultSort, type RoutingRules } from './caller-defaults.ts';
+import { defaultModel, defaultSort, type RoutingRules } from './caller-defaults.ts';
 import type { RateLimits } from './rate-limits.ts';
-import type { ModelSource, Requested } from './requested-models.ts';
+import { type ModelSource, type Requested, requestedModels } from './requested-models.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
 export interface PlannerOptions {
@@ -45,6 +46,12 @@ export interface PlannerOptions {
   allow_unpriced: boolean;
   /** Asked once a request, so that a reload takes effect at once. */
   routing(): RoutingRules;
+  /** Prepares chat calls; calls of other operations are planned as they are. */
+  prepareCall: PrepareCall;
+  /** The model of requests that name none. */
+  default_model: string | undefined;
+  /** Keeps conversations at their endpoints. */
+  stickiness: Stickiness;
   /** Counts requests and tokens against the operator's rate limits. Not set if there are none. */
   rates?: RateLimits;
 }
@@ -56,27 +63,12 @@ export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'pro
 
 const NO_CHANGES: readonly Report[] = [];
 
-/** How an operation finds the models of a call, and the conditions for their endpoints. */
+/** How an operation other than chat finds the models of a call, and the conditions for their endpoints. */
 export interface Wanted {
   /** Throws the operation's refusal of a model that is unknown or does not support the operation. */
-  models(catalog: ModelSource, call: Call, home: SessionAffinity | undefined): Requested;
-  /** Keeps conversations at their endpoints. Not set if the operation has no conversation. */
-  readonly stickiness?: Stickiness;
+  models(catalog: ModelSource): Requested;
   /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if the call says it (`Call.refuses`). */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
-  /** Prepares the call for its plan when its models are known. Not set if the call is planned as it is. */
-  prepareCall?(
-    call: Call,
-    known: { models: readonly Model[]; catalog: ModelSource },
-  ): PreparedCall | Promise<PreparedCall>;
-}
-
-/** A call that is ready to be planned, and the candidates that it prefers. */
-export interface PreparedCall {
-  call: Call;
-  /** Changes that were made to the request for all endpoints. */
-  report: readonly Report[];
-  prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 /** A planned call that is not counted against rate limits yet. */
@@ -85,17 +77,17 @@ export interface Planned extends CallPlan {
   variants: Requested['variants'];
 }
 
-/** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. */
+/** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. `wanted`: not set for chat. */
 export interface Planner {
   /** Plans a call without side effects. Throws or rejects as `open` does. */
-  planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
+  planned(call: Call, wanted?: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
-  routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
+  routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
   /**
    * Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no
    * endpoint can be tried.
    */
-  open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
+  open(call: Call, wanted?: Wanted): CallState | Promise<CallState>;
   /**
    * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
    * `CallCancelled` if the client left.
@@ -131,6 +123,17 @@ export function restrictionOf({
   };
 }
 
+/** Whether the caller's guardrails allow an endpoint of the model; undefined if they exclude none. */
+function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean) | undefined {
+  const restricts = restrictionOf(call.principal);
+  if (restricts === undefined) return undefined;
+  return (model) =>
+    model.endpoints.some((endpoint) => {
+      const provider = catalog.provider(endpoint.provider);
+      return provider !== undefined && restricts({ model, provider, endpoint }) === undefined;
+    });
+}
+
 function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
   return {
     canonical_slug: candidate.model.canonical_slug,
@@ -150,9 +153,13 @@ export function createPlanner(
   { settle }: Pick<Settlement, 'settle'>,
   { reportFailure }: Pick<Attempts, 'reportFailure'>,
 ): Planner {
-  const { clock, health, rates, recorder } = options;
+  const { clock, health, prepareCall, rates, recorder } = options;
 
-  function planned(received: Call, wanted: Wanted, credentials?: readonly OwnCredential[]): Planned | Promise<Planned> {
+  function planned(
+    received: Call,
+    wanted?: Wanted,
+    credentials?: readonly OwnCredential[],
+  ): Planned | Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
@@ -163,21 +170,34 @@ export function createPlanner(
     // The providers that require an own credential are in it only if the caller has one for them.
     let catalog = options.catalog();
     for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
-    const { stickiness } = wanted;
-    const home = stickiness && new ConversationAffinity(received, stickiness, clock);
+    const { request } = received;
+    let home: SessionAffinity | undefined;
     let named: Requested;
     try {
-      named = wanted.models(catalog, received, home);
+      if (wanted !== undefined) named = wanted.models(catalog);
+      else {
+        home = new ConversationAffinity(received, options.stickiness, clock);
+        const routers = options.routing();
+        named = requestedModels(request, {
+          catalog,
+          routers,
+          draw: options.chance,
+          defaultModel: () => defaultModel(received.principal, routers, options.default_model, request),
+          home: (router) => home?.ofRouter(router),
+          allows: (model) => allowedBy(received, catalog)?.(model) !== false,
+        });
+      }
     } catch (error) {
-      throw shownTo(received, error, received.request.model ?? received.request.models?.[0]);
+      throw shownTo(received, error, request.model ?? request.models?.[0]);
     }
     const call = named.request === undefined ? received : { ...received, request: named.request };
-    const choice = { refuses: wanted.refuses ?? call.refuses, home, catalog, named, own };
-    const prepared = wanted.prepareCall?.(call, { models: named.models, catalog }) ?? { call, report: NO_CHANGES };
+    const choice = { refuses: wanted?.refuses ?? call.refuses, home, catalog, named, own };
+    const isChat = wanted === undefined;
+    const prepared = isChat ? prepareCall(call, { models: named.models, catalog }) : { call, report: NO_CHANGES };
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
 
-  function open(call: Call, wanted: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {
+  function open(call: Call, wanted?: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {
     if (routed instanceof Promise) return routed.then((known) => open(call, wanted, known));
     // The last check, so that refused calls do not count.
     const acquiring = rates?.open(routed);
@@ -255,7 +275,7 @@ export function createPlanner(
     return routingMetadata({ ...facts, attempts: attempts.map(shownAttempt) });
   }
 
-  async function routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined> {
+  async function routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined> {
     if (!call.wants_metadata) return undefined;
     try {
       const { plan, requested, call: suited } = await planned(call, wanted);

@@ -1,8 +1,12 @@
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Media, MediaNeed } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
+import { inlinesMedia, webMedia } from '../../providers/shared/media-addresses.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../../providers/transport/fetch-media.ts';
-import type { Message } from '../../schemas/inner.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { contentsOf } from '../../schemas/contents.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call } from '../call.ts';
@@ -19,6 +23,19 @@ export interface CallMedia {
 
 /** No media. */
 export const NO_MEDIA: Media = new Map();
+
+const NO_NEEDS: readonly MediaNeed[] = [];
+
+/** The media to fetch before a chat request can be encoded for an endpoint. */
+export function mediaNeeds(request: ChatRequest, candidate: Candidate): readonly MediaNeed[] {
+  if (!contentsOf(request).has_more) return NO_NEEDS;
+  const { endpoint, provider } = candidate;
+  const dialect = dialectOf(endpoint.dialect ?? provider.dialect);
+  const needs = dialect.requiredMedia(request, endpoint);
+  if (!inlinesMedia(dialect, endpoint)) return needs;
+  const urls = new Set(needs.map(({ url }) => url));
+  return [...needs, ...webMedia(request.messages).filter(({ url }) => !urls.has(url))];
+}
 
 /** The field of the request that has an address. */
 function fieldOf(messages: readonly Message[], url: string, place: string): string {

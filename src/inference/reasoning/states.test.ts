@@ -8,7 +8,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
 import { type Call, CallCancellation } from '../call.ts';
 import { createSealer, SEAL_UNPACKED_BYTES_MAX } from './seal.ts';
-import { createTurnStates, issuerOf, SEALS_UNPACKED_BYTES_MAX } from './states.ts';
+import { createTurnStates, issuerOf, SEALS_UNPACKED_BYTES_MAX, withOwnState } from './states.ts';
 import { createTurnVault } from './vault.ts';
 
 const SECRET = 'a secret of thirty-two characters';
@@ -257,7 +257,7 @@ describe('state of another account', () => {
   const request: ChatRequest = { messages: [question, turn] };
 
   test('is removed and reported, except signatures that are valid on every platform', () => {
-    const { request: fit, report } = statesOf().fit(request, at('azure', 'openai-responses'));
+    const { request: fit, report } = withOwnState(request, at('azure', 'openai-responses'));
     expect(fit.messages[1]?.reasoning_details).toEqual([turn.reasoning_details![0], turn.reasoning_details![2]]);
     expect(fit.messages[1]?.ext?.order).toEqual([
       { kind: 'reasoning', at: 0 },
@@ -271,9 +271,8 @@ describe('state of another account', () => {
   });
 
   test("stays for the account that made it, and an organization's own account is another", () => {
-    const states = statesOf();
-    expect(states.fit(request, at('openai', 'openai-responses'))).toEqual({ request, report: [] });
-    expect(states.fit(request, at('openai', 'openai-responses', 'key-1')).report).toHaveLength(1);
+    expect(withOwnState(request, at('openai', 'openai-responses'))).toEqual({ request, report: [] });
+    expect(withOwnState(request, at('openai', 'openai-responses', 'key-1')).report).toHaveLength(1);
     expect(issuerOf(at('openai', 'openai-responses', 'key-1'))).not.toBe('openai');
   });
 

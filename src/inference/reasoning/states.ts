@@ -63,8 +63,6 @@ export interface TurnStates {
    * accepts reasoning state; called only if turns may have lost some.
    */
   restore(call: Call, mayCarry: () => boolean): RestoredCall | Promise<RestoredCall>;
-  /** Removes the state of other accounts from a request, which the candidate's account cannot read. */
-  fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
   /** Creates the recorder of one answer. Undefined if the wire of the answer has no state. */
   recorder(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
 }
@@ -72,6 +70,22 @@ export interface TurnStates {
 /** The account of an endpoint: an organization's own credential, or the gateway's at the provider. */
 export function issuerOf({ own, provider }: Candidate): string {
   return own === undefined ? provider.slug : `byok ${own.id}`;
+}
+
+/** The request without the state of other accounts, which the candidate's account cannot read. */
+export function withOwnState(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] } {
+  const issuer = issuerOf(candidate);
+  const report: Report[] = [];
+  const messages = request.messages.map((message, at) => {
+    if (message.ext?.issuer === undefined || message.ext.issuer === issuer) return message;
+    const bare = withoutBoundState(message);
+    if (bare !== message) {
+      const reason = 'opaque reasoning of another account, which this one cannot read';
+      report.push({ kind: 'dropped', field: `messages[${at}].reasoning_details`, reason });
+    }
+    return bare;
+  });
+  return report.length === 0 ? { request, report } : { request: { ...request, messages }, report };
 }
 
 /** Whether turns may be kept: not with zero data retention, nor if data collection is denied. */
@@ -253,22 +267,6 @@ export function createTurnStates({
       };
       const turns = vault.load([...lost.keys()].slice(-TURN_LOOKUPS_MAX), call.store_wait);
       return turns instanceof Promise ? turns.then(withStored) : withStored(turns);
-    },
-
-    fit(request, candidate) {
-      if (!contentsOf(request).is_issued) return { request, report: [] };
-      const issuer = issuerOf(candidate);
-      const report: Report[] = [];
-      const messages = request.messages.map((message, at) => {
-        if (message.ext?.issuer === undefined || message.ext.issuer === issuer) return message;
-        const bare = withoutBoundState(message);
-        if (bare !== message) {
-          const reason = 'opaque reasoning of another account, which this one cannot read';
-          report.push({ kind: 'dropped', field: `messages[${at}].reasoning_details`, reason });
-        }
-        return bare;
-      });
-      return report.length === 0 ? { request, report } : { request: { ...request, messages }, report };
     },
 
     recorder(call, candidate, wire) {

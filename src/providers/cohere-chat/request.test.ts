@@ -18,7 +18,7 @@ function worstPrompt(request: ChatRequest) {
     endpoint: { upstream_model: 'a', model: 'cohere/a', quirks: {}, pricing: {}, input_modalities: ['text', 'image'] },
     provider: { slug: 'cohere', name: 'Cohere', dialect: 'cohere-chat' },
   } as unknown as Candidate;
-  const attempt = prepareAttempt(request, candidate, cohereChat, false) as PreparedAttempt;
+  const attempt = prepareAttempt(request, candidate) as PreparedAttempt;
   const media = mediaOf(attempt);
   return promptTokens(attempt, textBytes(attempt, media), media);
 }
