@@ -47,18 +47,17 @@ export async function sendEventStream<T extends object>(
   /** A part of an event is written, and the rest of it is not. */
   let isInEvent = false;
 
-  const commit = () => {
-    committed = true;
-    reply.hijack();
-    writer.open({ ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>);
-    // From here on, silence is measured from the last write.
-    clearTimeout(beat);
-    beat = setTimeout(tick, stream.heartbeat_ms);
-  };
   const write = (text: string) => {
     if (hasLeft) return true;
     if (committed) beat.refresh();
-    else commit();
+    else {
+      committed = true;
+      reply.hijack();
+      writer.open({ ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>);
+      // From here on, silence is measured from the last write.
+      clearTimeout(beat);
+      beat = setTimeout(tick, stream.heartbeat_ms);
+    }
     return writer.write(text);
   };
   // No heartbeats while the client does not read.
@@ -129,7 +128,7 @@ export async function sendEventStream<T extends object>(
     }
   } finally {
     // Ends the source if an error of the gateway left it open.
-    await events.return();
+    if (!events.ended) await events.return();
     clearTimeout(beat);
     request.on_stop = undefined;
     response.off('close', leave);

@@ -37,8 +37,12 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
   server.route({
     method: 'POST',
     url: '/chat/completions',
-    config: { metered: options.inference, direct: true, events: ChatCompletionChunk },
-    preValidation: checkSamplers(options.samplerOffValues),
+    config: {
+      metered: options.inference,
+      direct: true,
+      events: ChatCompletionChunk,
+      prepareBody: checkSamplers(options.samplerOffValues),
+    },
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
