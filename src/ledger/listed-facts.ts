@@ -36,11 +36,12 @@ function cut(text: string | null | undefined): string | null {
   return text === null || text === undefined || text === '' ? null : storedFact(text);
 }
 
-const joined = (names: readonly string[]): string | null => (names.length === 0 ? null : cut(names.join(',')));
-
 /** The facts of a record by which it is listed. */
 export function listedFactsOf(record: GenerationRecord): ListedFacts {
-  const stages = (record.routing?.pipeline ?? []).filter(({ type }) => type === 'guardrail');
+  const failures: string[] = [];
+  for (const { failure } of record.attempts) if (failure !== undefined && failure !== null) failures.push(failure);
+  const guardrails = new Set<string>();
+  for (const { type, name } of record.routing?.pipeline ?? []) if (type === 'guardrail') guardrails.add(name);
   return {
     user_id: cut(record.user_id),
     model: cut(record.model) ?? '',
@@ -51,7 +52,7 @@ export function listedFactsOf(record: GenerationRecord): ListedFacts {
     finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),
-    failures: joined(record.attempts.flatMap(({ failure }) => failure ?? [])),
-    guardrails: joined([...new Set(stages.map(({ name }) => name))]),
+    failures: cut(failures.join(',')),
+    guardrails: cut([...guardrails].join(',')),
   };
 }

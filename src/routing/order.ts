@@ -131,12 +131,6 @@ export function explain(candidate: Candidate, input: RuleInput, context: OrderCo
   return standing;
 }
 
-/** Whether nothing is to be put in order: there is one candidate, and nothing but its standing explains its rank. */
-export function isAlone(candidates: readonly Candidate[], { order, request }: RuleInput): boolean {
-  const [first] = candidates;
-  return candidates.length === 1 && first?.own === undefined && order === undefined && request.service_tier == null;
-}
-
 /** The candidates at the head that only the sort key distinguishes; none if the client or its caller sets an order. */
 function headOf(all: readonly Ranked[], input: RuleInput): readonly Ranked[] {
   const [first] = all;

@@ -11,7 +11,7 @@ import { writeParts } from '../shared/json-parts.ts';
 import { openBroughtEnvelopes } from '../shared/opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { requestedModel } from '../shared/unanswered.ts';
-import { completionOf, createStreamEncoder, type Envelope } from './encode.ts';
+import { ChatStreamEncoder, completionOf, type Envelope } from './encode.ts';
 import { type ChatBody, chatRequest, usesFunctions } from './parse-request.ts';
 
 export interface ChatOptions extends AnswerOptions {
@@ -60,7 +60,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       const envelope = envelopeOf(call, request.body);
       const answer: ClientAnswer = {
         whole: (answer) => writeParts([{ value: completionOf(answer, envelope) as JsonObject }]),
-        stream: () => createStreamEncoder(envelope),
+        stream: () => new ChatStreamEncoder(envelope),
         heartbeat: COMMENT_HEARTBEAT,
       };
       return answerCall(request, reply, call, answer, options);

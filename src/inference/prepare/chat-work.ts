@@ -1,7 +1,6 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
-import { atOnce } from '../../http/turn-work.ts';
 import { limits } from '../../limits.ts';
 import type { Media, MediaNeed, Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
@@ -9,6 +8,7 @@ import {
   inlinesMedia,
   type LeftAddress,
   leftAddress,
+  leftAddressSteps,
   webMedia,
   withInlineMedia,
 } from '../../providers/shared/media-addresses.ts';
@@ -187,9 +187,9 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       const finish = (prepared: PreparedAttempt) => {
         if (!isInline) return reported(prepared, undefined);
         // An address that could not be replaced, such as a file inside a block of one wire.
-        const looking = leftAddress(prepared.encoded.body);
-        if (prepared.payload.length < limits.json_long_chars_min) return reported(prepared, atOnce(looking));
-        return inTurns(looking).then((left) => reported(prepared, left));
+        const { body } = prepared.encoded;
+        if (prepared.payload.length < limits.json_long_chars_min) return reported(prepared, leftAddress(body));
+        return inTurns(leftAddressSteps(body)).then((left) => reported(prepared, left));
       };
       return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },
