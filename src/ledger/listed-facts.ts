@@ -27,32 +27,30 @@ const FACT_CHARS_MAX = 256;
  * A text as the store's columns can hold it, cut. PostgreSQL refuses NUL and halves of characters, which records may contain as escapes:
  * a batch with such a text would never be settled.
  */
-export function storedFact(text: string): string {
+export function storedFact(text: string | null | undefined): string {
+  if (text === null || text === undefined) return '';
   const kept = text.length > FACT_CHARS_MAX ? text.slice(0, FACT_CHARS_MAX) : text;
   return isStorable(kept) ? kept : kept.toWellFormed().replaceAll('\u0000', '\ufffd');
 }
 
-function cut(text: string | null | undefined): string | null {
-  return text === null || text === undefined || text === '' ? null : storedFact(text);
-}
-
 /** The facts of a record by which it is listed. */
 export function listedFactsOf(record: GenerationRecord): ListedFacts {
+  const model = storedFact(record.model);
   const failures: string[] = [];
   for (const { failure } of record.attempts) if (failure !== undefined && failure !== null) failures.push(failure);
   const guardrails = new Set<string>();
   for (const { type, name } of record.routing?.pipeline ?? []) if (type === 'guardrail') guardrails.add(name);
   return {
-    user_id: cut(record.user_id),
-    model: cut(record.model) ?? '',
-    requested_model: cut(record.requested_model) ?? cut(record.model) ?? '',
-    provider_name: cut(record.provider_name),
-    session_id: cut(record.session_id),
-    app: cut(record.title) ?? cut(record.http_referer),
+    user_id: storedFact(record.user_id) || null,
+    model,
+    requested_model: storedFact(record.requested_model) || model,
+    provider_name: storedFact(record.provider_name) || null,
+    session_id: storedFact(record.session_id) || null,
+    app: storedFact(record.title || record.http_referer) || null,
     finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),
-    failures: cut(failures.join(',')),
-    guardrails: cut([...guardrails].join(',')),
+    failures: storedFact(failures.join(',')) || null,
+    guardrails: storedFact([...guardrails].join(',')) || null,
   };
 }

@@ -307,7 +307,7 @@ export class Node implements Recorder {
 
   #entryOf(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): AttemptEntry {
     const { id, granted_nano, mode } = held;
-    const hold = heldLines(held);
+    const hold = held.lines.length === 0 ? [] : heldLines(held);
     const { is_byok } = record;
     return { t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record };
   }

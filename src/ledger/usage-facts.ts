@@ -129,9 +129,9 @@ export function usageFactsOf(record: GenerationRecord, byokUsageNano: number): U
       operation: record.api_type,
       status: record.outcome,
       finish_reason: record.finish_reason ?? '',
-      app: storedFact(record.title || record.http_referer || ''),
+      app: storedFact(record.title || record.http_referer),
       tags: record.tags?.join(',') ?? '',
-      external_user: storedFact(record.external_user ?? ''),
+      external_user: storedFact(record.external_user),
       guardrails: guardrails.ids,
     },
     measures: {
