@@ -38,8 +38,7 @@ import { getResponse } from './api/responses/get-response.ts';
 import { listInputItems } from './api/responses/list-input-items.ts';
 import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
-import { checkAddresses } from './api/shared/check-addresses.ts';
-import { checkLongBody } from './api/shared/check-long-body.ts';
+import { createBodyCheck } from './api/shared/check-body.ts';
 import { createRetentionSweeps } from './api/system/retention-sweeps.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
@@ -223,11 +222,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       }
       return undefined;
     },
-    checkBody({ body, long_body_bytes }) {
-      if (long_body_bytes > 0) return checkLongBody(body, config.media);
-      checkAddresses(body, config.media);
-      return undefined;
-    },
+    checkBody: createBodyCheck(config.media),
     observe: accessLog(log, metrics),
   });
   const { running } = server;
@@ -316,13 +311,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     traffic: createTraffic(statistics, clock),
     clock,
     chance: options.chance ?? Math.random,
-    routing: () => served().config.routing,
+    routing: routers,
     stickiness: createStickiness(),
     metrics,
     log,
     rules: config.ledger,
     continuation: () => served().config.routing.continuation,
-    hedging: () => served().config.routing,
+    hedging: routers,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,

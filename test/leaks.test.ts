@@ -5,7 +5,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
 import { createCompletionStream } from '../src/api/completions/encode.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
@@ -126,7 +126,7 @@ const prompts = [{ generation_id: generationId, echo: '' }];
 function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
   const completion = accumulate(groups.flat(), 1);
   const answer = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-  const chat = createStreamEncoder(chatShown);
+  const chat = new ChatStreamEncoder(chatShown);
   const messages = createMessagesStream(messagesShown);
   const legacy = createCompletionStream({ ...chatShown, has_logprobs: true, prompts });
   const shown = {

@@ -33,12 +33,6 @@ export function claimOf(request: HttpRequest): Claim | undefined {
   return request.claim;
 }
 
-/** Releases the claim when a handler is done, if its answer is out. Otherwise the close of the answer releases it. */
-export function releaseClaim(request: HttpRequest, { raw }: HttpReply): void {
-  // An injected request has no connection that closes.
-  if (raw.writableFinished || raw.destroyed) request.claim?.release();
-}
-
 /** Calls `take`, which may throw or wait, then `done` with its error if there is one. */
 export function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
   try {
@@ -80,25 +74,14 @@ function decompressed(payload: Readable, count: GatheredCount): Readable {
   return body;
 }
 
-/** Reads the JSON body of a request within the bounds of its route. */
-export type ReadJson = (
-  request: HttpRequest,
-  payload: Readable,
-  done: (error: Error | null, body?: unknown) => void,
-) => void;
+/** Reads the JSON body of a request within the bounds of its route. `parse`: `jsonParser`. */
+export function readJson(request: HttpRequest, payload: Readable, parse: FastifyParse): Promise<unknown> {
+  return receive(payload, new JsonBody(request, request.claim ?? claimOf(request), parse));
+}
 
-/** Makes the reader of JSON bodies of a server. */
-export function jsonReader(server: Server): ReadJson {
-  const parse = server.getDefaultJsonParser('error', 'error') as unknown as FastifyParse;
-  return (request, payload, done) => {
-    const reading = {
-      bytes_max: request.route.bodyLimit ?? limits.body_bytes_max,
-      parse,
-      take: (bytes: number) => (request.claim ?? claimOf(request))?.take(bytes),
-      isCancelled: () => request.raw.socket?.destroyed === true,
-    };
-    receive(payload, new JsonBody(request, reading), done);
-  };
+/** Fastify's own JSON parser, which refuses the names of prototypes. */
+export function jsonParser(server: Server): FastifyParse {
+  return server.getDefaultJsonParser('error', 'error') as unknown as FastifyParse;
 }
 
 /**
@@ -107,70 +90,54 @@ export function jsonReader(server: Server): ReadJson {
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorate('memory', memory);
-  const readJson = jsonReader(server);
+  const parse = jsonParser(server);
   server.removeContentTypeParser('application/json');
-  server.addContentTypeParser('application/json', (request: FastifyRequest, payload, done) =>
-    readJson(request, payload, done),
+  server.addContentTypeParser('application/json', (request: FastifyRequest, payload: Readable) =>
+    readJson(request, payload, parse),
   );
   if (memory !== undefined) {
-    server.addHook('preParsing', (request, reply, payload, done) => boundBody(request, reply, payload, done));
+    server.addHook('preParsing', (request, reply, payload, done) => {
+      try {
+        const body = boundedBody(request, reply, payload);
+        if (body instanceof Promise) body.then((later) => done(null, later), done);
+        // In the same turn: nobody else listens to the errors of the body.
+        else done(null, body);
+      } catch (error) {
+        done(error as Error);
+      }
+    });
   }
 }
 
-/** Calls `done` with the body of a request as a stream whose bytes are counted, or with the refusal of the request. */
-export function boundBody(
-  request: HttpRequest,
-  reply: HttpReply,
-  payload: Readable,
-  done: (error: Error | null, payload?: Readable) => void,
-): void {
-  if (request.server.memory === undefined) {
-    done(null, payload);
-    return;
-  }
-  const { 'content-length': announcedLength, 'transfer-encoding': encoding } = request.raw.headers;
+/** The body of a request as a stream whose bytes are counted. Throws or rejects with the refusal of the request. */
+export function boundedBody(request: HttpRequest, reply: HttpReply, payload: Readable): Readable | Promise<Readable> {
+  if (request.server.memory === undefined) return payload;
+  const { headers } = request.raw;
+  const { 'content-length': announcedLength, 'content-encoding': coding } = headers;
   const length = announcedLength === undefined ? undefined : Number(announcedLength);
-  const isEmpty = length === undefined ? encoding === undefined : length === 0;
-  if (isEmpty || request.method === 'GET' || request.method === 'HEAD') {
-    done(null, payload);
-    return;
-  }
-  const { 'content-encoding': coding } = request.raw.headers;
-  let isGzip: boolean;
-  try {
-    isGzip = coding !== undefined && isCompressed(coding, request);
-  } catch (error) {
-    done(error as Error);
-    return;
-  }
+  const isEmpty = length === undefined ? headers['transfer-encoding'] === undefined : length === 0;
+  if (isEmpty || request.method === 'GET' || request.method === 'HEAD') return payload;
+  const isGzip = coding !== undefined && isCompressed(coding, request);
   // Callers without a key have a small bound, so that they cannot take the memory of others.
   const { principal, route } = request;
   const longest = principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
   const claim = length !== undefined && length > longest ? undefined : claimOf(request);
-  if (claim === undefined) {
-    done(tooLarge());
-    return;
-  }
+  if (claim === undefined) throw tooLarge();
   // A client that left during authentication causes no further event: release at once.
   if (reply.raw.destroyed) claim.release();
   const firstBytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, longest);
-  const { headers } = request.raw;
   if (isGzip) {
     // Both describe the compressed body.
     delete headers['content-encoding'];
     delete headers['content-length'];
   }
+  const waiting = claim.take(REQUEST_BYTES + firstBytes * limits.body_copies);
+  if (length !== undefined && !isGzip) return waiting === undefined ? payload : waiting.then(() => payload);
   const count = { claim, claimed_bytes: firstBytes, bytes_max: longest };
-  const read = () => {
-    if (!isGzip) return done(null, length === undefined ? gathered(payload, count) : payload);
+  const counted = () => {
+    if (!isGzip) return gathered(payload, count);
     const packed = length === undefined ? gathered(payload, { ...count, claimed_bytes: longest }) : payload;
-    done(null, decompressed(packed, count));
+    return decompressed(packed, count);
   };
-  try {
-    const waiting = claim.take(REQUEST_BYTES + firstBytes * limits.body_copies);
-    if (waiting === undefined) read();
-    else waiting.then(read, done);
-  } catch (error) {
-    done(error as Error);
-  }
+  return waiting === undefined ? counted() : waiting.then(counted);
 }

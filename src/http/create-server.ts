@@ -8,7 +8,7 @@ import fastify, {
 } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { boundBodies, jsonReader, releaseClaim, takeThen } from './bounded-bodies.ts';
+import { boundBodies, jsonParser, takeThen } from './bounded-bodies.ts';
 import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess } from './connections.ts';
 import { answerPreflight } from './cors.ts';
@@ -106,7 +106,7 @@ export function createServer(options: ServerOptions): Server {
   const steps = new RequestSteps(server, options);
   server.setErrorHandler((error, request, reply) => steps.fail(error, request, reply));
   server.addHook('onRoute', requireAccess);
-  server.decorate('running', trackRunning(server, releaseClaim));
+  server.decorate('running', trackRunning(server));
   const bounds = options.connections ?? UNBOUNDED;
   server.decorate(
     'connections',
@@ -168,9 +168,18 @@ export function createServer(options: ServerOptions): Server {
   });
   boundBodies(server, options.memory);
   continueLate(server);
-  server.addHook('preHandler', (request, _reply, done) => takeThen(() => steps.checkBody(request), done));
+  server.addHook('preValidation', (request, _reply, done) =>
+    takeThen(() => request.route.config.prepareBody?.(request), done),
+  );
+  server.addHook('preHandler', (request, _reply, done) => {
+    if (request.route.config.metered === undefined) done();
+    else takeThen(() => options.checkBody?.(request), done);
+  });
   const { body_bytes_max } = options;
-  server.decorate('directEdge', new DirectEdge(server, { http, steps, readJson: jsonReader(server), body_bytes_max }));
+  server.decorate(
+    'directEdge',
+    new DirectEdge(server, { http, steps, parse: jsonParser(server), checkBody: options.checkBody, body_bytes_max }),
+  );
   direct = server.directEdge;
   return server;
 }

@@ -36,10 +36,15 @@ test.each<[string, Partial<RouteOptions>, RegExp]>([
     { onRequest: (_request, _reply, done) => done() },
     /cannot have onRequest/,
   ],
+  [
+    'with a hook before its validation',
+    { preValidation: (_request, _reply, done) => done() },
+    /cannot have preValidation/,
+  ],
   ['with a hook before its handler', { preHandler: (_request, _reply, done) => done() }, /cannot have preHandler/],
   [
     'with two hooks of one kind',
-    { preValidation: [(_r, _s, done) => done(), (_r, _s, done) => done()] },
+    { onSend: [(_r, _s, payload, done) => done(null, payload), (_r, _s, payload, done) => done(null, payload)] },
     /one hook of a kind/,
   ],
   ['with a parameter in its path', { url: '/ask/:name' }, /must have a fixed path/],

@@ -1,25 +1,23 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server as NodeServer, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, RouteOptions } from 'fastify';
-import { boundBody, type ReadJson } from './bounded-bodies.ts';
+import { boundedBody, readJson } from './bounded-bodies.ts';
+import type { FastifyParse } from './json-body.ts';
 import type { Claim } from './memory.ts';
 import type { Principal } from './principal.ts';
 import type { HeaderValue, HttpReply, HttpRequest } from './request.ts';
-import { type RequestSteps, requestIdOf } from './request-steps.ts';
+import { type RequestSteps, requestIdOf, type StepOptions } from './request-steps.ts';
 import { accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
 import { boundIfUnread } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
 
-/** A hook of one route. Both kinds call `done` before they return. */
-type BodyHook = (request: HttpRequest, reply: HttpReply, done: (error?: Error) => void) => void;
+/** A hook of one route. It calls `done` before it returns. */
 type SendHook = (request: HttpRequest, reply: HttpReply, payload: unknown, done: () => void) => void;
 
 /** An operation with `direct: true`, prepared for calls without the framework. */
 interface DirectRoute {
   facts: HttpRequest['route'];
   path: string;
-  preValidation: BodyHook | undefined;
   validate(body: unknown): { value?: unknown; error?: Error };
   onSend: SendHook | undefined;
   /** Its handler is read at each request: later hooks of `onRoute` wrap it. */
@@ -36,7 +34,6 @@ const ROUTE_OPTIONS: ReadonlySet<string> = new Set([
   'logLevel',
   'config',
   'schema',
-  'preValidation',
   'onSend',
   'handler',
   'bodyLimit',
@@ -79,7 +76,6 @@ function directRoute(route: RouteOptions, bodyBytesMax: number): DirectRoute {
   return {
     facts,
     path: url,
-    preValidation: only(route.preValidation, route) as BodyHook | undefined,
     validate: validatorCompiler({ schema: body as never, httpPart: 'body', method: 'POST', url }) as never,
     onSend: only(route.onSend, route) as SendHook | undefined,
     options: route as never,
@@ -121,7 +117,9 @@ class DirectRequest implements HttpRequest {
 export interface DirectEdgeOptions {
   http: NodeServer;
   steps: RequestSteps;
-  readJson: ReadJson;
+  parse: FastifyParse;
+  /** Checks a valid body beyond its schema. Throws or rejects with its refusal. */
+  checkBody: StepOptions['checkBody'];
   body_bytes_max: number;
 }
 
@@ -163,7 +161,7 @@ export class DirectEdge {
     if (route === undefined || !isUsual(raw) || !this.#options.http.listening) return false;
     raw.url = route.path;
     const request = new DirectRequest(raw, this.#server, route);
-    new DirectCall(request, response, route, this.#options).begin();
+    void new DirectCall(request, response, route, this.#options).run();
     return true;
   }
 }
@@ -236,62 +234,37 @@ class DirectCall implements HttpReply {
     return this;
   }
 
-  begin(): void {
-    const { steps } = this.#options;
+  /** Takes the request through its steps to its handler, and answers if one of them fails. */
+  async run(): Promise<void> {
+    const { request } = this;
+    const { steps, parse, checkBody } = this.#options;
+    const { validate, options, facts } = this.#route;
     try {
-      const refused = steps.begin(this.request, this);
+      const refused = steps.begin(request, this);
       if (refused !== undefined) throw refused;
-      const identifying = steps.identify(this.request, this);
-      if (identifying === undefined) this.#readBody();
-      else identifying.then(this.#readBody).catch(this.#fail);
+      const identifying = steps.identify(request, this);
+      if (identifying !== undefined) await identifying;
+      const bounded = boundedBody(request, this, request.raw);
+      const payload = bounded instanceof Promise ? await bounded : bounded;
+      try {
+        request.body = await readJson(request, payload, parse);
+      } catch (error) {
+        // The client may still send its body.
+        this.header('connection', 'close');
+        throw error;
+      }
+      facts.config.prepareBody?.(request);
+      const { error } = validate(request.body);
+      if (error !== undefined) throw error;
+      const checking = checkBody?.(request);
+      if (checking !== undefined) await checking;
+      await options.handler(request, this);
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  readonly #readBody = (): void => {
-    boundBody(this.request, this, this.request.raw, this.#onBounded);
-  };
-
-  readonly #onBounded = (error: Error | null, payload?: Readable): void => {
-    if (error !== null) this.#fail(error);
-    else this.#options.readJson(this.request, payload!, this.#onRead);
-  };
-
-  readonly #onRead = (error: Error | null, body?: unknown): void => {
-    if (error !== null) {
-      // The client may still send its body.
-      this.header('connection', 'close');
-      this.#fail(error);
-      return;
-    }
-    this.request.body = body;
-    const { preValidation } = this.#route;
-    if (preValidation === undefined) this.#validate();
-    else preValidation(this.request, this, this.#validate);
-  };
-
-  readonly #validate = (error?: Error): void => {
-    const failure = error ?? this.#route.validate(this.request.body).error;
-    if (failure !== undefined) {
-      this.#fail(failure);
-      return;
-    }
-    try {
-      const checking = this.#options.steps.checkBody(this.request);
-      if (checking === undefined) this.#handle();
-      else checking.then(this.#handle).catch(this.#fail);
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
-  };
-
-  readonly #handle = (): void => {
-    const handling = this.#route.options.handler(this.request, this);
-    if (handling instanceof Promise) handling.catch(this.#fail);
-  };
-
-  readonly #fail = (error: unknown): void => {
+  #fail(error: unknown): void {
     const { raw, request } = this;
     if (this.sent) {
       request.log.error({ request_id: request.id, err: error }, 'request failed after its answer was sent');
@@ -304,5 +277,5 @@ class DirectCall implements HttpReply {
       request.log.error({ request_id: request.id, err: thrown }, 'error could not be sent');
       raw.destroy();
     }
-  };
+  }
 }

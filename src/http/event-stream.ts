@@ -40,31 +40,29 @@ export async function sendEventStream<T extends object>(
 ): Promise<void> {
   if (request.long_body_bytes > 0) await nextTurn();
   const response = reply.raw;
-  const writer = new StreamWriter(response);
   const { events } = stream;
-  let committed = false;
+  /** Set when the 200 is committed. */
+  let writer: StreamWriter | undefined;
   let hasLeft = false;
   /** A part of an event is written, and the rest of it is not. */
   let isInEvent = false;
 
-  const commit = () => {
-    committed = true;
-    reply.hijack();
-    writer.open({ ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>);
-    // From here on, silence is measured from the last write.
-    clearTimeout(beat);
-    beat = setTimeout(tick, stream.heartbeat_ms);
-  };
   const write = (text: string) => {
     if (hasLeft) return true;
-    if (committed) beat.refresh();
-    else commit();
+    if (writer !== undefined) beat.refresh();
+    else {
+      reply.hijack();
+      writer = new StreamWriter(response, { ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>);
+      // From here on, silence is measured from the last write.
+      clearTimeout(beat);
+      beat = setTimeout(tick, stream.heartbeat_ms);
+    }
     return writer.write(text);
   };
   // No heartbeats while the client does not read.
   const tick = () => {
     if (hasLeft) return;
-    if (isInEvent || writer.isFull) beat.refresh();
+    if (isInEvent || writer?.isFull) beat.refresh();
     else write(stream.heartbeat);
   };
   let beat = setTimeout(tick, stream.heartbeat_first_ms);
@@ -83,7 +81,7 @@ export async function sendEventStream<T extends object>(
   /** Reports an event that cannot be encoded to the source, which ends and may have a last event. */
   const encodeRefusal = async (error: unknown): Promise<string> => {
     const last = await events.throw(error);
-    if (!committed || last.done === true) throw error;
+    if (writer === undefined || last.done === true) throw error;
     return stream.encode(last.value);
   };
 
@@ -93,7 +91,7 @@ export async function sendEventStream<T extends object>(
     isInEvent = true;
     for (let at = 0; at < text.length && !hasLeft; ) {
       const end = pieceEnd(text, at + limits.json_long_chars_min);
-      if (!write(text.slice(at, end)) && !(await writer.drained())) leave();
+      if (!write(text.slice(at, end)) && !(await writer?.drained())) leave();
       at = end;
       await nextTurn();
     }
@@ -107,7 +105,7 @@ export async function sendEventStream<T extends object>(
         const ready = events.ready();
         if (ready !== undefined) await ready;
         // What was written last may fill the connection after its turn.
-        if (writer.isFull && !hasLeft && !(await writer.drained())) leave();
+        if (writer?.isFull && !hasLeft && !(await writer.drained())) leave();
         const event = events.read();
         if (event === undefined) {
           if (events.ended) break;
@@ -120,20 +118,20 @@ export async function sendEventStream<T extends object>(
           text = await encodeRefusal(error);
         }
       } catch (error) {
-        if (!committed && !hasLeft) throw error;
+        if (writer === undefined && !hasLeft) throw error;
         write(stream.encodeFailure(error));
         break;
       }
       if (text.length > limits.json_long_chars_min) await writeLong(text);
-      else if (text !== '' && !write(text) && !(await writer.drained())) leave();
+      else if (text !== '' && !write(text) && !(await writer?.drained())) leave();
     }
   } finally {
     // Ends the source if an error of the gateway left it open.
-    await events.return();
+    if (!events.ended) await events.return();
     clearTimeout(beat);
     request.on_stop = undefined;
     response.off('close', leave);
-    if (committed && !hasLeft) {
+    if (writer !== undefined && !hasLeft) {
       // The client must take the rest as well.
       boundUnread(response);
       writer.end();

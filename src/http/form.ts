@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import { tooLarge } from './gathered-body.ts';
 import { inTurns } from './in-turns.ts';
 import { joined } from './joined.ts';
-import { type Done, type ReceivedBody, receive, requireLength } from './json-body.ts';
+import { type ReceivedBody, receive, requireLength } from './json-body.ts';
 
 /** A file of a multipart form. */
 export interface FormFile {
@@ -127,17 +127,17 @@ class FormBody implements ReceivedBody {
     this.#chunks.push(chunk);
   }
 
-  end(done: Done): void {
+  end(): Promise<Form | undefined> {
     const { headers, raw } = this.#request;
     requireLength(this.#request, this.#length);
     // Without a byte there is no boundary.
     if (this.#chunks.length === 0) throw broken('it is empty');
     const parsing = joinedForm(this.#chunks, headers['content-type'] ?? '');
-    inTurns(parsing, () => raw.socket?.destroyed === true).then((form) => done(null, form), done);
+    return inTurns(parsing, () => raw.socket?.destroyed === true);
   }
 }
 
 /** Fastify's content type parser for forms, for the scope of the operations that accept one. Long forms are read in several turns of the event loop. */
-export function readForm(request: FastifyRequest, payload: Readable, done: Done): void {
-  receive(payload, new FormBody(request, request.route.bodyLimit ?? limits.body_bytes_max), done);
+export function readForm(request: FastifyRequest, payload: Readable): Promise<unknown> {
+  return receive(payload, new FormBody(request, request.route.bodyLimit ?? limits.body_bytes_max));
 }

@@ -6,7 +6,7 @@ import { hasLongIntegers, type JsonValue, parseJson } from '../schemas/json.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
 import { inTurns } from './in-turns.ts';
 import { joined } from './joined.ts';
-import { hasWideCharacter, isWide } from './memory.ts';
+import { type Claim, hasWideCharacter, isWide } from './memory.ts';
 import type { HttpRequest } from './request.ts';
 import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
 
@@ -16,19 +16,6 @@ export type FastifyParse = (
   text: string,
   done: (error: Error | null, value?: unknown) => void,
 ) => void;
-
-/** How a body is read: its bound, its parser and its memory. */
-export interface BodyReading {
-  bytes_max: number;
-  parse: FastifyParse;
-  /** Claims memory for reading, beyond the copies of the body. Throws or rejects if there is none. */
-  take(bytes: number): Promise<void> | undefined;
-  /** Whether the client left. */
-  isCancelled(): boolean;
-}
-
-/** Called with the value of a body, or with the error that ends its request. */
-export type Done = (error: Error | null, body?: unknown) => void;
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 
@@ -80,7 +67,9 @@ function refusedJson(text: string): GatewayError {
  */
 export class JsonBody implements ReceivedBody {
   readonly #request: HttpRequest;
-  readonly #reading: BodyReading;
+  readonly #claim: Claim | undefined;
+  readonly #parse: FastifyParse;
+  readonly #bytesMax: number;
   readonly #structure = new JsonStructure();
   #chunks: Buffer[] = [];
   /** The block that short chunks are gathered in, the last of `#chunks`: a short chunk by itself takes far more memory than its length. */
@@ -89,16 +78,19 @@ export class JsonBody implements ReceivedBody {
   #isWide = false;
   #refusal: GatewayError | undefined;
 
-  constructor(request: HttpRequest, reading: BodyReading) {
+  /** `claim`: the memory for reading, beyond the copies of the body, which are claimed already. */
+  constructor(request: HttpRequest, claim: Claim | undefined, parse: FastifyParse) {
     this.#request = request;
-    this.#reading = reading;
+    this.#claim = claim;
+    this.#parse = parse;
+    this.#bytesMax = request.route.bodyLimit ?? limits.body_bytes_max;
   }
 
   /** Adds a chunk. Throws if the rest of the body must not be read. */
   write(chunk: Buffer): void {
     const wasLong = this.#length > SLICE_BYTES;
     this.#length += chunk.length;
-    if (this.#length > this.#reading.bytes_max) throw new GatewayError(413, 'Request payload too large');
+    if (this.#length > this.#bytesMax) throw new GatewayError(413, 'Request payload too large');
     // A refused body is read to its end and dropped, so that a client that still sends sees the answer.
     if (this.#refusal !== undefined) return;
     if (this.#chunks.length > 0 && chunk.length < SHORT_CHUNK_BYTES) this.#gather(chunk);
@@ -129,8 +121,8 @@ export class JsonBody implements ReceivedBody {
     this.#chunks[this.#chunks.length - 1] = block.subarray(0, taken + chunk.length);
   }
 
-  /** Parses the complete body, and calls `done` with the result. */
-  end(done: Done): void {
+  /** Parses the complete body. */
+  end(): unknown {
     if (this.#refusal !== undefined) throw this.#refusal;
     requireLength(this.#request, this.#length);
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
@@ -138,15 +130,11 @@ export class JsonBody implements ReceivedBody {
     if (contentType !== 'application/json') checkCharset(contentType);
     const chunks = this.#chunks;
     this.#chunks = [];
-    if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
-    else this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), done);
+    if (this.#length > SLICE_BYTES) return this.#readLong(chunks);
+    return this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
   }
 
-  #memoryBytes(isWide: boolean): number {
-    return this.#structure.memory_bytes + (isWide ? this.#length * limits.body_copies : 0);
-  }
-
-  #readShort(bytes: Buffer, done: Done): void {
+  #readShort(bytes: Buffer): unknown {
     const request = this.#request;
     const text = bytes.toString('utf8');
     // Invalid bytes decode to this character, which may also have been sent.
@@ -155,23 +143,33 @@ export class JsonBody implements ReceivedBody {
     if (this.#structure.breach !== undefined) throw refused(this.#structure.breach);
     const { regain } = request.route.config;
     const keepsLongIntegers = regain !== undefined && hasLongIntegers(text);
+    // A text of ASCII, the usual one, has as many characters as bytes.
+    const wideBytes = text.length < this.#length && isWide(text) ? this.#length * limits.body_copies : 0;
+    const memoryBytes = (this.#structure.memory_bytes + wideBytes) * (keepsLongIntegers ? 2 : 1);
     const parse = () => {
-      this.#reading.parse(request, text, (failure, body) => {
-        if (failure !== null) return void done(refusedJson(text));
-        if (keepsLongIntegers) regain(body, parseJson(withoutMark(text)));
-        done(null, body);
+      let value: unknown;
+      this.#parse(request, text, (failure, body) => {
+        if (failure !== null) throw refusedJson(text);
+        value = body;
       });
+      if (keepsLongIntegers) regain(value, parseJson(withoutMark(text)));
+      return value;
     };
-    const waiting = this.#reading.take(this.#memoryBytes(isWide(text)) * (keepsLongIntegers ? 2 : 1));
-    if (waiting === undefined) parse();
-    else waiting.then(parse).catch(done);
+    const waiting = this.#claim?.take(memoryBytes);
+    return waiting === undefined ? parse() : waiting.then(parse);
+  }
+
+  /** Whether the client left. */
+  #isCancelled(): boolean {
+    return this.#request.raw.socket?.destroyed === true;
   }
 
   async #readLong(chunks: Buffer[]): Promise<unknown> {
     this.#request.long_body_bytes = this.#length;
-    const memoryBytes = this.#memoryBytes(this.#isWide);
-    await this.#reading.take(memoryBytes);
-    const bytes = await inTurns(joined(chunks), () => this.#reading.isCancelled());
+    const wideBytes = this.#isWide ? this.#length * limits.body_copies : 0;
+    const memoryBytes = this.#structure.memory_bytes + wideBytes;
+    await this.#claim?.take(memoryBytes);
+    const bytes = await inTurns(joined(chunks), () => this.#isCancelled());
     if (bytes === undefined) return undefined;
     const { regain } = this.#request.route.config;
     let hasLong = false;
@@ -180,7 +178,7 @@ export class JsonBody implements ReceivedBody {
       return this.#parseSlice(text);
     });
     if (hasLong && body !== undefined) {
-      await this.#reading.take(memoryBytes);
+      await this.#claim?.take(memoryBytes);
       regain?.(body, (await this.#slices(bytes, parseJson)) ?? null);
     }
     return body;
@@ -188,8 +186,8 @@ export class JsonBody implements ReceivedBody {
 
   async #slices(bytes: Buffer, parse: ParseText): Promise<JsonValue | undefined> {
     try {
-      const stringBytesMax = Math.max(limits.body_string_bytes_max, this.#reading.bytes_max);
-      return await inTurns(readSlices(bytes, parse, stringBytesMax), () => this.#reading.isCancelled());
+      const stringBytesMax = Math.max(limits.body_string_bytes_max, this.#bytesMax);
+      return await inTurns(readSlices(bytes, parse, stringBytesMax), () => this.#isCancelled());
     } catch (error) {
       throw error instanceof UnreadableJson ? refused(error.message) : error;
     }
@@ -197,7 +195,7 @@ export class JsonBody implements ReceivedBody {
 
   #parseSlice(text: string): JsonValue {
     let parsed: unknown;
-    this.#reading.parse(this.#request, text, (failure, value) => {
+    this.#parse(this.#request, text, (failure, value) => {
       if (failure === null) parsed = value;
       else {
         JSON.parse(text);
@@ -208,42 +206,30 @@ export class JsonBody implements ReceivedBody {
   }
 }
 
-/** A body that is being received: it takes chunks, and makes a value of them at the end. Both may throw. */
+/** A body that is being received: it takes chunks, and makes a value of them at the end, or the promise of one. Both may throw. */
 export interface ReceivedBody {
   write(chunk: Buffer): void;
-  end(done: Done): void;
+  end(): unknown;
 }
 
-/** Reads a body to its end, and calls `done` once, with its value or an error. */
-export function receive(payload: Readable, body: ReceivedBody, done: Done): void {
-  const stop = () => {
-    payload.removeListener('data', onData);
-    payload.removeListener('end', onEnd);
-    payload.removeListener('error', onError);
-  };
+/** Reads a body to its end. Resolves to its value, or rejects with the error that ends its request. */
+export async function receive(payload: Readable, body: ReceivedBody): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
   const onData = (chunk: Buffer | string) => {
     try {
       body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
     } catch (error) {
-      stop();
-      done(error as Error);
+      payload.removeListener('data', onData);
+      reject(error);
     }
-  };
-  const onEnd = () => {
-    stop();
-    try {
-      body.end(done);
-    } catch (error) {
-      done(error as Error);
-    }
-  };
-  const onError = (error: Error & { statusCode?: number }) => {
-    stop();
-    error.statusCode ??= 400;
-    done(error);
   };
   payload.on('data', onData);
-  payload.on('end', onEnd);
-  payload.on('error', onError);
+  payload.on('end', resolve);
+  payload.on('error', (error: Error & { statusCode?: number }) => {
+    error.statusCode ??= 400;
+    reject(error);
+  });
   payload.resume();
+  await promise;
+  return body.end();
 }

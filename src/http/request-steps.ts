@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { isBodyWithheld } from './connection.ts';
 import { allowBrowsers } from './cors.ts';
@@ -152,31 +152,22 @@ export class RequestSteps {
     if (principal !== undefined) {
       request.principal = principal;
       if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
-      if (access !== 'public') this.#allow(access, principal, request.route.config);
+      if (access === 'key' && principal.kind !== 'key') {
+        throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
+      }
+      if (access === 'management' && principal.kind !== 'management') {
+        throw new GatewayError(403, 'Only management keys can perform this operation');
+      }
+      const isForMembers = access === 'public' || request.route.config.forMembers === true;
+      if (principal.session?.role === 'member' && !isForMembers) {
+        throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+      }
+      if (access === 'management') this.#options.limitManagement?.(callerName(principal));
       // A browser cannot send such a body for another site without asking.
       if (request.raw.headers['content-type'] === undefined) assumeJson(request.raw);
     }
     const refused = this.#options.admit?.(request, reply);
     if (refused !== undefined) throw refused;
-  }
-
-  /** Throws if a caller may not use a route. */
-  #allow(access: AccessLevel, principal: Principal, { forMembers }: FastifyContextConfig): void {
-    if (access === 'key' && principal.kind !== 'key') {
-      throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
-    }
-    if (access === 'management' && principal.kind !== 'management') {
-      throw new GatewayError(403, 'Only management keys can perform this operation');
-    }
-    if (principal.session?.role === 'member' && forMembers !== true) {
-      throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
-    }
-    if (access === 'management') this.#options.limitManagement?.(callerName(principal));
-  }
-
-  /** Checks a valid body beyond its schema, if the operation runs models. Throws or rejects with its refusal. */
-  checkBody(request: HttpRequest): Promise<void> | undefined {
-    return request.route.config.metered === undefined ? undefined : this.#options.checkBody?.(request);
   }
 
   /** Prepares an answer that is about to be sent. Its edge calls `boundIfUnread` after that. */

@@ -1,5 +1,5 @@
 import { shuttingDown } from '../errors.ts';
-import type { HttpReply, HttpRequest } from './request.ts';
+import type { HttpRequest } from './request.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
@@ -27,8 +27,8 @@ export interface Running {
   readonly hasStopped: boolean;
 }
 
-/** Tracks the handlers of all routes that are registered afterwards, and calls `onEnd` at the end of each, also if its client left. */
-export function trackRunning(server: Server, onEnd: (request: HttpRequest, reply: HttpReply) => void): Running {
+/** Tracks the handlers of all routes that are registered afterwards, also those whose clients have left. */
+export function trackRunning(server: Server): Running {
   const running = new Set<HttpRequest>();
   let waiting: (() => void)[] = [];
   const state = {
@@ -55,7 +55,8 @@ export function trackRunning(server: Server, onEnd: (request: HttpRequest, reply
       request.is_handled = true;
       const ended = () => {
         request.is_handled = false;
-        onEnd(request, reply);
+        // The close of the answer releases the memory if it comes later. An injected request has no connection that closes.
+        if (reply.raw.writableFinished || reply.raw.destroyed) request.claim?.release();
         running.delete(request);
         if (running.size > 0) return;
         for (const resolve of waiting) resolve();

@@ -13,6 +13,7 @@ import type { Connections } from './connections.ts';
 import type { ErrorFormat } from './error-envelope.ts';
 import type { Metered } from './metered.ts';
 import type { Principal } from './principal.ts';
+import type { HttpRequest } from './request.ts';
 import type { StoreWait } from './store-wait.ts';
 
 /** Types request parts and answers of a route by its TypeBox schemas. */
@@ -48,6 +49,8 @@ declare module 'fastify' {
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */
     errorFormat?: ErrorFormat;
+    /** Changes a parsed body before validation. Throws the refusal of its request. */
+    prepareBody?: (request: HttpRequest) => undefined;
     /** Restores integers beyond 2^53 in a parsed body as they were written, from `exact`, before validation. */
     regain?: (body: unknown, exact: JsonValue) => void;
   }

@@ -27,8 +27,7 @@ async function received(
         return Reflect.apply(_writev!, socket, of);
       },
     });
-    const writer = new StreamWriter(response);
-    writer.open({ 'content-type': 'text/event-stream' });
+    const writer = new StreamWriter(response, { 'content-type': 'text/event-stream' });
     void write(writer, response);
   });
   server.listen(0, '127.0.0.1');

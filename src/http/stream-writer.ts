@@ -25,22 +25,17 @@ function flushFirst(writer: StreamWriter): void {
  */
 export class StreamWriter {
   readonly #response: ServerResponse;
-  /** The connection, if this writer frames the chunks. Not set before `open`, for HTTP/1.0 and for injected requests. */
-  #socket: Socket | undefined = undefined;
+  /** The connection, if this writer frames the chunks. Not set for HTTP/1.0 and for injected requests. */
+  readonly #socket: Socket | undefined;
   #pending = '';
   #isHeadSent = false;
 
-  constructor(response: ServerResponse) {
-    this.#response = response;
-  }
-
   /** Begins the answer. Its head is sent with the first text. */
-  open(headers: Record<string, string>): void {
-    const response = this.#response;
+  constructor(response: ServerResponse, headers: Record<string, string>) {
+    this.#response = response;
     response.writeHead(200, headers);
-    if (!response.chunkedEncoding || !(response.socket instanceof Socket)) return;
-    this.#socket = response.socket;
-    response.chunkedEncoding = false;
+    this.#socket = response.chunkedEncoding && response.socket instanceof Socket ? response.socket : undefined;
+    if (this.#socket !== undefined) response.chunkedEncoding = false;
   }
 
   /** Whether the client has to take what was written before more is read for it. */

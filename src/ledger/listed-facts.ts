@@ -27,13 +27,10 @@ const FACT_CHARS_MAX = 256;
  * A text as the store's columns can hold it, cut. PostgreSQL refuses NUL and halves of characters, which records may contain as escapes:
  * a batch with such a text would never be settled.
  */
-export function storedFact(text: string): string {
+export function storedFact(text: string | null | undefined): string {
+  if (text === null || text === undefined) return '';
   const kept = text.length > FACT_CHARS_MAX ? text.slice(0, FACT_CHARS_MAX) : text;
   return isStorable(kept) ? kept : kept.toWellFormed().replaceAll('\u0000', '\ufffd');
-}
-
-function cut(text: string | null | undefined): string | null {
-  return text === null || text === undefined || text === '' ? null : storedFact(text);
 }
 
 /** The failures of attempts; null for most calls. */
@@ -42,7 +39,7 @@ function failuresOf({ attempts }: GenerationRecord): string | null {
   for (const { failure } of attempts) {
     if (failure !== null && failure !== undefined) failures = failures === null ? failure : `${failures},${failure}`;
   }
-  return cut(failures);
+  return storedFact(failures) || null;
 }
 
 /** The names of the guardrails that acted, each once; null for most calls. */
@@ -53,18 +50,19 @@ function guardrailsOf({ routing }: GenerationRecord): string | null {
     names ??= new Set();
     names.add(name);
   }
-  return names === undefined ? null : cut([...names].join(','));
+  return names === undefined ? null : storedFact([...names].join(',')) || null;
 }
 
 /** The facts of a record by which it is listed. */
 export function listedFactsOf(record: GenerationRecord): ListedFacts {
+  const model = storedFact(record.model);
   return {
-    user_id: cut(record.user_id),
-    model: cut(record.model) ?? '',
-    requested_model: cut(record.requested_model) ?? cut(record.model) ?? '',
-    provider_name: cut(record.provider_name),
-    session_id: cut(record.session_id),
-    app: cut(record.title) ?? cut(record.http_referer),
+    user_id: storedFact(record.user_id) || null,
+    model,
+    requested_model: storedFact(record.requested_model) || model,
+    provider_name: storedFact(record.provider_name) || null,
+    session_id: storedFact(record.session_id) || null,
+    app: storedFact(record.title || record.http_referer) || null,
     finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),

@@ -222,13 +222,13 @@ export class Node implements Recorder {
 
   attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold, least }) => {
     // The fallback of an admitted request is admitted as well.
-    if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
+    if (attempt === 1 && !this.#outcomes.hasRoom) throw refusal(new Error('too many outcomes wait for the store'));
     hold.attempt = { attempt, endpoint, record, least };
     const durable = this.#journal.attempt(this.#entryOf(hold, hold.attempt));
     try {
       await durable;
       // If a power loss can take the record, an older record may still count, so its hold is kept.
-      if (this.#sync === 'group') this.#leases.book.attempted(hold);
+      if (this.#sync === 'group' && hold.lines.length > 0) this.#leases.book.attempted(hold);
     } catch (error) {
       // If the record may be on the disk, its money stays reserved until the next start has counted it.
       if (attempt === 1 && this.#journal.abandon(id)) this.release(hold);
@@ -273,7 +273,7 @@ export class Node implements Recorder {
     return [...this.#leases.book.all];
   }
 
-  admits: Recorder['admits'] = () => this.#hasRoom() && !this.#journal.failing;
+  admits: Recorder['admits'] = () => this.#outcomes.hasRoom && !this.#journal.failing;
 
   stop: Recorder['stop'] = async () => {
     this.#stopped = true;
@@ -304,13 +304,9 @@ export class Node implements Recorder {
     return this.#resend.done;
   }
 
-  #hasRoom(): boolean {
-    return this.#outcomes.unflushed < limits.journal_unflushed_records_max;
-  }
-
   /** Why calls are refused, for an operator; undefined if they are not. */
   #problem(): string | undefined {
-    if (this.#hasRoom()) return this.#journal.problem;
+    if (this.#outcomes.hasRoom) return this.#journal.problem;
     const { failure } = this.#pipe.state();
     const cause = failure === undefined ? '' : `: ${failure}`;
     return `${this.#outcomes.unflushed} outcomes wait for the store, which does not accept them${cause}`;
@@ -318,7 +314,7 @@ export class Node implements Recorder {
 
   #entryOf(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): AttemptEntry {
     const { id, granted_nano, mode } = held;
-    const hold = heldLines(held);
+    const hold = held.lines.length === 0 ? [] : heldLines(held);
     const { is_byok } = record;
     return { t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record };
   }

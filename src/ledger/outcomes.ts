@@ -1,4 +1,5 @@
 import { brokenRule } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Journal } from './journal/journal.ts';
 import { outcomeLine } from './journal/journal-format.ts';
 import { recordOf } from './journal/record-values.ts';
@@ -29,6 +30,11 @@ export class Outcomes {
 
   constructor(options: OutcomesOptions) {
     this.#options = options;
+  }
+
+  /** Whether calls may be admitted: few enough outcomes wait for the store. */
+  get hasRoom(): boolean {
+    return this.#unflushed.size < limits.journal_unflushed_records_max;
   }
 
   /** How many outcomes the store has not acknowledged. */

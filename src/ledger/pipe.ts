@@ -184,9 +184,11 @@ export class Pipe {
   /** Starts sending now or later; a batch in flight sends what is queued when it ends. */
   #plan(): void {
     if (this.#running !== undefined || this.#stopped) return;
-    if (this.#isDue()) {
+    const hasQueued = this.#queue.length > 0;
+    const isDemanded = this.#barriers.length > 0 || this.#queue.length >= FLUSH_EAGER_RECORDS;
+    if (this.#isRequested || (hasQueued && isDemanded)) {
       this.#start();
-    } else if (!this.#timer && this.#queue.length > 0) {
+    } else if (!this.#timer && hasQueued) {
       const { clock } = this.#options;
       const waitedMs = clock.now() - (this.#queue[0]?.queued_at ?? 0);
       const delayMs = Math.min(Math.max(0, FLUSH_INTERVAL_MS - waitedMs), FLUSH_INTERVAL_MS);

@@ -184,7 +184,8 @@ export function isMoney(nano: number): boolean {
 
 /** Whether the cost of a generation is valid. */
 export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord): boolean {
-  return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
+  const isSafe = Number.isSafeInteger(cost_nano) && Number.isSafeInteger(byok_cost_nano);
+  return isSafe && cost_nano >= 0 && byok_cost_nano >= 0 && Number.isSafeInteger(cost_nano + byok_cost_nano);
 }
 
 /** Whether an operator may still correct the cost of a generation: part of it is an estimate. */
@@ -217,6 +218,7 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
   if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byokUsageNano)) {
     throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byokUsageNano} nano-USD`);
   }
+  const usage: TokenClasses = generation.usage ?? {};
   return {
     id: generation.id,
     organization_id: generation.organization_id,
@@ -227,27 +229,21 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     estimated_nano: estimatedOf(generation),
     byok_usage_nano: byokUsageNano,
     created_at: generation.created_at,
-    activity: activityOf(generation),
+    activity: {
+      user_id: generation.user_id ?? '',
+      model: generation.model,
+      model_permaslug: generation.attempts.at(-1)?.model_permaslug ?? generation.model,
+      endpoint_id: generation.endpoint_id ?? '',
+      provider_name: generation.provider_name ?? '',
+      prompt_tokens: inputTokens(usage),
+      completion_tokens: outputTokens(usage),
+      reasoning_tokens: usage.out_reasoning ?? 0,
+    },
     listed: listedFactsOf(generation),
     usage: usageFactsOf(generation, byokUsageNano),
     charges,
     charged: chargesText(charges),
     record: recordText(generation),
-  };
-}
-
-function activityOf(generation: GenerationRecord): Activity {
-  const answered = generation.attempts.at(-1);
-  const usage: TokenClasses = generation.usage ?? {};
-  return {
-    user_id: generation.user_id ?? '',
-    model: generation.model,
-    model_permaslug: answered?.model_permaslug ?? generation.model,
-    endpoint_id: generation.endpoint_id ?? '',
-    provider_name: generation.provider_name ?? '',
-    prompt_tokens: inputTokens(usage),
-    completion_tokens: outputTokens(usage),
-    reasoning_tokens: usage.out_reasoning ?? 0,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { TokenClasses } from '../schemas/inner.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { storedFact } from './listed-facts.ts';
 import type { GenerationRecord } from './records.ts';
@@ -81,9 +82,9 @@ export interface UsageFacts {
 
 const GUARDRAIL_IDS_MAX = 8;
 
-function guardrailsOf({ routing }: GenerationRecord): { acted: boolean; ids: string } {
-  const stages = routing?.pipeline;
-  if (stages === undefined) return { acted: false, ids: '' };
+const NO_GUARDRAILS = { acted: false, ids: '' };
+
+function guardrailsOf(stages: readonly Stage[]): { acted: boolean; ids: string } {
   const ids = new Set<string>();
   let acted = false;
   for (const { type, guardrail_id } of stages) {
@@ -101,7 +102,8 @@ function whole(milliseconds: number | null): number | undefined {
 /** The dimensions, amounts and buckets of a generation. `byokUsageNano`: see `Settle`. */
 export function usageFactsOf(record: GenerationRecord, byokUsageNano: number): UsageFacts {
   const usage: TokenClasses = record.usage ?? {};
-  const guardrails = guardrailsOf(record);
+  const stages = record.routing?.pipeline;
+  const guardrails = stages === undefined ? NO_GUARDRAILS : guardrailsOf(stages);
   const tokens = outputTokens(usage);
   const latency = whole(record.generation_time);
   const ttft = record.streamed ? whole(record.latency) : undefined;
@@ -127,9 +129,9 @@ export function usageFactsOf(record: GenerationRecord, byokUsageNano: number): U
       operation: record.api_type,
       status: record.outcome,
       finish_reason: record.finish_reason ?? '',
-      app: storedFact(record.title || record.http_referer || ''),
+      app: storedFact(record.title || record.http_referer),
       tags: record.tags?.join(',') ?? '',
-      external_user: storedFact(record.external_user ?? ''),
+      external_user: storedFact(record.external_user),
       guardrails: guardrails.ids,
     },
     measures: {

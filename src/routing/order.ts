@@ -53,22 +53,6 @@ function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, cont
   return -Math.round(known.tool_success * 50) - (speed === undefined ? 0 : speed / (speed + 1));
 }
 
-/** What sets an endpoint behind others, and by what it is sorted. */
-function standingOf(candidate: Candidate, input: RuleInput, context: OrderContext): Standing {
-  const { health, now_ms: nowMs, prefers, cutoffs } = context;
-  const id = healthId(candidate);
-  const sort = context.sortOf(candidate);
-  let behind = 0;
-  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), nowMs))) {
-    behind += BEHIND.below_preferred;
-  }
-  // An explicit sort order is kept as long as the endpoint is not known to be down.
-  if (sort === undefined && health.hadOutage(id, nowMs)) behind += BEHIND.recent_outage;
-  if (isTight(candidate.endpoint, input.needs)) behind += BEHIND.prompt_may_not_fit;
-  if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
-  return { cooling: health.coolingUntil(id, nowMs), behind, sort };
-}
-
 function rank(candidate: Candidate, input: RuleInput, context: OrderContext): Ranked {
   const standing = explain(candidate, input, context);
   const price = typicalPrice(pricesOf(candidate, input.needs.prompt_tokens));
@@ -114,13 +98,24 @@ const BY: Readonly<Record<Sort, readonly RankReason[]>> = {
   exacto: ['exacto'],
 };
 
-/** Sets why a candidate has its rank. Returns its standing. */
+/** Sets why a candidate has its rank. Returns its standing: what sets it behind others, and by what it is sorted. */
 export function explain(candidate: Candidate, input: RuleInput, context: OrderContext): Standing {
-  const standing = standingOf(candidate, input, context);
-  const { sort, cooling, behind } = standing;
+  const { health, now_ms: nowMs, prefers, cutoffs } = context;
+  const id = healthId(candidate);
+  const sort = context.sortOf(candidate);
+  let behind = 0;
+  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), nowMs))) {
+    behind += BEHIND.below_preferred;
+  }
+  // An explicit sort order is kept as long as the endpoint is not known to be down.
+  if (sort === undefined && health.hadOutage(id, nowMs)) behind += BEHIND.recent_outage;
+  if (isTight(candidate.endpoint, input.needs)) behind += BEHIND.prompt_may_not_fit;
+  if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
+  const cooling = health.coolingUntil(id, nowMs);
+  const standing = { cooling, behind, sort };
   const by = BY[sort ?? 'price'];
   candidate.because = by;
-  const withState = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
+  const withState = prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
   if (cooling === 0 && behind === 0 && !withState) return standing;
   const because: RankReason[] = withState ? ['state', ...by] : [...by];
   if (cooling > 0) because.push('cooling_down');
@@ -129,12 +124,6 @@ export function explain(candidate: Candidate, input: RuleInput, context: OrderCo
   if (behind & BEHIND.prompt_may_not_fit) because.push('prompt_may_not_fit');
   candidate.because = because;
   return standing;
-}
-
-/** Whether nothing is to be put in order: there is one candidate, and nothing but its standing explains its rank. */
-export function isAlone(candidates: readonly Candidate[], { order, request }: RuleInput): boolean {
-  const [first] = candidates;
-  return candidates.length === 1 && first?.own === undefined && order === undefined && request.service_tier == null;
 }
 
 /** The candidates at the head that only the sort key distinguishes; none if the client or its caller sets an order. */

@@ -8,11 +8,11 @@ import type { Health } from './health.ts';
 import { type ModelVariant, PRIORITY_TIERS, type Sort, sorts } from './model-variant.ts';
 import { isNamed } from './names.ts';
 import { needsOf, promptTokensMax } from './needs.ts';
-import { explain, inOrder, isAlone, type OrderContext } from './order.ts';
+import { explain, inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 import { NoEndpoint, refuse } from './refusal.ts';
-import { laterSteps, listsOf, type Preference, type Rule, type RuleInput, rules, soft } from './rules.ts';
-import { NO_TIER, sendsFor, tierSelection, tiersOf } from './tiers.ts';
+import { laterSteps, listsOf, NO_NAMES, type Preference, type Rule, type RuleInput, rules, soft } from './rules.ts';
+import { NO_TIER, NO_TIERS, sendsFor, tierSelection, tiersOf } from './tiers.ts';
 
 export type { Candidate, Plan, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
@@ -81,7 +81,8 @@ function candidatesOf(
   for (const model of models) {
     const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
     const variant = variants?.get(model);
-    const tiers = tierSelection(request, variant, lists.order);
+    const selectsNone = request.service_tier == null && variant?.tiers === undefined;
+    const tiers = selectsNone ? NO_TIERS : tierSelection(request, variant, lists.order);
     selectsTiers ||= tiers.isExplicit;
     for (const known of model.endpoints) {
       const provider = find(known.provider);
@@ -247,8 +248,11 @@ function overModels(
   requestedSort: Sort | undefined,
 ): readonly Candidate[] {
   const order = orderContext(input.request, context, requestedSort);
-  if (isAlone(left, input)) {
-    explain(left[0]!, input, order);
+  const [first] = left;
+  const isUnordered = input.order === undefined && input.request.service_tier == null;
+  // One candidate is only explained.
+  if (first !== undefined && left.length === 1 && first.own === undefined && isUnordered) {
+    explain(first, input, order);
     return left;
   }
   const isFirstOnly = input.preferences.allow_fallbacks === false && input.order === undefined;
@@ -285,24 +289,6 @@ function excludeUntried(left: readonly Candidate[], attempts: readonly Candidate
   }
 }
 
-/**
- * Plans a request: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with the funnel that shows which step
- * left none, if no endpoint may.
- */
-export function plan(request: ChatRequest, context: PlanContext): Plan {
-  const { models, strategy } = context;
-  const isRouted = strategy === 'auto' || strategy === 'free';
-  if (!isRouted || models.length <= limits.attempts_max) return planAll(request, context);
-  // A router may have hundreds of models, best first: more than can be tried are considered only if the first do not fill the plan.
-  try {
-    const planned = planAll(request, { ...context, models: models.slice(0, limits.attempts_max) });
-    if (planned.attempts.length === limits.attempts_max) return planned;
-  } catch (error) {
-    if (!(error instanceof NoEndpoint)) throw error;
-  }
-  return planAll(request, context);
-}
-
 function longestPrompt(models: readonly Model[]): number {
   let longest = 0;
   for (const { endpoints } of models) {
@@ -311,21 +297,45 @@ function longestPrompt(models: readonly Model[]): number {
   return longest;
 }
 
-function planAll(request: ChatRequest, context: PlanContext): Plan {
+/**
+ * A router may have hundreds of models, best first: more than can be tried are considered only if the first do not fill the plan.
+ * Undefined if they do not.
+ */
+function planFirst(request: ChatRequest, context: PlanContext): Plan | undefined {
+  try {
+    const planned = plan(request, { ...context, models: context.models.slice(0, limits.attempts_max) });
+    return planned.attempts.length === limits.attempts_max ? planned : undefined;
+  } catch (error) {
+    if (!(error instanceof NoEndpoint)) throw error;
+    return undefined;
+  }
+}
+
+/**
+ * Plans a request: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with the funnel that shows which step
+ * left none, if no endpoint may.
+ */
+export function plan(request: ChatRequest, context: PlanContext): Plan {
+  const isRouted = context.strategy === 'auto' || context.strategy === 'free';
+  const first = isRouted && context.models.length > limits.attempts_max ? planFirst(request, context) : undefined;
+  if (first !== undefined) return first;
   const stated = request.provider ?? undefined;
-  const { allowed, ignored, order } = listsOf(stated);
+  const { allowed, ignored, order } = stated === undefined ? NO_NAMES : listsOf(stated);
   const { variants, refuses, restricts, allow_unpriced: allowUnpriced, own: credentials = [] } = context;
   const { candidates, selectsTiers } = candidatesOf(request, context, { allowed, order });
+  const needs = needsOf(request);
   let longest: number | undefined;
   const input: RuleInput = {
     request,
     preferences: stated ?? {},
     stated,
-    needs: needsOf(request),
+    needs,
     variants,
     refuses,
     restricts,
-    allow_unpriced: allowUnpriced,
+    requires_price: allowUnpriced ? undefined : true,
+    is_sized: needs.prompt_tokens_min > 0 || variants !== undefined ? true : undefined,
+    answers: request.n !== undefined && request.n > 1 ? request.n : undefined,
     selectsTiers,
     longestPrompt: () => (longest ??= longestPrompt(context.models)),
     allowed,

@@ -21,7 +21,12 @@ export interface RuleInput {
   refuses: ((candidate: Candidate) => string | undefined) | undefined;
   /** Why the caller's guardrails exclude a candidate. */
   restricts: ((candidate: Candidate) => string | undefined) | undefined;
-  allow_unpriced: boolean;
+  /** Set if endpoints without a known price are refused. */
+  requires_price: true | undefined;
+  /** Set if the length of the prompt, or the context that a variant wants, can exclude endpoints. */
+  is_sized: true | undefined;
+  /** The number of requested answers if there are several. */
+  answers: number | undefined;
   /** Lists of providers, each of which must have an endpoint. */
   allowed: readonly NameList[];
   /** Lists of providers, none of which may have it. */
@@ -51,7 +56,7 @@ export interface Rule {
   status?: 400;
   constraint: Constraint;
   /** The input that it reads and that few requests have: without it, it does not apply. */
-  of?: 'refuses' | 'variants' | 'restricts' | 'stated';
+  of?: 'refuses' | 'variants' | 'restricts' | 'stated' | 'requires_price' | 'is_sized' | 'answers';
   /** Not set: it always applies, if `of` is there. */
   applies?(input: RuleInput): boolean;
   /** Why it excludes the candidate; undefined if it does not. */
@@ -147,7 +152,7 @@ export const rules: readonly Rule[] = [
       field: 'messages',
       detail: 'send less, name a model with a longer context, or use the plugin context-compression',
     },
-    applies: ({ needs, variants }) => needs.prompt_tokens_min > 0 || variants !== undefined,
+    of: 'is_sized',
     reason(candidate, { needs, variants, longestPrompt }) {
       const promptMax = promptTokensMax(candidate.endpoint);
       const isShortOf = isShortenedFor(candidate.endpoint, needs.compression)
@@ -168,7 +173,7 @@ export const rules: readonly Rule[] = [
       field: 'model',
       detail: 'name a model with a known price, or ask the operator to set the price of this one',
     },
-    applies: ({ allow_unpriced: allowUnpriced }) => !allowUnpriced,
+    of: 'requires_price',
     reason: (candidate) => (isPriced(pricesOf(candidate)) ? undefined : 'its price is not known'),
   },
   {
@@ -269,7 +274,7 @@ export const rules: readonly Rule[] = [
       field: 'n',
       detail: 'send one request per answer, or name a model of a provider that supports n',
     },
-    applies: ({ request: { n } }) => n !== undefined && n > 1,
+    of: 'answers',
     reason({ endpoint, provider }, { request }) {
       if (!supports(endpoint, 'tools') && needsTemplate(request))
         return 'it reads tools as text, which allows one answer only';
@@ -311,11 +316,11 @@ export const laterSteps = {
 } as const;
 
 const NO_LISTS: readonly NameList[] = [];
-const NO_NAMES: NameLists = { allowed: NO_LISTS, ignored: NO_LISTS, order: undefined };
+/** Those of a request without preferences. */
+export const NO_NAMES: NameLists = { allowed: NO_LISTS, ignored: NO_LISTS, order: undefined };
 
 /** The lists of names in a request's preferences. */
-export function listsOf(preferences: ProviderPreferences | undefined): NameLists {
-  if (preferences === undefined) return NO_NAMES;
+export function listsOf(preferences: ProviderPreferences): NameLists {
   const only = nameList(preferences.only);
   const ignore = nameList(preferences.ignore);
   return {

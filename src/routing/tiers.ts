@@ -13,7 +13,8 @@ export interface TierSelection {
   isExclusive: boolean;
 }
 
-const NONE: TierSelection = { names: [], isExplicit: false, isExclusive: false };
+/** No tiers are selected. */
+export const NO_TIERS: TierSelection = { names: [], isExplicit: false, isExclusive: false };
 const FLEX: TierSelection = { names: FLEX_TIERS, isExplicit: true, isExclusive: true };
 const PRIORITY: TierSelection = { names: PRIORITY_TIERS, isExplicit: true, isExclusive: false };
 
@@ -28,9 +29,9 @@ export function tierSelection(
 ): TierSelection {
   if (serviceTier != null) {
     if (FLEX_TIERS.includes(serviceTier)) return FLEX;
-    return PRIORITY_TIERS.includes(serviceTier) ? PRIORITY : NONE;
+    return PRIORITY_TIERS.includes(serviceTier) ? PRIORITY : NO_TIERS;
   }
-  if (variant?.tiers === undefined || order !== undefined) return NONE;
+  if (variant?.tiers === undefined || order !== undefined) return NO_TIERS;
   return { names: variant.tiers, isExplicit: true, isExclusive: false };
 }
 

@@ -25,20 +25,18 @@ export class Contents implements RequestContents {
 
   constructor(messages: readonly Message[]) {
     this.messages = messages;
-    for (let at = 0; at < messages.length; at += 1) this.#addMessage(messages[at]!);
-  }
-
-  #addMessage({ role, content, tool_calls, reasoning_details, images, ext }: Message): void {
-    if (typeof content === 'string') this.chars += content.length;
-    else if (Array.isArray(content)) for (const part of content) this.#addPart(part);
-    if (tool_calls?.length) this.has_calls = true;
-    if (role === 'tool') this.has_calls = true;
-    if (role === 'assistant' && (tool_calls?.length || reasoning_details?.length)) this.is_stateful = true;
-    if (images?.length) this.has_more = true;
-    if (ext === undefined) return;
-    if (ext.natives !== undefined) this.has_natives = true;
-    if (ext.natives?.length) this.has_more = true;
-    if (ext.issuer !== undefined) this.is_issued = true;
+    for (const { role, content, tool_calls, reasoning_details, images, ext } of messages) {
+      if (typeof content === 'string') this.chars += content.length;
+      else if (Array.isArray(content)) for (const part of content) this.#addPart(part);
+      if (tool_calls?.length) this.has_calls = true;
+      if (role === 'tool') this.has_calls = true;
+      if (role === 'assistant' && (tool_calls?.length || reasoning_details?.length)) this.is_stateful = true;
+      if (images?.length) this.has_more = true;
+      if (ext === undefined) continue;
+      if (ext.natives !== undefined) this.has_natives = true;
+      if (ext.natives?.length) this.has_more = true;
+      if (ext.issuer !== undefined) this.is_issued = true;
+    }
   }
 
   #addPart(part: InnerPart): void {

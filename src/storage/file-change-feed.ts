@@ -14,14 +14,6 @@ const CHANGES_FILE = 'changes';
 /** A valid mark. An incomplete one, while another process writes it, does not match: two of these could be equal. */
 const MARK = /^[\da-f-]{36}$/;
 
-function markOf(file: string): string | undefined {
-  try {
-    return MARK.exec(readFileSync(file, 'latin1'))?.[0];
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * The feed of the processes that share an embedded store: workers, a second gateway, the commands. All are on one machine,
  * with one clock and one view of its files, so a mark in a file suffices: no process needs to know or reach the others.
@@ -43,14 +35,22 @@ export function fileChangeFeed(dataDir: string): ChangeFeed {
   const look = () => {
     // Set before the read, which may miss a mark that is written during it.
     lookedMs = performance.now();
-    const mark = markOf(file);
+    let mark: string | undefined;
+    try {
+      mark = MARK.exec(readFileSync(file, 'latin1'))?.[0];
+    } catch {
+      // Without a file there is no mark.
+    }
     if (mark === seen) return;
     seen = mark;
     for (const listener of listeners) listener('everything');
   };
 
-  if (markOf(file) === undefined) writeMark();
   look();
+  if (seen === undefined) {
+    writeMark();
+    look();
+  }
   return {
     async note(_tx, changes) {
       if (urgent(changes).length > 0) writeMark();

@@ -127,21 +127,9 @@ function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
   return value;
 }
 
-/** Bounds a label's values: a client can name any number of models if a provider accepts any. */
-function boundedLabel(): (value: string) => string {
-  const seen = new Set<string>();
-  return (value) => {
-    if (seen.has(value)) return value;
-    if (seen.size >= METRIC_LABEL_VALUES_MAX) return 'other';
-    seen.add(value);
-    return value;
-  };
-}
-
 /** Creates the process's metrics, in a registry of their own. Labels are operations, models and providers; never keys. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  const modelLabel = boundedLabel();
   const registers = [registry];
   // prom-client sorts and joins the labels of every count. So counts are kept in nested maps, one level for each label, and
   // moved to the counters when these are read.
@@ -310,7 +298,9 @@ export function createMetrics(): Metrics {
     rateLimited: (limit) => rateLimited.inc({ limit }),
     contentFiltered: (filter, action, count = 1) => contentFiltered.inc({ filter, action }, count),
     generation({ model: name, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
-      const ofModel = getOrCreate(generations, modelLabel(name), () => new Map());
+      // A client can name any number of models if a provider accepts any.
+      const isShown = generations.size < METRIC_LABEL_VALUES_MAX || generations.has(name);
+      const ofModel = getOrCreate(generations, isShown ? name : 'other', () => new Map());
       const cell = getOrCreate(
         getOrCreate(ofModel, provider, () => new Map()),
         outcome,

@@ -8,7 +8,7 @@ import type { Call } from '../../src/inference/call.ts';
 import { createCallMedia } from '../../src/inference/prepare/media.ts';
 import { transformInTurns } from '../../src/inference/transform.ts';
 import { limits } from '../../src/limits.ts';
-import { leftAddress } from '../../src/providers/shared/media-addresses.ts';
+import { leftAddressSteps } from '../../src/providers/shared/media-addresses.ts';
 import type { ChatChunk, ChatCompletion } from '../../src/schemas/inner.ts';
 import { structureBreach } from '../../src/schemas/json-structure.ts';
 
@@ -114,7 +114,7 @@ test('addresses to fetch are counted before they are compared with each other', 
 
 test('a long body for an upstream is searched for addresses in steps', () => {
   const body = { tools: Array.from({ length: 100_000 }, () => ({ a: 1 })), image_url: 'https://a.example' };
-  const looking = leftAddress(body);
+  const looking = leftAddressSteps(body);
   let steps = 0;
   for (;;) {
     const { done, value } = looking.next();

@@ -1,7 +1,7 @@
 /** What a long body may hold of what each wire rewrites value by value. */
 import { describe, expect, test } from 'vitest';
 import { checkRepeated } from '../../src/api/responses/response-object.ts';
-import { checkParts } from '../../src/api/shared/check-long-body.ts';
+import { checkParts } from '../../src/api/shared/check-body.ts';
 import { checkDefinitions } from '../../src/api/shared/tool-arguments.ts';
 import { limits } from '../../src/limits.ts';
 import type { ChatRequest } from '../../src/schemas/inner.ts';

@@ -1,5 +1,5 @@
 /** What an answer passes through on its way from a decoder to a client, stage by stage. */
-import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { createCompletionStream } from '../../src/api/completions/encode.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
@@ -120,7 +120,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
     turn.finish(true);
     turn.withState(accumulate(chunks, 0));
   },
-  'chat stream': (chunks) => streamed(createStreamEncoder(chatShown), chunks),
+  'chat stream': (chunks) => streamed(new ChatStreamEncoder(chatShown), chunks),
   'completions stream'(chunks) {
     const stream = createCompletionStream(completionShown);
     stream.open(0, served);

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
 import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
@@ -273,7 +273,7 @@ const RUNS = { numRuns: inTier(100, 400) };
 test('a chat stream accumulates to the whole completion', () => {
   fc.assert(
     fc.property(inOrder, ({ chunks, cuts }) => {
-      const text = streamed(createStreamEncoder(chatShown), grouped(chunks, cuts));
+      const text = streamed(new ChatStreamEncoder(chatShown), grouped(chunks, cuts));
       checkChatStream(text);
       const answer = encodeCompletion(whole(chunks), chatShown);
       const { usage: _, ...read } = readStream(text);

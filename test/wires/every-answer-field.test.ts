@@ -3,7 +3,7 @@
  * types, held by the compiler; here each row is shown: what is in answers of any wire, of the API's own wire alone, or of none.
  */
 import { describe, expect, test } from 'vitest';
-import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
@@ -202,7 +202,7 @@ function messagesOf(chunks: readonly ChatChunk[]) {
 
 const chatEnvelope = { id: GENERATION, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 function chatChunksOf(chunks: readonly ChatChunk[]): JsonObject[] {
-  const stream = createStreamEncoder(chatEnvelope);
+  const stream = new ChatStreamEncoder(chatEnvelope);
   return checkChatStream(stream.open(served) + stream.chunks(chunks) + stream.end(end));
 }
 function completionOf(chunks: readonly ChatChunk[]): JsonObject {

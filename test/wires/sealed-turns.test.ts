@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { chatClient } from '../../src/api/chat/client.ts';
-import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import type { WholeAnswer } from '../../src/inference/events.ts';
@@ -133,7 +133,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
         };
         deltas = [shown.choices[0].message];
       } else {
-        deltas = deltasOf(createStreamEncoder(envelope).chunks(keeper.add(chunks)));
+        deltas = deltasOf(new ChatStreamEncoder(envelope).chunks(keeper.add(chunks)));
       }
       counts.answers += 1;
       const honest = chunks === undefined ? deltas[0]! : merging(deltas);

@@ -1,5 +1,5 @@
 import type { Server } from '../../http/server.ts';
-import type { Call, Clock } from '../../inference/call.ts';
+import type { Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
@@ -11,8 +11,8 @@ import { writeParts } from '../shared/json-parts.ts';
 import { openBroughtEnvelopes } from '../shared/opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { requestedModel } from '../shared/unanswered.ts';
-import { completionOf, createStreamEncoder, type Envelope } from './encode.ts';
-import { type ChatBody, chatRequest, usesFunctions } from './parse-request.ts';
+import { ChatStreamEncoder, completionOf, type Envelope } from './encode.ts';
+import { chatRequest, usesFunctions } from './parse-request.ts';
 
 export interface ChatOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
@@ -20,25 +20,17 @@ export interface ChatOptions extends AnswerOptions {
   envelopes: Envelopes;
 }
 
-function envelopeOf(call: Call, body: ChatBody): Envelope {
-  return {
-    id: call.generation_id,
-    created: Math.floor(call.accepted_ms / 1000),
-    model: requestedModel(call.request),
-    choices: call.request.n ?? 1,
-    function_form: usesFunctions(body),
-    text_form: call.request.ext?.client.hasPrompt === true,
-    hide_reasoning: hidesReasoning(call.request),
-  };
-}
-
 /** `POST /chat/completions`: a completion, whole or as a stream of server-sent events. */
 export function createChatCompletion(server: Server, options: ChatOptions): void {
   server.route({
     method: 'POST',
     url: '/chat/completions',
-    config: { metered: options.inference, direct: true, events: ChatCompletionChunk },
-    preValidation: checkSamplers(options.samplerOffValues),
+    config: {
+      metered: options.inference,
+      direct: true,
+      events: ChatCompletionChunk,
+      prepareBody: checkSamplers(options.samplerOffValues),
+    },
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
@@ -53,10 +45,18 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       const organizationId = request.principal?.organization_id ?? '';
       chat.messages = openBroughtEnvelopes(chat.messages, () => options.envelopes(organizationId));
       const call = callOf(request, chat, options.clock);
-      const envelope = envelopeOf(call, request.body);
+      const envelope: Envelope = {
+        id: call.generation_id,
+        created: Math.floor(call.accepted_ms / 1000),
+        model: requestedModel(chat),
+        choices: chat.n ?? 1,
+        function_form: usesFunctions(request.body),
+        text_form: chat.ext?.client.hasPrompt === true,
+        hide_reasoning: hidesReasoning(chat),
+      };
       const answer: ClientAnswer = {
         whole: (answer) => writeParts([{ value: completionOf(answer, envelope) as JsonObject }]),
-        stream: () => createStreamEncoder(envelope),
+        stream: () => new ChatStreamEncoder(envelope),
         heartbeat: COMMENT_HEARTBEAT,
       };
       return answerCall(request, reply, call, answer, options);

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { AnswerUsage } from '../../inference/money/answer-usage.ts';
 import type { ChatChunk, ChatCompletion, Message } from '../../schemas/inner.ts';
 import { publicUsage } from '../../schemas/usage.ts';
-import { createStreamEncoder, encodeCompletion } from './encode.ts';
+import { ChatStreamEncoder, encodeCompletion } from './encode.ts';
 
 const envelope = { id: 'gen-1', created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 const usage: AnswerUsage = {
@@ -18,7 +18,7 @@ const usage: AnswerUsage = {
 };
 
 function encode(chunks: ChatChunk[], options: Partial<typeof envelope> = {}) {
-  const encoder = createStreamEncoder({ ...envelope, ...options });
+  const encoder = new ChatStreamEncoder({ ...envelope, ...options });
   encoder.open({ model: 'a/b', provider: 'C' });
   const text =
     encoder.chunks(chunks) + encoder.end({ type: 'end', usage, classes: null, metadata: undefined, error: undefined });
@@ -45,7 +45,7 @@ test('the role is in the first delta only, and in no failure', () => {
     { content: 'Hi' },
     { content: '!' },
   ]);
-  const failed = createStreamEncoder(envelope).failed(new GatewayError(502, 'Broken'), null);
+  const failed = new ChatStreamEncoder(envelope).failed(new GatewayError(502, 'Broken'));
   expect(JSON.parse(failed.split('\n\n')[0]!.slice('data: '.length)).choices[0].delta).toEqual({ content: '' });
 });
 
@@ -64,12 +64,12 @@ test('the usage chunk contains the service tier of the stream', () => {
 });
 
 test('a failure in the stream of a prompt has the form of such a stream: text, no delta', () => {
-  const encoder = createStreamEncoder({ ...envelope, text_form: true });
+  const encoder = new ChatStreamEncoder({ ...envelope, text_form: true });
   encoder.open({ model: 'a/b', provider: 'C' });
   const failure = new GatewayError(502, 'Broken');
   for (const text of [
     encoder.end({ type: 'end', usage, classes: null, metadata: undefined, error: failure }),
-    encoder.failed(failure, null),
+    encoder.failed(failure),
   ]) {
     const { error, choices } = JSON.parse(text.split('\n\n')[0]!.slice('data: '.length));
     expect(error).toEqual({ code: 502, message: 'Broken', metadata: { error_type: 'provider_unavailable' } });
@@ -88,12 +88,12 @@ test('the event of a failure begins with its error, by which some clients recogn
   };
   const end = { type: 'end' as const, usage, classes: null, metadata: undefined, error: failure };
   for (const start of [
-    () => createStreamEncoder(envelope),
-    () => createStreamEncoder({ ...envelope, text_form: true }),
+    () => new ChatStreamEncoder(envelope),
+    () => new ChatStreamEncoder({ ...envelope, text_form: true }),
   ]) {
     const late = start();
     late.open({ model: 'a/b', provider: 'C' });
-    for (const text of [late.end(end), start().failed(failure, null)]) {
+    for (const text of [late.end(end), start().failed(failure)]) {
       const event = text.split('\n\n')[0]!;
       expect(event).toMatch(/^data: \{"error":\{/);
       expect(JSON.parse(event.slice('data: '.length))).toMatchObject({ id: 'gen-1', model: 'a/b', error });

@@ -160,15 +160,10 @@ function frame(json: string): string {
   return `data: ${json}\n\n`;
 }
 
-/** Makes the encoder of one stream. */
-export function createStreamEncoder(envelope: Envelope): StreamEncoder {
-  return new ChatStreamEncoder(envelope);
-}
-
 const ROLE = '"role":"assistant",';
 
 /** Encodes a stream of chunks, each in a few microseconds: fixed parts are made once. A class rather than closures, since every stream has one. */
-class ChatStreamEncoder implements StreamEncoder {
+export class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
   readonly #textForm: boolean;
   readonly #functionForm: boolean;

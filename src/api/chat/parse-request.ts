@@ -247,8 +247,10 @@ export function chatRequest(body: ChatBody): ChatRequest {
     if (value !== null && !CONSUMED.has(field)) request[field] = value;
   }
   const legacy: LegacyCalls = { ids: undefined };
-  const messages = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
-  request['messages'] = messages.map((item, index) => message(item, index, legacy));
+  const sent = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
+  const messages: Message[] = [];
+  for (const item of sent) messages.push(message(item, messages.length, legacy));
+  request['messages'] = messages;
   if (usesFunctions(body)) {
     request['tools'] = (body.functions ?? []).map(
       (definition) => ({ type: 'function', function: definition }) as FunctionTool,

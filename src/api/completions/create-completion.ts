@@ -58,8 +58,12 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
   server.route({
     method: 'POST',
     url: '/completions',
-    config: { metered: inference, direct: true, events: CompletionChunk },
-    preValidation: checkSamplers(options.samplerOffValues),
+    config: {
+      metered: inference,
+      direct: true,
+      events: CompletionChunk,
+      prepareBody: checkSamplers(options.samplerOffValues),
+    },
     schema: {
       operationId: 'createCompletion',
       tags: ['Completions'],

@@ -67,8 +67,13 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
   server.route({
     method: 'POST',
     url: '/responses',
-    config: { metered: inference, direct: true, errorFormat: responsesError, events: ResponseEvent },
-    preValidation: checkSamplers(options.samplerOffValues, ['top_k', 'top_p']),
+    config: {
+      metered: inference,
+      direct: true,
+      errorFormat: responsesError,
+      events: ResponseEvent,
+      prepareBody: checkSamplers(options.samplerOffValues, ['top_k', 'top_p']),
+    },
     schema: {
       operationId: 'createResponse',
       tags: ['Responses'],

@@ -24,8 +24,7 @@ export function explainKeyRoute(server: Server, dependencies: ExplainKeyRouteDep
   server.route({
     method: 'POST',
     url: '/keys/:hash/route/explain',
-    config: { access: 'management', forMembers: true },
-    preValidation: checkSamplers(dependencies.samplerOffValues),
+    config: { access: 'management', forMembers: true, prepareBody: checkSamplers(dependencies.samplerOffValues) },
     schema: {
       operationId: 'explainKeyRoute',
       tags: ['Routing'],

@@ -31,8 +31,7 @@ export function explainRoute(
   server.route({
     method: 'POST',
     url: '/route/explain',
-    config: { metered: inference },
-    preValidation: checkSamplers(samplerOffValues),
+    config: { metered: inference, prepareBody: checkSamplers(samplerOffValues) },
     schema: {
       operationId: 'explainRoute',
       tags: ['Routing'],

@@ -1,4 +1,4 @@
-import type { HttpReply, HttpRequest } from '../../http/request.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import { ValidationError } from '../../http/validation.ts';
 import type { Report } from '../../providers/dialect.ts';
 
@@ -35,18 +35,12 @@ function replaceOffValue(request: HttpRequest, field: Sampler, mode: () => Sampl
 }
 
 /**
- * Makes the hook that checks sampler values before validation: values that mean "off" are treated as not set if the operator allows it,
+ * Makes the check of sampler values before validation (`prepareBody`): values that mean "off" are treated as not set if the operator allows it,
  * otherwise they are a 400 that names the setting.
  */
 export function checkSamplers(mode: () => SamplerOffValues, fields: readonly Sampler[] = SAMPLERS) {
-  return (request: HttpRequest, _reply: HttpReply, done: (error?: Error) => void): void => {
+  return (request: HttpRequest): undefined => {
     const body = (request.body ?? {}) as Record<string, unknown>;
-    try {
-      for (const field of fields) if (body[field] != null) replaceOffValue(request, field, mode);
-    } catch (error) {
-      done(error as Error);
-      return;
-    }
-    done();
+    for (const field of fields) if (body[field] != null) replaceOffValue(request, field, mode);
   };
 }

@@ -8,19 +8,15 @@ const TAG_CHARS_MAX = 64;
 /** Characters of the header and of each text in the body that are read. */
 const TAGS_CHARS_MAX = 1_024;
 
-function metadataTags(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || !('metadata' in body)) return undefined;
-  const { metadata } = body;
-  return typeof metadata === 'object' && metadata !== null && 'tags' in metadata ? metadata.tags : undefined;
-}
-
 /**
  * The tags of a call: those in `metadata.tags` (comma-separated text or a list of texts) and those in the header `x-gateway-tags`
  * (comma-separated), sorted, each once. Undefined if there are none.
  */
 export function tagsOf(headers: IncomingHttpHeaders, body: unknown): string[] | undefined {
   const header = headerOf(headers, 'x-gateway-tags');
-  const listed = metadataTags(body);
+  const { metadata } = (body ?? {}) as { metadata?: { tags?: unknown } | null };
+  // Of a text or a number there is no such member.
+  const listed = metadata?.tags;
   if (header === undefined && listed === undefined) return undefined;
   const texts = [...(Array.isArray(listed) ? listed.slice(0, TAGS_MAX) : [listed]), header];
   const tags = new Set<string>();

@@ -2,7 +2,6 @@ import type { Endpoint } from '../../catalog/model.ts';
 import { offersTier } from '../../catalog/price-list.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
-import { atOnce } from '../../http/turn-work.ts';
 import { writeInTurns } from '../../http/written-json.ts';
 import { limits } from '../../limits.ts';
 import type { ChatDialect, EncodedRequest, Media, Report } from '../../providers/dialect.ts';
@@ -11,6 +10,7 @@ import {
   inlinesMedia,
   type LeftAddress,
   leftAddress,
+  leftAddressSteps,
   withInlineMedia,
 } from '../../providers/shared/media-addresses.ts';
 import type { CacheMarks } from '../../providers/shared/worst-case.ts';
@@ -253,7 +253,7 @@ export function prepareAttempt(
   const isShort = typeof payload === 'string' && !(isInline && payload.length >= limits.json_long_chars_min);
   if (!isShort) return withLongPayload(prepared, payload, spend, isInline);
   prepared.payload = payload;
-  const left = isInline ? atOnce(leftAddress(encoded.body)) : undefined;
+  const left = isInline ? leftAddress(encoded.body) : undefined;
   if (left !== undefined) throw addressRefusal(left, provider);
   return prepared;
 }
@@ -268,7 +268,7 @@ async function withLongPayload(
   // Without `isCancelled`, the results are always set.
   if (spend !== undefined && typeof payload !== 'string') prepared.marks = (await inTurns(cacheMarks(payload)))!;
   prepared.payload = payload;
-  const left = isInline ? await inTurns(leftAddress(prepared.encoded.body)) : undefined;
+  const left = isInline ? await inTurns(leftAddressSteps(prepared.encoded.body)) : undefined;
   if (left !== undefined) throw addressRefusal(left, prepared.candidate.provider);
   return prepared;
 }

@@ -114,14 +114,14 @@ function addLines(lines: ChargeLine[], work: Work): void {
 }
 
 /** Whether a price that every model should have is missing. */
-function isUnpriced({ prices }: Work): boolean {
-  return prices.prompt === undefined || prices.completion === undefined;
-}
-
 /** Prices all work of an attempt: integer arithmetic, rounded up once, at the end. */
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
-  for (const work of works) addLines(lines, work);
+  let isUnpriced = false;
+  for (const work of works) {
+    addLines(lines, work);
+    isUnpriced ||= work.prices.prompt === undefined || work.prices.completion === undefined;
+  }
   const costNano = nanoOf(lines, '');
   const inputNano = Math.min(nanoOf(lines, 'in_'), costNano);
   return {
@@ -130,7 +130,7 @@ export function charge(works: readonly Work[]): Charge {
     output_nano: Math.min(nanoOf(lines, 'out_'), costNano - inputNano),
     cache_discount_nano: cacheDiscount(works),
     lines,
-    is_unpriced: works.some(isUnpriced),
+    is_unpriced: isUnpriced,
   };
 }
 

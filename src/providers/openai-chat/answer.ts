@@ -4,13 +4,14 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 import type { AttemptState } from '../dialect.ts';
 import { citationsOf } from './attachments.ts';
-import { type KnownState, readState } from './state.ts';
+import { cachedTokensIn, type KnownState, readState } from './state.ts';
 import { TurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
 import { isObject, numberOf, textOf, type WireAnswer, type WireChoice, type WireUsage } from './wire.ts';
 
 /** Decodes this wire's answers, streamed or whole. */
 export class AnswerReader {
+  readonly #state: AttemptState;
   readonly #known: KnownState;
   readonly #generationId: string;
   readonly #first: TurnWriter;
@@ -30,6 +31,7 @@ export class AnswerReader {
   #sources: Annotation[] = [];
 
   constructor(state: AttemptState) {
+    this.#state = state;
     this.#known = readState(state);
     this.#generationId = state.generation_id;
     this.#first = new TurnWriter(this.#known, state.generation_id);
@@ -140,7 +142,9 @@ export class AnswerReader {
   }
 
   #classes(): TokenClasses | undefined {
-    const classes = this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
+    if (this.#usage === undefined) return undefined;
+    const header = this.#known.cached_tokens_header;
+    const classes = readUsage(this.#usage, header === undefined ? undefined : cachedTokensIn(this.#state, header));
     return classes && { ...this.#zeroClasses, ...classes };
   }
 

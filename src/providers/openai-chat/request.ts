@@ -56,7 +56,11 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     messages: quirks.alternating_roles ? alternateRoles(encoding, messages) : messages,
   };
   encodeFields(encoding, body);
-  encodeOutputBound(encoding, body);
+  const bound = request.max_completion_tokens ?? request.max_tokens;
+  if (bound != null) {
+    const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
+    body[quirks.output_bound_field ?? field] = bound;
+  }
   if (tools.length > 0) {
     body['tools'] = tools;
     encodeToolChoice(encoding, body);
@@ -129,13 +133,6 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
       body[name] = value;
     }
   }
-}
-
-function encodeOutputBound({ request, quirks }: Encoding, body: JsonObject): void {
-  const { max_completion_tokens: newer, max_tokens: older } = request;
-  const bound = newer ?? older;
-  if (bound == null) return;
-  body[quirks.output_bound_field ?? (newer == null ? 'max_tokens' : 'max_completion_tokens')] = bound;
 }
 
 /** Sets the stream fields. Returns whether a stream is requested. */

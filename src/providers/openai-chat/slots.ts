@@ -1,18 +1,14 @@
 import type { ChatChunk, Delta, Ext, Native, Slot } from '../../schemas/inner.ts';
 
 /**
- * Numbers the blocks of one turn and adds the block's number to each chunk. Calls `onClose` for every text or reasoning block that
- * ends. A class instead of closures, for speed, like all objects of a stream.
+ * Numbers the blocks of one turn and adds the block's number to each chunk. A class instead of closures, for speed, like all objects of a stream.
  */
 export class SlotWriter {
-  readonly #onClose: (kind: Slot['kind']) => void;
+  /** Called for every reasoning block that ends. */
+  onReasoningEnd: (() => void) | undefined = undefined;
   /** The number of blocks that were opened. */
   opened = 0;
   #open: { kind: Slot['kind']; n: number } | undefined = undefined;
-
-  constructor(onClose: (kind: Slot['kind']) => void) {
-    this.#onClose = onClose;
-  }
 
   /** Adds to the open block of this kind, or closes the open one and opens another: one is open at a time. */
   emit(kind: Slot['kind'], delta: Delta, chunks: ChatChunk[]): void {
@@ -41,7 +37,7 @@ export class SlotWriter {
     const { kind, n } = this.#open;
     this.#open = undefined;
     chunks.push({ delta: {}, ext: { slot: { n, close: {} } } });
-    this.#onClose(kind);
+    if (kind === 'reasoning') this.onReasoningEnd?.();
   }
 
   closeBeside(n: number, native: Native | undefined, chunks: ChatChunk[]): void {

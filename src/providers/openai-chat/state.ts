@@ -2,7 +2,7 @@ import type { AttemptState } from '../dialect.ts';
 import { isObject } from './wire.ts';
 
 /** The encoder's facts for the decoders of the same attempt. Plain data, part of `EncodedRequest.state`. */
-interface RequestState {
+export interface KnownState {
   /** Name as sent -> name as the client knows it, for tools that had to be renamed. */
   tool_names: Record<string, string>;
   /** The names of the tools as sent. */
@@ -16,11 +16,6 @@ interface RequestState {
   choices: number;
 }
 
-/** The encoder's facts, and those of the answer's headers. */
-export interface KnownState extends RequestState {
-  cachedTokens(): number | undefined;
-}
-
 /** Reads the state back. Missing members have their defaults, so that a decoder also works without an encoder. */
 export function readState(state: AttemptState): KnownState {
   const header = typeof state['cached_tokens_header'] === 'string' ? state['cached_tokens_header'] : undefined;
@@ -32,10 +27,12 @@ export function readState(state: AttemptState): KnownState {
     think_in_reasoning: state['think_in_reasoning'] === true,
     cached_tokens_header: header,
     choices: typeof state['choices'] === 'number' ? state['choices'] : 1,
-    cachedTokens() {
-      const field = header === undefined ? undefined : state.headers?.[header];
-      const value = Array.isArray(field) ? field[0] : field;
-      return value !== undefined && /^\d{1,12}$/.test(value) ? Number(value) : undefined;
-    },
   };
+}
+
+/** The cached tokens that a header of the answer states. Call it when the headers have arrived. */
+export function cachedTokensIn(state: AttemptState, header: string): number | undefined {
+  const field = state.headers?.[header];
+  const value = Array.isArray(field) ? field[0] : field;
+  return value !== undefined && /^\d{1,12}$/.test(value) ? Number(value) : undefined;
 }

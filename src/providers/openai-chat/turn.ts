@@ -18,7 +18,7 @@ export class TurnWriter {
   stopSequence: string | undefined = undefined;
   readonly #known: KnownState;
   readonly #generationId: string;
-  readonly #slots: SlotWriter;
+  readonly #slots = new SlotWriter();
   readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
   // Most answers have none of them, so they are created on first use.
   #reasoning: ReasoningReader | undefined = undefined;
@@ -29,9 +29,6 @@ export class TurnWriter {
   constructor(known: KnownState, generationId: string) {
     this.#known = known;
     this.#generationId = generationId;
-    this.#slots = new SlotWriter((kind) => {
-      if (kind === 'reasoning') this.#reasoning?.closeBlock();
-    });
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
 
@@ -104,8 +101,11 @@ export class TurnWriter {
   }
 
   #reasoningReader(): ReasoningReader {
-    this.#reasoning ??= new ReasoningReader(this.#known.think_in_reasoning);
-    return this.#reasoning;
+    if (this.#reasoning !== undefined) return this.#reasoning;
+    const reader = new ReasoningReader(this.#known.think_in_reasoning);
+    this.#reasoning = reader;
+    this.#slots.onReasoningEnd = () => reader.closeBlock();
+    return reader;
   }
 
   #emitSignature(signature: string, callId: string | undefined, chunks: ChatChunk[]): void {

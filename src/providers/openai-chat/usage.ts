@@ -55,39 +55,36 @@ function readPrompt(
     cachedTokens;
   // The second name is Alibaba's (explicit context cache).
   const written = count(details['cache_write_tokens']) ?? count(details['cache_creation_input_tokens']);
-  let rest = prompt ?? Number.POSITIVE_INFINITY;
-  const take = (tokens: number): number => {
-    const taken = Math.min(tokens, rest);
-    rest -= taken;
-    return taken;
-  };
+  const rest = { tokens: prompt ?? Number.POSITIVE_INFINITY };
   const audio = count(details['audio_tokens']);
   const image = count(details['image_tokens']);
-  if (read !== undefined) classes.in_cache_read = take(read);
-  if (written !== undefined) classes.in_cache_write_5m = take(written);
-  if (audio !== undefined) classes.in_audio = take(audio);
-  if (image !== undefined) classes.in_image = take(image);
-  if (prompt !== undefined) classes.in_uncached = rest;
+  if (read !== undefined) classes.in_cache_read = take(rest, read);
+  if (written !== undefined) classes.in_cache_write_5m = take(rest, written);
+  if (audio !== undefined) classes.in_audio = take(rest, audio);
+  if (image !== undefined) classes.in_image = take(rest, image);
+  if (prompt !== undefined) classes.in_uncached = rest.tokens;
 }
 
 function readCompletion(usage: WireUsage, completion: number | undefined, gap: number, classes: TokenClasses): void {
   const parts = usage['completion_tokens_details'];
   const details = isObject(parts) ? parts : NO_DETAILS;
   const reasoning = count(details['reasoning_tokens']) ?? count(usage['reasoning_tokens']);
-  let rest = completion ?? Number.POSITIVE_INFINITY;
-  const take = (tokens: number): number => {
-    const taken = Math.min(tokens, rest);
-    rest -= taken;
-    return taken;
-  };
+  const rest = { tokens: completion ?? Number.POSITIVE_INFINITY };
   // The gap is not part of completion_tokens; only the remaining reasoning is subtracted from them.
-  const inside = reasoning === undefined ? 0 : take(Math.max(0, reasoning - gap));
+  const inside = reasoning === undefined ? 0 : take(rest, Math.max(0, reasoning - gap));
   if (reasoning !== undefined || gap > 0) classes.out_reasoning = inside + gap;
   const audio = count(details['audio_tokens']);
-  if (audio !== undefined) classes.out_audio = take(audio);
+  if (audio !== undefined) classes.out_audio = take(rest, audio);
   const image = count(details['image_tokens']);
-  if (image !== undefined) classes.out_image = take(image);
-  if (completion !== undefined) classes.out_text = rest;
+  if (image !== undefined) classes.out_image = take(rest, image);
+  if (completion !== undefined) classes.out_text = rest.tokens;
+}
+
+/** Takes the tokens of one class from the rest of their side: the classes are disjoint. Returns how many there were. */
+function take(rest: { tokens: number }, tokens: number): number {
+  const taken = Math.min(tokens, rest.tokens);
+  rest.tokens -= taken;
+  return taken;
 }
 
 function count(value: JsonValue | undefined): number | undefined {

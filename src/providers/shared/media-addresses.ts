@@ -267,14 +267,25 @@ export interface LeftAddress {
   field: string;
 }
 
-/** The first address in a body that its reader would fetch; undefined if there is none. Yields between parts of a long body. */
-export function* leftAddress(body: JsonObject): Generator<void, LeftAddress | undefined, undefined> {
+/** Whether the reader of a body would fetch this address. */
+function isFetched(address: string, kind: AddressKind): boolean {
+  return (kind === 'url' || /^[a-z][a-z0-9+.-]*:/i.test(address)) && !/^data:/i.test(address);
+}
+
+/** The first address in a body that its reader would fetch; undefined if there is none. */
+export function leftAddress(body: JsonObject): LeftAddress | undefined {
+  let first: LeftAddress | undefined;
+  eachAddress(body, (address, path, kind) => {
+    if (first === undefined && isFetched(address, kind)) first = { address, field: fieldName(path) };
+  });
+  return first;
+}
+
+/** The same for a long body. Yields to other requests between parts of it. */
+export function* leftAddressSteps(body: JsonObject): Generator<void, LeftAddress | undefined, undefined> {
   let first: LeftAddress | undefined;
   const steps = addressSteps(body, (address, path, kind) => {
-    if (first !== undefined) return;
-    const isFetched =
-      kind === 'url' ? !/^data:/i.test(address) : /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^data:/i.test(address);
-    if (isFetched) first = { address, field: fieldName(path) };
+    if (first === undefined && isFetched(address, kind)) first = { address, field: fieldName(path) };
   });
   for (const _ of steps) {
     if (first !== undefined) break;

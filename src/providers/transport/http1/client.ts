@@ -66,7 +66,7 @@ class Origin implements ConnectionOwner {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
       if (connection.isUsable(nowMs)) {
         connection.reserve(job);
-        this.client.nextTurn(() => connection.flush());
+        this.client.nextTurn(connection);
         return;
       }
       connection.destroy();
@@ -85,15 +85,13 @@ class Origin implements ConnectionOwner {
   }
 
   freed(connection: Connection): void {
-    this.client.nextTurn(() => {
-      if (!connection.isUsable(performance.now())) return;
-      const job = this.#waiting.length === 0 ? undefined : this.#nextWaiting();
-      if (job === undefined) this.#idle.push(connection);
-      else {
-        connection.reserve(job);
-        connection.flush();
-      }
-    });
+    if (!connection.isUsable(performance.now())) return;
+    const job = this.#waiting.length === 0 ? undefined : this.#nextWaiting();
+    if (job === undefined) this.#idle.push(connection);
+    else {
+      connection.reserve(job);
+      connection.flush();
+    }
   }
 
   closed(connection: Connection, job: Job | undefined, error: Error | undefined): void {
@@ -128,7 +126,7 @@ export class Http1Client {
   readonly #isDirect: (url: URL) => boolean;
   /** By their texts. Null for those that this client does not serve. */
   readonly #origins = new Map<string, Origin | null>();
-  #nextTurn: (() => void)[] = [];
+  #nextTurn: Connection[] = [];
   isClosed = false;
 
   constructor(timeouts: ConnectionTimeouts, isDirect: (url: URL) => boolean) {
@@ -156,13 +154,13 @@ export class Http1Client {
     return origin;
   }
 
-  /** Runs a step after what has arrived is read: the end of an idle connection, or bytes that answer no request. */
-  nextTurn(step: () => void): void {
-    if (this.#nextTurn.push(step) > 1) return;
+  /** Flushes a connection after what has arrived is read: the end of an idle connection, or bytes that answer no request. */
+  nextTurn(connection: Connection): void {
+    if (this.#nextTurn.push(connection) > 1) return;
     setImmediate(() => {
-      const steps = this.#nextTurn;
+      const connections = this.#nextTurn;
       this.#nextTurn = [];
-      for (const each of steps) each();
+      for (const each of connections) each.flush();
     });
   }
 

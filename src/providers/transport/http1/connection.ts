@@ -61,7 +61,11 @@ export interface Job {
 export type ConnectionTimeouts = Record<`upstream_${'connect' | 'headers' | 'idle'}_ms_max`, number>;
 
 export interface ConnectionOwner {
-  readonly client: { readonly wheel: Wheel; readonly timeouts: ConnectionTimeouts };
+  readonly client: {
+    readonly wheel: Wheel;
+    readonly timeouts: ConnectionTimeouts;
+    nextTurn(connection: Connection): void;
+  };
   readonly address: { host: string; port: number };
   /** With the session of the last connection. Undefined without TLS. */
   tls: ConnectionOptions | undefined;
@@ -131,9 +135,14 @@ export class Connection implements AnswerControl, Timed {
     this.#socket.ref();
   }
 
+  /** Writes the request that it has. Without one it is free. */
   flush(): void {
     const job = this.#job;
-    if (job === undefined || this.#isClosed) return;
+    if (this.#isClosed) return;
+    if (job === undefined) {
+      this.#owner.freed(this);
+      return;
+    }
     this.#job = undefined;
     const { reader, head, payload } = job;
     if (reader.ended) {
@@ -264,7 +273,7 @@ export class Connection implements AnswerControl, Timed {
     this.paused = false;
     this.#socket.resume();
     this.#socket.unref();
-    this.#owner.freed(this);
+    this.#owner.client.nextTurn(this);
   }
 
   #over(): void {

@@ -25,8 +25,6 @@ export function lowerName(name: string): string | undefined {
   return lower;
 }
 
-const isBlank = (code: number) => code === 32 || code === 9;
-
 /**
  * The head of one answer, read line by line (RFC 9112, sections 4 to 6). Strict: what two readers could read differently is refused.
  * Methods return the code of a failure, or undefined.
@@ -63,8 +61,8 @@ export class ResponseHead {
     if (name === undefined) return 'HPE_INVALID_HEADER_TOKEN';
     let start = colon + 1;
     let end = line.length;
-    while (isBlank(line.charCodeAt(start))) start += 1;
-    while (end > start && isBlank(line.charCodeAt(end - 1))) end -= 1;
+    while (line[start] === ' ' || line[start] === '\t') start += 1;
+    while (end > start && (line[end - 1] === ' ' || line[end - 1] === '\t')) end -= 1;
     const value = line.slice(start, end);
     this.#fields += 1;
     this.#bytes += colon + value.length;

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { invalidField } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import { limits } from '../../limits.ts';
-import { type AddressRules, addressChecks } from './check-addresses.ts';
+import { type AddressRules, addressChecks, checkAddresses } from './check-addresses.ts';
 
 function countParts(list: unknown): number {
   if (!Array.isArray(list)) return 0;
@@ -22,10 +23,19 @@ export function checkParts(body: unknown): void {
   }
 }
 
-/** Checks a long body beyond its schema. Uses turns of the event loop of its own, after validation and before what follows. */
-export async function checkLongBody(body: unknown, rules: AddressRules): Promise<void> {
+/** Checks a long body. Uses turns of the event loop of its own, after validation and before what follows. */
+async function checkLongBody(body: unknown, rules: AddressRules): Promise<void> {
   checkParts(body);
   await nextTurn();
   await inTurns(addressChecks(body, rules));
   await nextTurn();
+}
+
+/** Makes the check of the bodies of metered operations beyond their schemas. It throws or rejects with a 400 that names the field. */
+export function createBodyCheck(rules: AddressRules) {
+  return ({ body, long_body_bytes }: HttpRequest): Promise<void> | undefined => {
+    if (long_body_bytes > 0) return checkLongBody(body, rules);
+    checkAddresses(body, rules);
+    return undefined;
+  };
 }
