@@ -157,7 +157,6 @@ models:
     'system?source=all',
     `logs?model=${encodeURIComponent(HOSTILE)}`,
     `keys?id=${encodeURIComponent(HOSTILE)}`,
-    `${encodeURIComponent(HOSTILE)}`,
   ];
 
   test('stay text on every page, with everything opened that can be opened', { timeout: 600_000 }, async () => {
