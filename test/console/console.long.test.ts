@@ -10,16 +10,7 @@ const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</s
 describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
   let open: ConsoleBrowser;
   beforeAll(async () => {
-    open = await startConsole({
-      yaml: `
-models:
-  - id: 'sandbox/hostile'
-    name: ${JSON.stringify(HOSTILE)}
-    description: ${JSON.stringify(HOSTILE)}
-    endpoints: [{ provider: sandbox, model: sandbox/echo, pricing: { input_per_million: 1, output_per_million: 2 } }]
-`,
-      environment: { GATEWAY_SANDBOX: 'on' },
-    }).catch(() => startConsole());
+    open = await startConsole();
     for (const model of ['sandbox/echo', 'sandbox/story']) {
       const body = { model, messages: [{ role: 'user', content: 'hello' }] };
       await (await open.gateway.call('POST', '/chat/completions', body)).text();

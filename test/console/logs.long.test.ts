@@ -9,15 +9,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
   let open: ConsoleBrowser;
   let fallen = '';
   beforeAll(async () => {
-    open = await startConsole({
-      yaml: `
-models:
-  - id: 'sandbox/hostile'
-    name: ${JSON.stringify(HOSTILE)}
-    endpoints: [{ provider: sandbox, model: sandbox/echo, pricing: { input_per_million: 1, output_per_million: 2 } }]
-`,
-      environment: { GATEWAY_SANDBOX: 'on' },
-    }).catch(() => startConsole());
+    open = await startConsole();
     const manage = async (method: string, path: string, body?: object) => {
       const headers = { authorization: `Bearer ${open.gateway.management_key}`, 'content-type': 'application/json' };
       const answer = await fetch(`${open.gateway.base_url}${path}`, {
@@ -44,7 +36,6 @@ models:
       return answer.headers.get('x-generation-id') ?? '';
     };
     for (let index = 0; index < 4; index += 1) await send('sandbox/echo');
-    await send('sandbox/hostile');
     await send('sandbox/echo', {
       tools: [{ type: 'function', function: { name: 'hack', description: HOSTILE, parameters: { type: 'object' } } }],
       tool_choice: 'required',

@@ -37,8 +37,10 @@ test('constant tables with names from outside inherit nothing: they are made by 
   const plain = globSync('src/{api,catalog,guardrails,http,inference,plugins,providers,routing,schemas}/**/*.ts')
     .filter((file) => !file.endsWith('.test.ts'))
     .flatMap((file) => {
-      const found = readFileSync(file, 'utf8').match(/^(?:export )?const \w+: (?:Readonly<)?Record<string, .*> = \{/gm);
-      return (found ?? []).map((line) => `${file}: ${line}`);
+      const matches = readFileSync(file, 'utf8').match(
+        /^(?:export )?const \w+: (?:Readonly<)?Record<string, .*> = \{/gm,
+      );
+      return (matches ?? []).map((line) => `${file}: ${line}`);
     });
   expect(plain).toEqual([]);
 });
