@@ -16,6 +16,8 @@ export interface Machine {
   /** Until then no message comes through. */
   cut_until: number;
   skew_ms: number;
+  /** How often it lost its power. */
+  power_losses: number;
   /** Given up by an operator; until it comes back. */
   is_released: boolean;
 }
@@ -29,6 +31,7 @@ export class NodeProcess implements Actor {
   paused_until = 0;
   /** It died with the machine's power on, so that what it had written is there. */
   was_killed = false;
+  #powerLossesBefore = 0;
   readonly machine: Machine;
   readonly requests = new Set<Request>();
   /** What others do when they find it gone. */
@@ -177,11 +180,18 @@ export class NodeProcess implements Actor {
       return;
     }
     world.counts.power_losses++;
+    this.machine.power_losses++;
     this.machine.disk.losePower(isAimed ? (AIMED_LOSS[aim] ?? 'all') : 'some');
+  }
+
+  /** Whether all that it had written is there: neither its end nor a later power loss of its machine took any of it. */
+  get hasLeftAll(): boolean {
+    return this.was_killed && this.machine.power_losses === this.#powerLossesBefore;
   }
 
   end(): void {
     this.dead = true;
+    this.#powerLossesBefore = this.machine.power_losses;
     this.#world.watcher.ended(this);
     for (const onEnd of this.onEnd) onEnd();
     this.#world.ended(this);

@@ -445,8 +445,8 @@ export class Watcher {
 
   /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
   #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
-    // A power loss may take what was written and not synced.
-    const last = process.was_killed ? metered.findLastIndex(({ is_written }) => is_written) : -1;
+    // A power loss may take what was written and not synced, also one that comes before the next start has recorded it.
+    const last = process.hasLeftAll ? metered.findLastIndex(({ is_written }) => is_written) : -1;
     return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
   }
 

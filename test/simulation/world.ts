@@ -363,6 +363,7 @@ export class World {
         process: undefined,
         cut_until: 0,
         skew_ms: skewMs,
+        power_losses: 0,
         is_released: false,
       };
       this.machines.push(machine);
