@@ -71,10 +71,7 @@ function readValue(kind: Kind, value: unknown): unknown {
 }
 
 function rowOf<P extends Part>(part: P, row: PartRow): Selectable<Tables[(typeof SOURCES)[P]]> {
-  const columns = kindsOf(part).map(([column, kind]) => [
-    column,
-    readValue(kind, row[`${part}_${column}`]),
-  ]);
+  const columns = kindsOf(part).map(([column, kind]) => [column, readValue(kind, row[`${part}_${column}`])]);
   return Object.fromEntries(columns) as Selectable<Tables[(typeof SOURCES)[P]]>;
 }
 
