@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createAuthenticate } from '../src/api/authenticate.ts';
+import { GatewayError } from '../src/errors.ts';
+import type { Hold, HoldRequest } from '../src/ledger/leases/hold.ts';
 import { realClock } from '../src/ledger/ledger-clock.ts';
 import { startRecorder } from '../src/ledger/start-recorder.ts';
 import { budgetStore } from '../src/storage/budgets.ts';
@@ -46,7 +48,7 @@ if (values.help || values.database === undefined) {
 }
 
 /** Running at once: more would wait for a connection to the store for too long. */
-const CALLS_MAX = 100;
+const CALLS_MAX = 60;
 const HOLD_NANO = 2_000_000;
 const CALL_NANO = 100_000;
 const AT = new Date().toISOString();
@@ -55,7 +57,7 @@ const proxy = await countingProxy(values.database);
 const database = await openDatabase({ database_url: proxy.url });
 const { queries } = database;
 const home = await organizationStore(queries).insertFirst({ at: AT });
-const { organization_id, default_workspace_id: workspace_id } = home;
+const { organization_id, default_workspace_id: workspaceId } = home;
 const secrets = Array.from({ length: count }, (_, index) => `sk-bench-${index}`);
 const hashes = secrets.map((secret) => hash('sha256', secret));
 
@@ -66,7 +68,7 @@ for (let at = 0; at < count; at += 500) {
       id: 1_000_000 + at + index,
       hash: name,
       organization_id,
-      workspace_id,
+      workspace_id: workspaceId,
       creator_user_id: null,
       name: 'k',
       label: 'l',
@@ -115,13 +117,31 @@ const recorder = await startRecorder({
   log: { info() {}, warn: (facts) => process.stderr.write(`${JSON.stringify(facts)}\n`), error() {} },
 });
 
+/** Until a store that is slow has leased the money. */
+async function reserve(request: HoldRequest): Promise<Hold> {
+  for (;;) {
+    try {
+      return await recorder.reserve(request);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.status !== 503) throw error;
+      await sleep(100);
+    }
+  }
+}
+
 let ordinal = 0;
 async function call(secret: string): Promise<void> {
   const { budgets, key_hash } = await authenticate(secret);
   ordinal += 1;
   const id = `gen-1763719200-${String(ordinal).padStart(20, '0')}`;
-  const hold = await recorder.reserve({ id, budgets, is_byok: false, full_nano: HOLD_NANO, least_nano: HOLD_NANO });
-  const record = generation({ id, organization_id, workspace_id, key_hash: key_hash ?? '', created_at: AT });
+  const hold = await reserve({ id, budgets, is_byok: false, full_nano: HOLD_NANO, least_nano: HOLD_NANO });
+  const record = generation({
+    id,
+    organization_id,
+    workspace_id: workspaceId,
+    key_hash: key_hash ?? '',
+    created_at: AT,
+  });
   const open = { ...record, outcome: 'unknown' as const, cost_nano: 0, usage: null, attempts: [] };
   await recorder.attempt({ id, attempt: 1, endpoint: record.endpoint_id ?? '', record: open, hold });
   await sleep(50);

@@ -54,8 +54,8 @@ function setUp(
       const key = await find(hash);
       if (key === undefined) return undefined;
       const above = key.parent_hash === null ? [] : ancestors();
-      const { organization_id, workspace_id, creator_user_id: user_id } = key;
-      const subjects = subjectsOf({ organization_id, workspace_id, user_id, key_hash: hash });
+      const { organization_id, workspace_id, creator_user_id: userId } = key;
+      const subjects = subjectsOf({ organization_id, workspace_id, user_id: userId, key_hash: hash });
       const budgets = await findBudgets(subjects);
       return {
         lineage: [key, ...above],

@@ -29,24 +29,32 @@ describeStores('what belongs to a key', ({ open }) => {
     const database = await open();
     const { queries } = database;
     const home = await organizationStore(queries).insertFirst({ at: AT });
-    const { organization_id, default_workspace_id: workspace_id, owner_user_id: creator_user_id } = home;
+    const { organization_id, default_workspace_id: workspaceId, owner_user_id: userId } = home;
     const makeKey = (over: Partial<NewKey> = {}) => {
       const { hash, label } = createSecret();
       const unset = { limit_nano: null, limit_reset: null, expires_at: null, updated_at: null };
       return keyStore(queries).insert({
-        ...{ hash, label, organization_id, workspace_id, creator_user_id, name: 'k', created_at: AT },
+        ...{
+          hash,
+          label,
+          organization_id,
+          workspace_id: workspaceId,
+          creator_user_id: userId,
+          name: 'k',
+          created_at: AT,
+        },
         ...{ ...unset, is_management: false, disabled: false, include_byok_in_limit: false },
         ...over,
       });
     };
-    return { database, queries, makeKey, organization_id, workspace_id, creator_user_id };
+    return { database, queries, makeKey, organization_id, workspaceId, userId };
   }
 
   test('is read in one statement, and is what the single lookups say', async () => {
-    const { database, queries, makeKey, organization_id, workspace_id, creator_user_id } = await setUp();
+    const { database, queries, makeKey, organization_id, workspaceId, userId } = await setUp();
     const guardrail = (name: string) =>
       guardrailStore(queries).insert({
-        ...{ organization_id, workspace_id, name, limit_nano: 5, created_at: AT },
+        ...{ organization_id, workspace_id: workspaceId, name, limit_nano: 5, created_at: AT },
         ...{ enforce_zdr: true, allowed_models: ['a/b'], content_filter_output: false },
       });
     const [ofKey, ofMember, ofWorkspace, ofRoot] = [
@@ -68,9 +76,9 @@ describeStores('what belongs to a key', ({ open }) => {
     const assignments = assignmentStore(queries);
     await assignments.insertKeys({ ...assigned, guardrail_id: ofKey.id, assignees: [parent.hash] });
     await assignments.insertKeys({ ...assigned, guardrail_id: ofRoot.id, assignees: [root.hash] });
-    await assignments.insertMembers({ ...assigned, guardrail_id: ofMember.id, assignees: [creator_user_id] });
+    await assignments.insertMembers({ ...assigned, guardrail_id: ofMember.id, assignees: [userId] });
     const workspaces = workspaceStore(queries);
-    await workspaces.update(workspace_id, {
+    await workspaces.update(workspaceId, {
       ...{ default_guardrail_id: ofWorkspace.id, io_logging_api_key_ids: [1, 2], updated_at: AT },
       is_observability_io_logging_enabled: true,
     });
@@ -80,15 +88,15 @@ describeStores('what belongs to a key', ({ open }) => {
     const facts = await findKeyFacts(counted.queries, child.hash);
     expect(counted.statements).toBe(1);
     expect(facts?.lineage).toEqual([child, parent, root]);
-    expect(facts?.workspace).toEqual(await workspaces.find({ organization_id, id_or_slug: workspace_id }));
-    const holder = { organization_id, workspace_id, key_hash: child.hash, user_id: creator_user_id };
+    expect(facts?.workspace).toEqual(await workspaces.find({ organization_id, id_or_slug: workspaceId }));
+    const holder = { organization_id, workspace_id: workspaceId, key_hash: child.hash, user_id: userId };
     const held = await guardrailStore(queries).listHolding({ ...holder, parents: [{ key_hash: parent.hash }] });
     const byName = <T extends { id: string }>(rows: readonly T[] = []) =>
       [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
     expect(held).toHaveLength(3);
     expect(byName(facts?.guardrails)).toEqual(byName(held));
-    const subjects = [`key:${child.hash}`, `key:${parent.hash}`, `user:${organization_id}:${creator_user_id}`];
-    subjects.push(`workspace:${workspace_id}`, `organization:${organization_id}`);
+    const subjects = [`key:${child.hash}`, `key:${parent.hash}`, `user:${organization_id}:${userId}`];
+    subjects.push(`workspace:${workspaceId}`, `organization:${organization_id}`);
     const budgets = await budgetStore(queries).findBySubjects(subjects);
     expect(budgets).toHaveLength(6);
     expect(facts?.budgets.map(({ subject, ...budget }) => budget)).toEqual(byName(budgets));
@@ -97,10 +105,10 @@ describeStores('what belongs to a key', ({ open }) => {
   });
 
   test('is nothing for an unknown key, and for a key alone only the key and its workspace', async () => {
-    const { queries, makeKey, workspace_id } = await setUp();
+    const { queries, makeKey, workspaceId } = await setUp();
     const key = await makeKey({ creator_user_id: null });
     expect(await findKeyFacts(queries, createSecret().hash)).toBeUndefined();
     const facts = await findKeyFacts(queries, key.hash);
-    expect(facts).toMatchObject({ lineage: [key], budgets: [], guardrails: [], workspace: { id: workspace_id } });
+    expect(facts).toMatchObject({ lineage: [key], budgets: [], guardrails: [], workspace: { id: workspaceId } });
   });
 });

@@ -38,11 +38,17 @@ interface PartRow extends Record<string, unknown> {
 
 const PARTS = Object.keys(SOURCES) as Part[];
 const SQL_TYPES = { text: 'TEXT', bigint: 'BIGINT', boolean: 'BOOLEAN', json: 'TEXT' };
+type Kind = keyof typeof SQL_TYPES;
+
+function kindsOf(part: Part): [string, Kind][] {
+  const columns = Object.entries<{ kind: Kind }>(tables[SOURCES[part]]);
+  return columns.map(([column, { kind }]) => [column, kind]);
+}
 
 /** The columns of a part's table as a row, with nulls for those of the other tables. JSON columns are text here. */
 function columnsOf(part: Part, alias: string) {
   const columns = PARTS.flatMap((other) =>
-    Object.entries<{ kind: keyof typeof SQL_TYPES }>(tables[SOURCES[other]]).map(([column, { kind }]) => {
+    kindsOf(other).map(([column, kind]) => {
       const value = other === part ? `${alias}.${column}` : 'NULL';
       return `CAST(${value} AS ${SQL_TYPES[kind]}) AS ${other}_${column}`;
     }),
@@ -58,17 +64,14 @@ const COLUMNS = {
 };
 
 /** What drivers do for columns that are not cast. */
-function readValue(kind: keyof typeof SQL_TYPES, value: unknown): unknown {
+function readValue(kind: Kind, value: unknown): unknown {
   if (value === null) return null;
   if (kind === 'boolean') return Boolean(value);
   return kind === 'json' ? JSON.parse(value as string) : value;
 }
 
 function rowOf<P extends Part>(part: P, row: PartRow): Selectable<Tables[(typeof SOURCES)[P]]> {
-  const columns = Object.entries(tables[SOURCES[part]]).map(([column, { kind }]) => [
-    column,
-    readValue(kind, row[`${part}_${column}`]),
-  ]);
+  const columns = kindsOf(part).map(([column, kind]) => [column, readValue(kind, row[`${part}_${column}`])]);
   return Object.fromEntries(columns) as Selectable<Tables[(typeof SOURCES)[P]]>;
 }
 
