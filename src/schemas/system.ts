@@ -32,7 +32,7 @@ export const LedgerNodeStatus = Type.Object(
 );
 
 /** What a setting of `retention` deletes, and what it has deleted. */
-export const RetentionStatus = Type.Object(
+const RetentionStatus = Type.Object(
   {
     kind: Type.Enum(['generations', 'audit', 'closed_windows'] as const),
     days: nullable(Type.Integer(), 'For how many days rows are kept; null: for ever.'),

@@ -41,7 +41,7 @@ export type Row = Record<string, string | number | null>;
 /** A group of calls, with its sums and its buckets by metric. */
 interface Group {
   start: number;
-  values: string[];
+  values: readonly string[];
   sums: Record<string, number>;
   buckets: Map<number, Map<number, number>>;
 }
@@ -123,27 +123,33 @@ function addBucket(to: Group, metric: number, bucket: number, calls: number): vo
 class Groups {
   readonly #groups = new Map<string, Group>();
   readonly #dimensions: readonly Dimension[];
+  readonly #hasLists: boolean;
 
   constructor(dimensions: readonly Dimension[]) {
     this.#dimensions = dimensions;
+    this.#hasLists = dimensions.some(({ isList }) => isList);
   }
 
   of(start: number, values: readonly string[]): Group[] {
+    if (!this.#hasLists) return [this.#one(start, values)];
     let combinations: string[][] = [[]];
     for (const [index, { isList }] of this.#dimensions.entries()) {
       const value = values[index] ?? '';
       const each = isList ? value.split(',') : [value];
       combinations = combinations.flatMap((combination) => each.map((one) => [...combination, one]));
     }
-    return combinations.map((combination) => {
-      const name = JSON.stringify([start, ...combination]);
-      let group = this.#groups.get(name);
-      if (group === undefined) {
-        group = { start, values: combination, sums: {}, buckets: new Map() };
-        this.#groups.set(name, group);
-      }
-      return group;
-    });
+    return combinations.map((combination) => this.#one(start, combination));
+  }
+
+  #one(start: number, values: readonly string[]): Group {
+    // No value has a NUL character.
+    const name = `${start}\0${values.join('\0')}`;
+    let group = this.#groups.get(name);
+    if (group === undefined) {
+      group = { start, values, sums: {}, buckets: new Map() };
+      this.#groups.set(name, group);
+    }
+    return group;
   }
 
   all(): Group[] {
@@ -207,8 +213,18 @@ export async function runQuery(
     store,
     bounds,
   });
+  /** By time: rows of one time are many. */
+  const texts = new Map<number, string>();
   let rows = groups.all().map(({ start, values, sums, buckets }): Row => {
-    const row: Row = time === undefined ? {} : { [time.name]: time.textOf(start) };
+    const row: Row = {};
+    if (time !== undefined) {
+      let text = texts.get(start);
+      if (text === undefined) {
+        text = time.textOf(start);
+        texts.set(start, text);
+      }
+      row[time.name] = text;
+    }
     for (const [index, [name]] of dimensions.entries()) row[name] = values[index] || null;
     for (const [name, metric] of metrics) {
       row[name] = metric.value(sums, buckets.get(metric.histogram ?? -1) ?? NO_BUCKETS);
