@@ -96,7 +96,7 @@ export function sumsOfLogs(query: URLSearchParams): AnalyticsQuery | undefined {
 }
 
 /** The first UTC day of the current window of a limit; undefined if it never resets. */
-export function windowStart(interval: 'daily' | 'weekly' | 'monthly' | null): string | undefined {
+function windowStart(interval: 'daily' | 'weekly' | 'monthly' | null): string | undefined {
   if (interval === null) return undefined;
   const today = dayBefore(0);
   if (interval === 'daily') return today;
