@@ -133,7 +133,9 @@ async function timeQueries(database: Database, spent: bigint): Promise<boolean> 
     processorTimes.sort((a, b) => a - b);
     const [least = 0, median = 0] = [times[0], times[3]];
     if (median > QUERY_MS_MAX) isFast = false;
-    print(`  ${title}: median ${median.toFixed(1)} ms, least ${least.toFixed(1)} ms, processor of this process ${processorTimes[3]?.toFixed(1)} ms, ${rows} rows`);
+    print(
+      `  ${title}: median ${median.toFixed(1)} ms, least ${least.toFixed(1)} ms, processor of this process ${processorTimes[3]?.toFixed(1)} ms, ${rows} rows`,
+    );
   }
   return isFast;
 }
