@@ -113,7 +113,7 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
 
 /** Returns the reason why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
-export function restrictionOf({
+function restrictionOf({
   guardrails,
 }: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
