@@ -76,8 +76,8 @@ export const FAULTS: Fault[] = [
       },
       {
         file: STORE,
-        text: 'generationRow(settle, node, counted.seriesOf.get(settle.id))),\n      { must_change: true },',
-        replacement: 'generationRow(settle, node, counted.seriesOf.get(settle.id))),',
+        text: 'insertGenerations.step(rows, { must_change: true });',
+        replacement: 'insertGenerations.step(rows);',
       },
     ],
   },
@@ -278,7 +278,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: PIPE,
-        text: '        if (refusals % FLUSH_REFUSALS_MAX === 0 && (await this.#divide(error))) return;',
+        text: '        if (isCertain && (await this.#divide(error))) return;',
         replacement: '        this.#queue.unshift(...this.#flying);\n        this.#flying = [];\n        return;',
       },
     ],
@@ -321,7 +321,10 @@ export const FAULTS: Fault[] = [
     seed: 3,
     paper: 'not in it',
     options: { set_backs: true },
-    edits: [{ file: BOOK, text: 'lease.is_new = true;', replacement: '' }],
+    edits: [
+      { file: BOOK, text: 'lease.is_new = true;', replacement: '' },
+      { file: STORE, text: "if (missed !== undefined && !opensAll) return { is: 'window_missing' };", replacement: '' },
+    ],
   },
   {
     name: '402 although the store has not answered',
@@ -564,7 +567,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { set_backs: true },
     edits: [
-      { file: STORE, text: " AND instance <> '' RETURNING", replacement: ' RETURNING' },
+      { file: STORE, text: " AND instance <> ''\n", replacement: '\n' },
       { file: STORE, text: " || (epoch === batch.epoch && instance === '')", replacement: '' },
     ],
   },

@@ -13,6 +13,7 @@ import {
   generationFields,
   NextCursor,
 } from '../../schemas/generation-list.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import { toNano, toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { SeriesColumn } from '../../storage/analytics.ts';
@@ -37,7 +38,7 @@ const name = (description: string) => Type.Optional(Type.String({ minLength: 1, 
 const flag = (description: string) => Type.Optional(Type.Enum(['true', 'false'] as const, { description }));
 
 /** The dimensions of analytics of which a call may have no value, with their columns. */
-const UNSET: Readonly<Record<string, SeriesColumn>> = {
+const UNSET = lookupTable<SeriesColumn>({
   user: 'user_id',
   provider: 'provider_name',
   app: 'app',
@@ -45,7 +46,7 @@ const UNSET: Readonly<Record<string, SeriesColumn>> = {
   external_user: 'external_user',
   finish_reason: 'finish_reason',
   guardrail: 'guardrails',
-};
+});
 
 const Query = Type.Object({
   from: name('Only calls admitted at this time or later: ISO 8601, or a UTC day.'),
