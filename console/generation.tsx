@@ -343,16 +343,16 @@ function Content({ of }: { of: GenerationContent }) {
 }
 
 function Facts({ of, keyName }: { of: Generation; keyName: string | undefined }) {
-  const asked = of.requested_model;
+  const requested = of.requested_model;
   const classes = Object.entries(of.token_classes ?? {}).filter(([, tokens]) => Number(tokens) > 0);
   return (
     <dl class="facts-list">
       <div>
         <dt>Model</dt>
         <dd>
-          {asked !== null && asked !== of.model && (
+          {requested !== null && requested !== of.model && (
             <>
-              <bdi>{asked}</bdi> →{' '}
+              <bdi>{requested}</bdi> →{' '}
             </>
           )}
           <a href={logsOf({ model: of.model })} data-page>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { count, usd } from './format.ts';
 import type { Snippet } from './snippets.ts';
-import { say } from './state.ts';
+import { say, setQuery } from './state.ts';
 
 /** What a page shows of a request: nothing yet, its answer, or its failure. */
 export interface Loaded<T> {
@@ -241,12 +241,13 @@ export function Pager({
   offset,
   limit,
   total,
-  onMove,
+  onMove = (next) => setQuery({ offset: next === 0 ? undefined : String(next) }),
 }: {
   offset: number;
   limit: number;
   total: number;
-  onMove(offset: number): void;
+  /** If it is not set, the offset is part of the address. */
+  onMove?(offset: number): void;
 }) {
   if (total <= limit && offset === 0) return <p class="dim">{count(total)} in all</p>;
   return (

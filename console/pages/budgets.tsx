@@ -169,12 +169,7 @@ function Limits() {
                   ))}
                 </tbody>
               </table>
-              <Pager
-                offset={offset}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
-              />
+              <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )
         }

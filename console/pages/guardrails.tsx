@@ -509,12 +509,7 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
                   ))}
                 </tbody>
               </table>
-              <Pager
-                offset={offset}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
-              />
+              <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )
         }

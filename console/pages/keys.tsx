@@ -384,12 +384,7 @@ function List() {
                 </tbody>
               </table>
               {(offset > 0 || data.length > PAGE) && (
-                <Pager
-                  offset={offset}
-                  limit={PAGE}
-                  total={offset + data.length}
-                  onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
-                />
+                <Pager offset={offset} limit={PAGE} total={offset + data.length} />
               )}
             </>
           )

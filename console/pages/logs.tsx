@@ -173,7 +173,7 @@ const chosenColumns = (): Column[] => {
 /** The filters: their names in the address, those of the API, and their labels. */
 const TEXTS = [
   ['model', 'model', 'Model served'],
-  ['asked', 'requested_model', 'Model requested'],
+  ['requested', 'requested_model', 'Model requested'],
   ['provider', 'provider', 'Provider'],
   ['session', 'session_id', 'Session'],
   ['app', 'app', 'App'],

@@ -52,14 +52,14 @@ function List() {
     return () => clearTimeout(wait);
   }, [text.value, q]);
   const offset = Number(query.get('offset') ?? 0) || 0;
-  const asked = {
+  const parameters = {
     q: q === '' ? undefined : q,
     supported_parameters: query.get('with') ?? undefined,
     input_modalities: query.get('input') ?? undefined,
     sort: (query.get('sort') ?? undefined) as 'newest' | undefined,
     output_modalities: 'all',
   };
-  const filters = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
+  const filters = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
   const models = useLoaded(
     (signal) => call('listModels', { query: { ...filters, limit: PAGE, offset } }, signal),
     query.toString(),
@@ -139,12 +139,7 @@ function List() {
                   ))}
                 </tbody>
               </table>
-              <Pager
-                offset={offset}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
-              />
+              <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )
         }

@@ -269,12 +269,7 @@ export default function Workspaces() {
                     </li>
                   ))}
                 </ul>
-                <Pager
-                  offset={offset}
-                  limit={PAGE}
-                  total={total_count}
-                  onMove={(next) => setQuery({ offset: next === 0 ? undefined : String(next) })}
-                />
+                <Pager offset={offset} limit={PAGE} total={total_count} />
               </div>
               <div class="card" key={chosen.id}>
                 <header class="heading">

@@ -84,7 +84,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await dialog.getByLabel('Name').first().fill('No story for Research');
     await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/story');
     await dialog.getByRole('button', { name: 'Create guardrail' }).click();
-    // The team that the person came from is chosen already.
+    // The team of the page before is chosen already.
     await page.getByRole('button', { name: 'Apply to workspace' }).click();
     await page.getByRole('button', { name: 'Remove from the workspace Research' }).waitFor();
     expect(faults).toEqual([]);

@@ -190,7 +190,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     expect(cursor).toBe('&cursor=null');
   });
 
-  test('a record shows the fields that are asked for, in their form; totals sum the filter, with corrections', async () => {
+  test('a record shows the requested fields, in their form; totals sum the filter, with corrections', async () => {
     const { add, call, database } = await setUp();
     await add({ id: 'a', created_at: at(1) }, { id: 'b', created_at: at(2) });
     await database.queries
