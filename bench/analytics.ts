@@ -15,7 +15,7 @@ import { analyticsStore } from '../src/storage/analytics.ts';
 import { transact } from '../src/storage/bulk.ts';
 import { type Database, openDatabase } from '../src/storage/database.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
-import { countedRows, SeriesNames, UsageStatements } from '../src/storage/usage-rows.ts';
+import { countedCalls, SeriesNames, UsageStatements, usageRowsOf } from '../src/storage/usage-rows.ts';
 import { generation } from '../test/generation-fixture.ts';
 import { registerNode } from '../test/ledger/registered-node.ts';
 
@@ -59,7 +59,7 @@ async function fill({ queries }: Database): Promise<bigint> {
   for (let from = 0; from < GENERATIONS; from += BATCH) {
     const calls = Array.from({ length: Math.min(BATCH, GENERATIONS - from) }, (_, at) => call(from + at, GENERATIONS));
     for (const { cost_nano } of calls) spent += BigInt(cost_nano);
-    const counted = countedRows(
+    const counted = countedCalls(
       calls.map((record) => ({
         id: record.id,
         created_at: record.created_at,
@@ -68,7 +68,7 @@ async function fill({ queries }: Database): Promise<bigint> {
       () => 'n',
       names,
     );
-    await transact(queries, statements.steps(counted));
+    await transact(queries, [...statements.callSteps(counted), ...statements.sumSteps(usageRowsOf(counted.hours))]);
   }
   return spent;
 }

@@ -38,7 +38,7 @@ const endless: LedgerStore = {
     leases: [],
     now: Date.now(),
   }),
-  watch: async () => ({ wanted: [], nodes: 1, now: Date.now() }),
+  watch: async () => ({ wanted: [], scarce: [], keeps_leases: true, nodes: 1, now: Date.now() }),
   look: async () => [],
   settle: async ({ windows }) => ({
     is: 'applied',

@@ -34,7 +34,11 @@ export type EffectiveSetting = { "name": string; "value": string; "source": "def
 
 export type EndpointHealth = { "tag": string; "provider_name": string; "days": ({ "date": string; "calls": number; "errors": number; "rate_limited": number; "uptime": number | null; })[]; };
 
+export type EndpointPrice = { "tag": string; "provider_name": string; "from": string; "until": string | null; "changed": (string)[] | null; "pricing": Pricing; "price_tiers": ({ "prompt_tokens_over": number; "pricing": Pricing; })[]; "service_tiers": Record<string, unknown>; };
+
 export type ExplainedEndpoint = { "position": number; "endpoint_id": string; "provider": string; "model": string; "tag": string; "is_byok": boolean; "byok"?: { "id": string; "label": string; "name": string | null; }; "weight": number | null; "because": (string)[]; "service_tier": string | null; "refusal": { "code": number; "message": string; "metadata": Record<string, never> | null; } | null; "is_reached": boolean; "output_tokens": number | null; "adjusted_parameters": ({ "kind": "dropped" | "clamped" | "changed"; "field": string; "reason": string; })[]; "worst_case_cost": number | null; "expected_cost": number | null; "unfetched_media": number; "hold": Hold | null; "health": { "cooling_down_until": string | null; "had_recent_outage": boolean; "latency": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "throughput": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "uptime_last_5m": number | null; "uptime_last_30m": number | null; "uptime_last_1d": number | null; "tool_success": number | null; }; };
+
+export type FailingEndpoint = { "model_id": string; "model_name": string; "provider_name": string; "tag": string; "condition": "refused" | "failing" | "rate_limited" | "well"; "last_failure": string | null; "failing_since": string | null; "last_failure_at": string | null; "cooling_down_until": string | null; "last_30m": { "calls": number; "errors": number; "rate_limited": number; }; "last_1d": { "calls": number; "errors": number; "rate_limited": number; }; };
 
 export type Generation = { "id": string; "request_id": string | null; "upstream_id": string | null; "api_type": string | null; "created_at": string; "model": string; "requested_model": string | null; "api_key_hash"?: string; "user_id"?: string | null; "provider_name": string | null; "app_id": number | null; "external_user": string | null; "workspace_id": string; "preset_id": null; "data_region": "global"; "session_id": string | null; "http_referer": string | null; "title": string | null; "categories": (string)[]; "tags": (string)[]; "user_agent": string | null; "origin": string; "router": string | null; "streamed": boolean | null; "cancelled": boolean | null; "is_byok": boolean; "finish_reason": string | null; "native_finish_reason": string | null; "latency": number | null; "generation_time": number | null; "moderation_latency": number | null; "tokens_prompt": number | null; "tokens_completion": number | null; "native_tokens_prompt": number | null; "native_tokens_completion": number | null; "native_tokens_reasoning": number | null; "native_tokens_cached": number | null; "token_classes": Record<string, never> | null; "native_tokens_completion_images": number | null; "num_media_prompt": number | null; "num_media_completion": number | null; "num_input_audio_prompt": number | null; "num_search_results": number | null; "num_fetches": number | null; "usage": number | null; "total_cost": number | null; "upstream_inference_cost": number | null; "cache_discount": number | null; "service_tier": string | null; "web_search_engine": string | null; "response_cache_source_id": string | null; "outcome": string; "estimated": boolean; "estimated_cost": number | null; "charges": (Charge)[]; "routing": GenerationRouting | null; "provider_responses": ({ "id"?: string; "endpoint_id": string; "model_permaslug": string; "provider_name": string; "status": number | null; "latency"?: number; "is_byok": boolean; "byok_id": string | null; "failure": string | null; "wait": number; "tokens_prompt": number | null; "tokens_completion": number | null; "cost": number | null; "estimated": boolean; "continues": boolean; "hedges": boolean; "step"?: number; })[]; };
 
@@ -56,7 +60,7 @@ export type GuardrailTest = { "verdict": "passed" | "flagged" | "redacted" | "bl
 
 export type Hold = { "amount": number; "wanted": number; "least": number; "lowers_output": boolean; "budgets": ({ "scope": "key" | "guardrail" | "workspace" | "organization"; "label": string; "limit": number | null; "spent": number | null; "available": number | null; "resets_at": string | null; })[]; };
 
-export type Key = { "hash": string; "id": number; "name": string; "label": string; "disabled": boolean; "created_at": string; "updated_at": string | null; "expires_at": string | null; "creator_user_id": string | null; "workspace_id": string; "limit": number | null; "limit_remaining": number | null; "limit_reset": "daily" | "weekly" | "monthly" | null; "include_byok_in_limit": boolean; "usage": number; "usage_daily": number; "usage_weekly": number; "usage_monthly": number; "byok_usage": number; "byok_usage_daily": number; "byok_usage_weekly": number; "byok_usage_monthly": number; "budget_mode": "strict" | "soft" | null; "parent_hash": string | null; "external_user": string | null; "last_used_at": string | null; };
+export type Key = { "hash": string; "id": number; "name": string; "label": string; "disabled": boolean; "created_at": string; "updated_at": string | null; "expires_at": string | null; "creator_user_id": string | null; "workspace_id": string; "limit": number | null; "limit_remaining": number | null; "limit_reset": "daily" | "weekly" | "monthly" | null; "include_byok_in_limit": boolean; "usage": number; "usage_daily": number; "usage_weekly": number; "usage_monthly": number; "byok_usage": number; "byok_usage_daily": number; "byok_usage_weekly": number; "byok_usage_monthly": number; "budget_mode": "strict" | "soft" | null; "parent_hash": string | null; "external_user": string | null; "last_used_at": string | null; "rotated_at": string | null; "previous_label": string | null; "previous_secret_expires_at": string | null; };
 
 export type KeyAssignment = { "id": string; "guardrail_id": string; "key_hash": string; "key_name": string; "key_label": string; "assigned_by": string | null; "created_at": string; };
 
@@ -132,6 +136,8 @@ export interface Operations {
   listModels: { path: Record<string, never>; query: { "category"?: "programming" | "roleplay" | "marketing" | "marketing/seo" | "technology" | "science" | "translation" | "legal" | "finance" | "health" | "trivia" | "academia"; "supported_parameters"?: string; "output_modalities"?: string; "input_modalities"?: string; "q"?: string; "context"?: number; "min_price"?: number; "max_price"?: number; "min_output_price"?: number; "max_output_price"?: number; "arch"?: string; "model_authors"?: string; "providers"?: string; "distillable"?: "true" | "false"; "zdr"?: "true"; "min_age_days"?: number; "max_age_days"?: number; "sort"?: "newest" | "pricing-low-to-high" | "pricing-high-to-low" | "context-high-to-low" | "throughput-high-to-low" | "latency-low-to-high"; "offset"?: number; "limit"?: number; "after_id"?: string; "before_id"?: string; "use_rss"?: string; "use_rss_chat_links"?: string; }; body: undefined; answer: { "data": (RetrievedModel)[]; "total_count": number; "links": { "next": string | null; }; "object": "list"; "has_more": boolean; "first_id": string | null; "last_id": string | null; }; };
   listModelEndpoints: { path: { "author": string; "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": ModelEndpoints; }; };
   listEndpointHealth: { path: { "author": string; "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": (EndpointHealth)[]; }; };
+  listEndpointPrices: { path: { "author": string; "slug": string; }; query: { "limit"?: number; "cursor"?: string; }; body: undefined; answer: { "data": (EndpointPrice)[]; "next_cursor": string | null; }; };
+  listFailingEndpoints: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "model"?: string; }; body: undefined; answer: { "data": (FailingEndpoint)[]; "total_count": number; }; };
   listProviders: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": (Provider)[]; }; };
   getCredits: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Credits; }; };
   listActivity: { path: Record<string, never>; query: { "date"?: string; "api_key_hash"?: string; "user_id"?: string; "workspace_id"?: string; "group_by"?: "workspace"; }; body: undefined; answer: { "data": (ActivityItem)[]; }; };
@@ -185,6 +191,8 @@ export interface Operations {
   deleteKey: { path: { "hash": string; }; query: Record<string, never>; body: undefined; answer: { "deleted": true; }; };
   getKeyPolicy: { path: { "hash": string; }; query: Record<string, never>; body: undefined; answer: { "data": KeyPolicy; }; };
   explainKeyRoute: { path: { "hash": string; }; query: Record<string, never>; body: ChatCompletionRequest; answer: { "data": RouteExplanation; }; };
+  rotateKey: { path: { "hash": string; }; query: Record<string, never>; body: { "grace_seconds"?: number; "keep"?: "current" | "previous"; }; answer: { "data": Key; "key": string; }; };
+  deletePreviousSecret: { path: { "hash": string; }; query: Record<string, never>; body: undefined; answer: { "data": Key; }; };
   getSession: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Session; }; };
   endSession: { path: Record<string, never>; query: { "everywhere"?: "true" | "false"; }; body: undefined; answer: { "deleted": true; }; };
 }
@@ -195,6 +203,8 @@ export const routes: Readonly<Record<keyof Operations, readonly [method: string,
   listModels: ['GET', 'api/v1/models'],
   listModelEndpoints: ['GET', 'api/v1/models/{author}/{slug}/endpoints'],
   listEndpointHealth: ['GET', 'api/v1/models/{author}/{slug}/endpoints/health'],
+  listEndpointPrices: ['GET', 'api/v1/models/{author}/{slug}/endpoints/prices'],
+  listFailingEndpoints: ['GET', 'api/v1/endpoints/failing'],
   listProviders: ['GET', 'api/v1/providers'],
   getCredits: ['GET', 'api/v1/credits'],
   listActivity: ['GET', 'api/v1/activity'],
@@ -248,6 +258,8 @@ export const routes: Readonly<Record<keyof Operations, readonly [method: string,
   deleteKey: ['DELETE', 'api/v1/keys/{hash}'],
   getKeyPolicy: ['GET', 'api/v1/keys/{hash}/policy'],
   explainKeyRoute: ['POST', 'api/v1/keys/{hash}/route/explain'],
+  rotateKey: ['POST', 'api/v1/keys/{hash}/rotate'],
+  deletePreviousSecret: ['DELETE', 'api/v1/keys/{hash}/previous-secret'],
   getSession: ['GET', 'api/v1/session'],
   endSession: ['DELETE', 'api/v1/session'],
 };

@@ -1,4 +1,13 @@
+/** Calls of models with an API key: the credential of the page is never sent with them. */
 import { base } from './address.ts';
+import type { RouteExplanation } from './api.gen.ts';
+
+/** An answer changes the page at most this often. */
+const SHOWN_EVERY_MS = 50;
+/** A longer answer is stopped: the page could not show it. */
+const ANSWER_CHARS_MAX = 5_000_000;
+/** Further calls of tools in one answer are left out. */
+const CALLS_MAX = 128;
 
 /** The usage that the last chunk of an answer states. */
 export interface Usage {
@@ -6,55 +15,202 @@ export interface Usage {
   completion_tokens: number;
   cost?: number;
   cost_details?: { upstream_inference_cost?: number | null };
+  prompt_tokens_details?: { cached_tokens?: number };
+  completion_tokens_details?: { reasoning_tokens?: number };
 }
 
-/** Parts of an answer as they arrive. */
-export interface AnswerParts {
-  onText(text: string): void;
-  onReasoning(text: string): void;
-  onEnd(facts: { usage?: Usage; id?: string; provider?: string }): void;
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** As the model wrote them: they may be no JSON. */
+  args: string;
 }
+
+/** What has arrived of an answer. */
+export interface AnswerParts {
+  text: string;
+  reasoning: string;
+  /** To send back with the results of tools: some providers require it. */
+  reasoningDetails: Record<string, unknown>[];
+  calls: ToolCall[];
+  /** Data URLs. */
+  images: string[];
+  finish?: string;
+  usage?: Usage;
+  /** The id of the call in the logs. */
+  id?: string;
+  provider?: string;
+  /** When the first part arrived, by the clock of the page. */
+  firstAt?: number;
+}
+
+export const emptyAnswer = (): AnswerParts => ({
+  text: '',
+  reasoning: '',
+  reasoningDetails: [],
+  calls: [],
+  images: [],
+});
 
 interface Chunk {
   id?: string;
   provider?: string;
-  choices?: { delta?: { content?: string | null; reasoning?: string | null } }[];
+  choices?: {
+    delta?: {
+      content?: string | null;
+      refusal?: string | null;
+      reasoning?: string | null;
+      reasoning_details?: Record<string, unknown>[];
+      images?: { image_url?: { url?: string } }[];
+      tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[];
+    };
+    finish_reason?: string | null;
+  }[];
   usage?: Usage;
-  error?: { message?: string };
+  error?: ErrorBody;
 }
 
-/** Sends a chat request with an API key and reads its stream. Throws with the message of a refusal or of a failed stream. */
-export async function streamAnswer(key: string, body: object, parts: AnswerParts, signal: AbortSignal): Promise<void> {
-  const response = await fetch(`${base}api/v1/chat/completions`, {
+interface ErrorBody {
+  code?: number;
+  message?: string;
+  metadata?: { provider_name?: string };
+}
+
+/** A refusal or a failure of a call. */
+export class ChatError extends Error {
+  readonly code: number | undefined;
+  readonly requestId: string | undefined;
+  /** The id of the call in the logs, if it reached a provider. */
+  readonly id: string | undefined;
+
+  constructor(message: string, { code, requestId, id }: { code?: number; requestId?: string; id?: string } = {}) {
+    super(message);
+    this.code = code;
+    this.requestId = requestId;
+    this.id = id;
+  }
+}
+
+async function post(path: string, key: string, body: object, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(`${base}api/v1/${path}`, {
     method: 'POST',
     signal,
     credentials: 'omit',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${key.trim()}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
-  if (!response.ok || response.body === null) {
-    const refused = (await response.json().catch(() => ({}))) as { error?: { message?: string } };
-    throw new Error(refused.error?.message ?? `The gateway answered with status ${response.status}.`);
+  if (response.ok && response.body !== null) return response;
+  const refused = (await response.json().catch(() => ({}))) as { error?: ErrorBody };
+  const requestId = response.headers.get('x-request-id');
+  const id = response.headers.get('x-generation-id');
+  throw new ChatError(refused.error?.message ?? `The gateway answered with status ${response.status}.`, {
+    code: response.status,
+    ...(requestId === null ? {} : { requestId }),
+    ...(id === null || refused.error?.metadata?.provider_name === undefined ? {} : { id }),
+  });
+}
+
+/** How a call would be routed and what it would cost; nothing is sent to a provider. */
+export async function explain(key: string, body: object, signal: AbortSignal): Promise<RouteExplanation> {
+  const response = await post('route/explain', key, body, signal);
+  return ((await response.json()) as { data: RouteExplanation }).data;
+}
+
+/** Adds a part of reasoning to the one with the same type and index. */
+function addDetail(details: Record<string, unknown>[], part: Record<string, unknown>): void {
+  const former = details.find(({ type, index }) => type === part['type'] && index === part['index']);
+  if (former === undefined || part['index'] === undefined || part['index'] === null) {
+    details.push({ ...part });
+    return;
   }
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  const facts: Parameters<AnswerParts['onEnd']>[0] = {};
+  for (const [name, value] of Object.entries(part)) {
+    const isText = ['text', 'summary', 'data'].includes(name);
+    if (isText) former[name] = `${(former[name] as string | null) ?? ''}${(value as string | null) ?? ''}`;
+    else if (value !== null) former[name] = value;
+  }
+}
+
+type Delta = NonNullable<NonNullable<Chunk['choices']>[0]['delta']>;
+
+function addDelta(parts: AnswerParts, calls: Map<number, ToolCall>, delta: Delta): void {
+  if (delta.reasoning || delta.content || delta.tool_calls) parts.firstAt ??= performance.now();
+  parts.reasoning += delta.reasoning ?? '';
+  parts.text += (delta.content ?? '') + (delta.refusal ?? '');
+  for (const detail of delta.reasoning_details ?? []) addDetail(parts.reasoningDetails, detail);
+  for (const { image_url } of delta.images ?? []) if (image_url?.url !== undefined) parts.images.push(image_url.url);
+  for (const part of delta.tool_calls ?? []) {
+    const index = part.index ?? 0;
+    const call = calls.get(index) ?? { id: '', name: '', args: '' };
+    if (calls.size < CALLS_MAX) calls.set(index, call);
+    call.id ||= part.id ?? '';
+    call.name ||= part.function?.name ?? '';
+    call.args += part.function?.arguments ?? '';
+  }
+}
+
+/** Sends a chat request and reads its stream. Throws a `ChatError` for a refusal or a failed stream; what arrived before is shown all the same. */
+export async function streamAnswer(
+  key: string,
+  body: object,
+  show: (parts: AnswerParts) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const response = await post('chat/completions', key, body, signal);
+  const requestId = response.headers.get('x-request-id') ?? undefined;
+  const parts = emptyAnswer();
+  const calls = new Map<number, ToolCall>();
+  let pending: ReturnType<typeof setTimeout> | undefined;
+  const showNow = () => {
+    clearTimeout(pending);
+    pending = undefined;
+    show({ ...parts, calls: [...calls.values()].map((call) => ({ ...call })), images: [...parts.images] });
+  };
+  const failure = (message: string, code?: number) =>
+    new ChatError(message, {
+      ...(code === undefined ? {} : { code }),
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(parts.id === undefined ? {} : { id: parts.id }),
+    });
+  const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>)
+    .pipeThrough(new TextDecoderStream())
+    .getReader();
   let rest = '';
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) {
-      if (!line.startsWith('data: ') || line === 'data: [DONE]') continue;
-      const chunk = JSON.parse(line.slice(6)) as Chunk;
-      if (chunk.error !== undefined) throw new Error(chunk.error.message ?? 'The answer broke off.');
-      if (chunk.usage) facts.usage = chunk.usage;
-      if (chunk.id !== undefined) facts.id = chunk.id;
-      if (chunk.provider !== undefined) facts.provider = chunk.provider;
-      const delta = chunk.choices?.[0]?.delta;
-      if (delta?.reasoning) parts.onReasoning(delta.reasoning);
-      if (delta?.content) parts.onText(delta.content);
+  let length = 0;
+  let isWhole = false;
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (line.trimEnd() === 'data: [DONE]') isWhole = true;
+        else if (line.startsWith('data: ')) {
+          const chunk = JSON.parse(line.slice(6)) as Chunk;
+          if (chunk.id !== undefined) parts.id = chunk.id;
+          if (chunk.provider !== undefined) parts.provider = chunk.provider;
+          if (chunk.usage) parts.usage = chunk.usage;
+          if (chunk.error !== undefined)
+            throw failure(chunk.error.message ?? 'The answer broke off.', chunk.error.code);
+          const choice = chunk.choices?.[0];
+          if (choice?.delta) addDelta(parts, calls, choice.delta);
+          if (choice?.finish_reason) parts.finish = choice.finish_reason;
+          length += line.length;
+        }
+      }
+      // An event has about 300 characters besides its text; this counts both.
+      if (Math.max(parts.text.length, parts.reasoning.length) > ANSWER_CHARS_MAX || length > 100 * ANSWER_CHARS_MAX) {
+        throw failure(`The answer is longer than ${ANSWER_CHARS_MAX} characters; the page stopped it.`);
+      }
+      pending ??= setTimeout(showNow, SHOWN_EVERY_MS);
     }
+    if (!isWhole) throw failure('The stream ended without its end mark: the answer may be incomplete.');
+  } catch (error) {
+    if (error instanceof SyntaxError)
+      throw failure('The stream has an event that is no JSON; a proxy may have changed it.');
+    throw error;
+  } finally {
+    showNow();
+    void reader.cancel().catch(() => {});
   }
-  parts.onEnd(facts);
 }

@@ -26,17 +26,19 @@ export function tokens(value: number | null): string {
   return value >= 1_000 ? `${+(value / 1_000).toFixed(1)}k` : String(value);
 }
 
-/** The price of a million units, from a decimal price of one: exact, since the text is shifted. */
+/** The price of a million units, from a decimal price of one: exact, since the text is shifted. At least two decimals. */
 export function perMillion(price: string | undefined): string {
   if (price === undefined) return '–';
   const [whole = '0', fraction = ''] = price.split('.');
   const digits = `${whole}${fraction.padEnd(6, '0')}`;
   const at = whole.length + 6;
-  const text = `${digits.slice(0, at).replace(/^0+(?=\d)/, '')}.${digits.slice(at)}`.replace(/\.?0*$/, (end) =>
-    end.includes('.') ? '' : end,
-  );
-  return `$${text}`;
+  const cents = digits.slice(at).replace(/0+$/, '').padEnd(2, '0');
+  return `$${digits.slice(0, at).replace(/^0+(?=\d)/, '')}.${cents}`;
 }
+
+/** Tokens per second. */
+export const perSecond = (value: number | null | undefined): string =>
+  value === null || value === undefined ? '–' : value >= 1_000 ? count(value) : value.toFixed(1);
 
 /** A moment in UTC or in local time. */
 export function time(iso: string): string {

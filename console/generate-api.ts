@@ -40,6 +40,8 @@ const OPERATIONS = [
   'listKeys',
   'createKey',
   'updateKey',
+  'rotateKey',
+  'deletePreviousSecret',
   'deleteKey',
   'listOrganizationMembers',
   'listWorkspaces',
@@ -83,6 +85,8 @@ const OPERATIONS = [
   'deleteByok',
   'testByok',
   'listEndpointHealth',
+  'listFailingEndpoints',
+  'listEndpointPrices',
 ];
 
 /** The text of `api.gen.ts` for this document. */

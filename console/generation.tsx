@@ -1,42 +1,14 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { home } from './address.ts';
 import type { Generation, GenerationContent } from './api.gen.ts';
 import { call } from './api.ts';
+import { failureText } from './failures.ts';
 import { count, milliseconds, time, usd } from './format.ts';
 import { logsOf } from './links.tsx';
 import { keepDraft } from './replay.ts';
 import { requests } from './snippets.ts';
 import { go } from './state.ts';
-import { Code, Dialog, Money, Show, Snippets, useAction, useLoaded } from './ui.tsx';
-
-/** A table that scrolls sideways, also by keyboard. */
-export function WideTable({ label, children }: { label: string; children: ComponentChildren }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: wide tables scroll, also by keyboard.
-    <section class="wide-table" tabIndex={0} aria-label={label}>
-      {children}
-    </section>
-  );
-}
-
-const FAILURES: Record<string, string> = {
-  rate_limited: 'the provider limited the rate',
-  overloaded: 'the provider was overloaded',
-  unavailable: 'the provider did not answer, or with an error of its own',
-  timeout: 'no answer in time',
-  credential: "the provider refused the gateway's credential",
-  payment: 'the account at the provider has no credit',
-  not_found: 'the provider does not have the model',
-  invalid_request: 'the provider refused the request',
-  content_filter: 'the provider refused the content',
-  invalid_response: 'the answer was not readable',
-  no_tool_call: 'the answer lacks the required tool call',
-  internal: 'an error of the gateway',
-};
-
-/** Words for a class of failures. */
-export const failureText = (failure: string): string => FAILURES[failure] ?? failure.replaceAll('_', ' ');
+import { Code, Dialog, Money, Show, Snippets, Table, useAction, useLoaded, WideTable } from './ui.tsx';
 
 /** The colour of an outcome. */
 export const outcomeTag = (outcome: string) =>
@@ -161,33 +133,24 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
         .
       </p>
       <WideTable label="Endpoints">
-        <table>
-          <caption class="hidden">Endpoints in the order in which they are tried</caption>
-          <thead>
-            <tr>
-              <th scope="col">Endpoint</th>
-              <th scope="col">Why there</th>
-              <th scope="col" class="right">
-                Expected cost
-              </th>
+        <Table
+          caption="Endpoints in the order in which they are tried"
+          head={['Endpoint', 'Why there', '>Expected cost']}
+        >
+          {planned.map((endpoint, index) => (
+            <tr key={index}>
+              <td>
+                {index + 1}. <bdi>{endpointText(endpoint.endpoint_id)}</bdi>{' '}
+                {endpoint.selected && <span class="tag good">answered</span>}
+              </td>
+              <td>
+                {endpoint.because.map(reasonText).join('; ') || '–'}
+                {endpoint.weight !== null && ` (chance ${Math.round(endpoint.weight * 100)} %)`}
+              </td>
+              <td class="right">{endpoint.expected_cost === null ? '–' : <Money usd={endpoint.expected_cost} />}</td>
             </tr>
-          </thead>
-          <tbody>
-            {planned.map((endpoint, index) => (
-              <tr key={index}>
-                <td>
-                  {index + 1}. <bdi>{endpointText(endpoint.endpoint_id)}</bdi>{' '}
-                  {endpoint.selected && <span class="tag good">answered</span>}
-                </td>
-                <td>
-                  {endpoint.because.map(reasonText).join('; ') || '–'}
-                  {endpoint.weight !== null && ` (chance ${Math.round(endpoint.weight * 100)} %)`}
-                </td>
-                <td class="right">{endpoint.expected_cost === null ? '–' : <Money usd={endpoint.expected_cost} />}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </WideTable>
       {steps.length > 0 && (
         <>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { GuardrailReplay, GuardrailTest, Operations, Workspace } from './api.gen.ts';
 import { call } from './api.ts';
 import { count } from './format.ts';
-import { bind, Field, useAction } from './ui.tsx';
+import { bind, Field, Table, useAction } from './ui.tsx';
 
 type Body = Operations['testGuardrail']['body'];
 
@@ -30,33 +30,22 @@ const VERDICTS = {
 function Findings({ of }: { of: GuardrailTest }) {
   if (of.findings.length === 0) return null;
   return (
-    <table class="cards">
-      <caption class="hidden">Findings</caption>
-      <thead>
-        <tr>
-          <th scope="col">Filter</th>
-          <th scope="col">Action</th>
-          <th scope="col">Field</th>
-          <th scope="col">Text</th>
+    <Table class="cards" caption="Findings" head={['Filter', 'Action', 'Field', 'Text']}>
+      {of.findings.map(({ filter, label, action, field, start, end, excerpt }) => (
+        <tr key={`${field} ${start} ${end} ${filter} ${label}`}>
+          <th scope="row">
+            <bdi>{filter === 'custom' ? label : filter}</bdi>
+          </th>
+          <td data-label="Action">{action}</td>
+          <td data-label="Field">
+            <code>{field}</code> <span class="dim">{`${start}–${end}`}</span>
+          </td>
+          <td data-label="Text">
+            <bdi>{excerpt}</bdi>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {of.findings.map(({ filter, label, action, field, start, end, excerpt }) => (
-          <tr key={`${field} ${start} ${end} ${filter} ${label}`}>
-            <th scope="row">
-              <bdi>{filter === 'custom' ? label : filter}</bdi>
-            </th>
-            <td data-label="Action">{action}</td>
-            <td data-label="Field">
-              <code>{field}</code> <span class="dim">{`${start}–${end}`}</span>
-            </td>
-            <td data-label="Text">
-              <bdi>{excerpt}</bdi>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }
 
@@ -80,37 +69,22 @@ function Replayed({ of }: { of: GuardrailReplay }) {
       </dl>
       {!of.is_complete && <p class="dim">It took too long: older requests were not checked. Choose fewer.</p>}
       {of.filters.length > 0 && (
-        <table class="cards">
-          <caption class="hidden">Matches by filter</caption>
-          <thead>
-            <tr>
-              <th scope="col">Filter</th>
-              <th scope="col">Action</th>
-              <th scope="col" class="right">
-                Requests
+        <Table class="cards" caption="Matches by filter" head={['Filter', 'Action', '>Requests', '>Matches']}>
+          {of.filters.map(({ filter, label, action, requests, findings }) => (
+            <tr key={`${filter} ${label}`}>
+              <th scope="row">
+                <bdi>{filter === 'custom' ? label : filter}</bdi>
               </th>
-              <th scope="col" class="right">
-                Matches
-              </th>
+              <td data-label="Action">{action}</td>
+              <td data-label="Requests" class="right number">
+                {count(requests)}
+              </td>
+              <td data-label="Matches" class="right number">
+                {count(findings)}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {of.filters.map(({ filter, label, action, requests, findings }) => (
-              <tr key={`${filter} ${label}`}>
-                <th scope="row">
-                  <bdi>{filter === 'custom' ? label : filter}</bdi>
-                </th>
-                <td data-label="Action">{action}</td>
-                <td data-label="Requests" class="right number">
-                  {count(requests)}
-                </td>
-                <td data-label="Matches" class="right number">
-                  {count(findings)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       {of.examples.length > 0 && (
         <>

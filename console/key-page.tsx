@@ -2,6 +2,7 @@ import { home } from './address.ts';
 import type { Key, KeyPolicy } from './api.gen.ts';
 import { call } from './api.ts';
 import { ago, time } from './format.ts';
+import { KeySecrets } from './key-secrets.tsx';
 import { logsOf, Sum, spentOf, usageOf } from './links.tsx';
 import { settings } from './snippets.ts';
 import { LimitBar, WINDOWS } from './spending.tsx';
@@ -186,7 +187,7 @@ function Policy({ of }: { of: KeyPolicy }) {
   );
 }
 
-function Facts({ of }: { of: Key }) {
+function Facts({ of, onChange }: { of: Key; onChange(): void }) {
   const rows = [
     ['Today', of.usage_daily, 'daily'],
     ['This week', of.usage_weekly, 'weekly'],
@@ -204,6 +205,7 @@ function Facts({ of }: { of: Key }) {
         </span>{' '}
         <Copy text={of.hash} label="Copy hash" />
       </p>
+      <KeySecrets of={of} onChange={onChange} />
       <dl class="figures">
         {rows.map(([title, amount, reset_interval]) => (
           <div key={title}>
@@ -239,7 +241,7 @@ export function KeyPage({ hash }: { hash: string }) {
           Explain a request
         </a>
       </Heading>
-      <Show of={key}>{({ data }) => <Facts of={data} />}</Show>
+      <Show of={key}>{({ data }) => <Facts of={data} onChange={key.reload} />}</Show>
       <div class="pair">
         <section class="card">
           <header class="heading">
@@ -258,7 +260,7 @@ export function KeyPage({ hash }: { hash: string }) {
       <section class="card">
         <h2>Ready settings</h2>
         <p class="dim">
-          With the secret in <code>GATEWAY_KEY</code>: it is shown only when a key is made.
+          With the secret in <code>GATEWAY_KEY</code>: it is shown only when a key is made or rotated.
         </p>
         <Snippets of={settings(home, undefined)} label="Settings" />
       </section>

@@ -214,6 +214,70 @@ export function useAction(run: () => Promise<void>) {
   };
 }
 
+/** Asks before something is destroyed: the text says what is lost, the button names it. */
+export function Confirm({
+  title,
+  verb = 'Delete',
+  name,
+  run,
+  onClose,
+  children,
+}: {
+  title: string;
+  verb?: string;
+  name: string;
+  run(): Promise<void>;
+  onClose(): void;
+  children: ComponentChildren;
+}) {
+  const { start, failure, isRunning } = useAction(run);
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={start}>
+        {children}
+        {failure}
+        <div class="actions">
+          <button type="button" onClick={onClose}>
+            Keep it
+          </button>
+          <button type="submit" class="danger" disabled={isRunning}>
+            {verb} <bdi>{name.slice(0, 40)}</bdi>
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** A table with a caption for screen readers. `>` before the title of a column aligns it to the right. */
+export function Table({
+  caption,
+  head,
+  class: style,
+  children,
+}: {
+  caption: string;
+  head: readonly string[];
+  class?: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <table class={style}>
+      <caption class="hidden">{caption}</caption>
+      <thead>
+        <tr>
+          {head.map((title) => (
+            <th key={title} scope="col" class={title.startsWith('>') ? 'right' : undefined}>
+              {title.replace('>', '')}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  );
+}
+
 /** A labelled field of a form. */
 export function Field({ label, hint, children }: { label: string; hint?: string; children: ComponentChildren }) {
   return (
@@ -262,6 +326,16 @@ export function Pager({
         Next
       </button>
     </nav>
+  );
+}
+
+/** A table that scrolls sideways, also by keyboard. */
+export function WideTable({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: wide tables scroll, also by keyboard.
+    <section class="wide-table" tabIndex={0} aria-label={label}>
+      {children}
+    </section>
   );
 }
 

@@ -8,11 +8,14 @@ import { type AuthenticateOptions, createAuthenticate } from './api/authenticate
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
 import { listEndpointHealth } from './api/catalog/list-endpoint-health.ts';
+import { listEndpointPrices } from './api/catalog/list-endpoint-prices.ts';
+import { listFailingEndpoints } from './api/catalog/list-failing-endpoints.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
 import { listUsableModels } from './api/catalog/list-usable-models.ts';
 import { listZdrEndpoints } from './api/catalog/list-zdr-endpoints.ts';
 import { createListings } from './api/catalog/listings.ts';
+import { createPriceHistory } from './api/catalog/price-history.ts';
 import { retrieveModel } from './api/catalog/retrieve-model.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
@@ -58,6 +61,7 @@ import type { Clock } from './inference/call.ts';
 import { createAnalyzer } from './inference/guardrails/analyzer-in-use.ts';
 import { inputGuardrails } from './inference/guardrails/input-guardrails.ts';
 import { outputGuardrails } from './inference/guardrails/output-guardrails.ts';
+import { UsualOutput } from './inference/money/attempt-cost.ts';
 import { createTokenizer } from './inference/money/tokenizer.ts';
 import { createBroadcast } from './inference/observe/broadcast.ts';
 import { requestLog } from './inference/observe/request-log.ts';
@@ -94,6 +98,7 @@ import { budgetStore } from './storage/budgets.ts';
 import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
+import { endpointPriceStore } from './storage/endpoint-prices.ts';
 import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
 import { generationLists } from './storage/generation-lists.ts';
 import { generationStore } from './storage/generations.ts';
@@ -106,6 +111,7 @@ import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
 import { storedResponseStore } from './storage/stored-responses.ts';
 import { isUnavailable } from './storage/unavailable.ts';
+import { usualOutputs } from './storage/usual-outputs.ts';
 import { workspaceStore } from './storage/workspaces.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -287,6 +293,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const files = createFileParser({ reader: pdfs, fetcher: media, ocr });
   const healing = createHealing();
   const search = createWebSearch(services, () => served().config.plugins.web);
+  const usual = new UsualOutput();
   const engine = createInference({
     catalog,
     wholeCatalog,
@@ -308,6 +315,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     rates,
     tokenizer,
     health,
+    usual,
     traffic: createTraffic(statistics, clock),
     clock,
     chance: options.chance ?? Math.random,
@@ -332,6 +340,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
   });
   const generationFill = createGenerationFill({ lists: generationLists(database.queries), log });
+  const endpointPrices = endpointPriceStore(database.queries);
+  const priceHistory = createPriceHistory({ catalog, store: endpointPrices, now_ms: clock.now_ms, log });
   const usageUpkeep = createUsageUpkeep({ store: analyticsStore(database.queries), log });
   const broadcast = createBroadcast({
     destinations: config.logging.broadcast,
@@ -428,6 +438,8 @@ export async function createApp(options: AppOptions): Promise<App> {
         days: endpointStatisticsStore(database.queries, database.engine).listDays,
         now: clock.now_ms,
       });
+      listEndpointPrices(api, { catalog, routers, prices: endpointPrices.list });
+      listFailingEndpoints(api, { catalog, routers, health, statistics, now: clock.now_ms });
       listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
@@ -536,7 +548,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   contents.start();
   generationFill.start();
   usageUpkeep.start();
+  priceHistory.start();
   retention.start();
+  const seeded = usualOutputs(database.queries, clock.now_ms()).then(
+    (sums) => usual.seed(sums),
+    (error: unknown) => log.warn({ err: error }, 'the usual length of answers could not be read from the store'),
+  );
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -548,6 +565,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       await server.listenOn({ host, port, ...shared });
       await metricsServer?.listenOn({ ...config.metrics.listen, ...shared });
       await finish();
+      // Before balancers send calls here: a call that a kill interrupts is charged an answer of the usual length.
+      await seeded;
       starting = false;
     },
     forgetFailures: health.forget,
@@ -583,7 +602,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await healing.stop();
       await turns.stop();
       await responses.stop();
-      await Promise.all([contents.stop(), usageUpkeep.stop(), broadcast.stop()]);
+      await Promise.all([contents.stop(), usageUpkeep.stop(), priceHistory.stop(), broadcast.stop()]);
       await services.close();
       await exchange.stop();
       await rates.stop();

@@ -121,6 +121,9 @@ export const limits = {
   session_id_chars_max: 256,
   attribution_chars_max: 512,
   key_name_chars_max: 200,
+  /** For how long a rotation may leave the older secret of a key valid, and for how long it does so by default. */
+  key_grace_seconds_max: 2_592_000,
+  key_grace_default_seconds: 86_400,
   model_name_chars_max: 256,
   /** Records of one page: maximum and default. */
   page_records_max: 100,
@@ -370,6 +373,8 @@ export const limits = {
   event_logprob_values_max: 500_000,
   /** Probabilities of one streamed answer: those of its tokens and of their alternatives. */
   answer_logprobs_max: 1_000_000,
+  /** The characters of these probabilities as JSON, without their numbers: texts and bytes of tokens, and other fields. */
+  answer_logprobs_chars_max: 64 * 1024 * 1024,
   /** Parts of one answer. An answer with more ends as a failure and is charged for the part that was received. */
   answer_calls_max: 2_000,
   answer_annotations_max: 10_000,
@@ -415,6 +420,9 @@ export const limits = {
   upstream_total_ms_max: 3_600_000,
   /** Tokens of an answer that an estimate of its cost assumes. */
   expected_completion_tokens: 500,
+  /** At the start of a process the usual length of answers is that of these days, from so many sums of usage. */
+  usual_output_days: 7,
+  usual_output_rows_max: 20_000,
   /** Requests of one attempt for embeddings. */
   embedding_requests_max: 2_048,
   /** The time in which a starting node asks providers about unfinished attempts. */
@@ -534,6 +542,10 @@ export const limits = {
   journal_sweep_ms: 60_000,
   /** The age at which an open entry is copied to the newest segment so that the old segment can be deleted. */
   journal_carry_ms: 3_600_000,
+  /** A lease that is not used for so long is returned, also if money of its window is not scarce. */
+  lease_kept_ms: 300_000,
+  /** Leases of a node above which those that are not used are returned soon, whether or not their money is scarce. */
+  leases_kept: 65_536,
   /** Leases of a node above which empty idle leases are dropped. */
   leases_remembered: 1_000,
   /** How long settled entries are kept; setting `ledger.journal_keep_hours`. */

@@ -1,6 +1,7 @@
 import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
 import { createInference } from '../../src/inference/answer.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
+import { UsualOutput } from '../../src/inference/money/attempt-cost.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
@@ -300,6 +301,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     server_tools: () => undefined,
     media: { fetch: () => Promise.reject(new Error('nothing is to be fetched')) },
     states: stateless,
+    usual: new UsualOutput(),
     tokenizer: { count: async () => undefined, stop: async () => {} },
     metrics: createMetrics(),
     log: { warn() {}, error() {} },

@@ -93,6 +93,33 @@ function shapesOfWire(wire: Wire): Shape[] {
     },
     {
       ...shared,
+      name: `thinking parts of /messages for ${wire}`,
+      path: '/messages',
+      body: (n) =>
+        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated(() => '{"type":"thinking","thinking":"a","signature":"b"}', Math.min(n, 2.4e6))}]},{"role":"user","content":"b"}]}`,
+    },
+    {
+      ...shared,
+      name: `reasoning details for ${wire}`,
+      body: (n) =>
+        `{"model":"${model}","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_details":[${repeated((i) => `{"type":"reasoning.text","text":"a","signature":"b","index":${i}}`, Math.min(n, 3e6))}]},{"role":"user","content":"c"}]}`,
+    },
+    {
+      ...shared,
+      name: `reasoning items of /responses for ${wire}`,
+      path: '/responses',
+      body: (n) =>
+        `{"model":"${model}","input":[{"role":"user","content":"a"},${repeated((i) => `{"type":"reasoning","id":"rs_${i}","summary":[{"type":"summary_text","text":"a"}]}`, Math.min(n, 7e5))},{"role":"user","content":"b"}]}`,
+    },
+    {
+      ...shared,
+      name: `results of calls of /messages for ${wire}`,
+      path: '/messages',
+      body: (n) =>
+        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated((i) => `{"type":"tool_use","id":"t${i}","name":"f","input":{}}`, Math.min(n, 1.1e6) / 2)}]},{"role":"user","content":[${repeated((i) => `{"type":"tool_result","tool_use_id":"t${i}","content":"a"}`, Math.min(n, 1.1e6) / 2)}]}]}`,
+    },
+    {
+      ...shared,
       name: `schemas of many keys for ${wire}`,
       body: (n) =>
         requestWith(

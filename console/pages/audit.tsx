@@ -3,7 +3,7 @@ import type { AuditEvent } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { time } from '../format.ts';
 import { route, session, setQuery } from '../state.ts';
-import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
+import { Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
 
@@ -42,6 +42,13 @@ function changesOf({ before, after }: AuditEvent): [name: string, before: unknow
   });
 }
 
+/** A type of resource in words. */
+const typeText = (type: string) =>
+  type
+    .replaceAll('_', ' ')
+    .replace(/^api /, 'API ')
+    .replace(/^byok /, 'own ');
+
 /** Ids are shown by their beginning; the whole one is inside. */
 const short = (id: string) => (/^[0-9a-f-]{36,}$/.test(id) ? `${id.slice(0, 8)}…` : id);
 
@@ -60,8 +67,7 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
           </time>
           <span class="tag">{of.action}</span>
           <span>
-            {of.resource_type.replaceAll('_', ' ')}{' '}
-            <bdi>{typeof named === 'string' ? named : short(of.resource_id)}</bdi>
+            {typeText(of.resource_type)} <bdi>{typeof named === 'string' ? named : short(of.resource_id)}</bdi>
           </span>
           <span class="dim">by {who === undefined ? ACTORS[of.actor] : <bdi>{who}</bdi>}</span>
         </summary>
@@ -91,29 +97,19 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
             </dd>
           </div>
         </dl>
-        <table>
-          <caption class="hidden">Changed fields</caption>
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">Before</th>
-              <th scope="col">After</th>
+        <Table caption="Changed fields" head={['Field', 'Before', 'After']}>
+          {changesOf(of).map(([name, before, after]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>
+                <bdi>{shown(before)}</bdi>
+              </td>
+              <td>
+                <bdi>{shown(after)}</bdi>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {changesOf(of).map(([name, before, after]) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>
-                  <bdi>{shown(before)}</bdi>
-                </td>
-                <td>
-                  <bdi>{shown(after)}</bdi>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </details>
     </li>
   );
@@ -146,7 +142,7 @@ export default function Audit() {
           <option value="">All resources</option>
           {TYPES.map((one) => (
             <option key={one} value={one}>
-              {one.replaceAll('_', ' ')}
+              {typeText(one)}
             </option>
           ))}
         </select>

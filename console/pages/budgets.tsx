@@ -5,7 +5,7 @@ import { logsOf, Sum } from '../links.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, WorkspaceSelect } from '../pickers.tsx';
 import { LimitBar, limitHref } from '../spending.tsx';
 import { isAdmin, route, setQuery } from '../state.ts';
-import { Code, Empty, Field, Heading, Money, Pager, Show, useLoaded } from '../ui.tsx';
+import { Code, Empty, Field, Heading, Money, Pager, Show, Table, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -143,32 +143,26 @@ function Limits() {
             </Empty>
           ) : (
             <>
-              <table class="cards">
-                <caption class="hidden">Spending limits in their current windows</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Whose calls</th>
-                    <th scope="col">Set by</th>
-                    <th scope="col">Spent, held and left</th>
+              <Table
+                class="cards"
+                caption="Spending limits in their current windows"
+                head={['Whose calls', 'Set by', 'Spent, held and left']}
+              >
+                {data.map((limit) => (
+                  <tr key={`${limit.scope} ${limit.guardrail_id} ${limit.assignee.id} ${limit.reset_interval}`}>
+                    <th scope="row">
+                      <Assignee of={limit} />
+                    </th>
+                    <td data-label="Set by">
+                      <Source of={limit} />
+                    </td>
+                    <td data-label="Spent">
+                      <LimitBar of={limit} href={limitHref(limit)} />
+                      {limit.left === 0 && <span class="tag bad">refuses</span>}
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.map((limit) => (
-                    <tr key={`${limit.scope} ${limit.guardrail_id} ${limit.assignee.id} ${limit.reset_interval}`}>
-                      <th scope="row">
-                        <Assignee of={limit} />
-                      </th>
-                      <td data-label="Set by">
-                        <Source of={limit} />
-                      </td>
-                      <td data-label="Spent">
-                        <LimitBar of={limit} href={limitHref(limit)} />
-                        {limit.left === 0 && <span class="tag bad">refuses</span>}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )

@@ -3,7 +3,7 @@ import type { AuditEvent, ByokCredential, CredentialCheck, ProviderCredential } 
 import { call } from '../api.ts';
 import { ago, count } from '../format.ts';
 import { route, say, setQuery } from '../state.ts';
-import { bind, Dialog, Empty, Field, Heading, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+import { bind, Confirm, Dialog, Empty, Field, Heading, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -89,48 +89,38 @@ function Operators() {
                   its own account further down.
                 </p>
               )}
-              <table class="cards">
-                <caption class="hidden">Credentials of the operator</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Provider</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Test</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {shown.map((provider) => {
-                    const { slug, name, state, reason, endpoints, refused_endpoints, has_credential, is_sandbox } =
-                      provider;
-                    const [text, tone] = STATES[state];
-                    return (
-                      <tr key={slug}>
-                        <th scope="row">
-                          <bdi>{name}</bdi> <code class="dim">{slug}</code>
-                        </th>
-                        <td data-label="State">
-                          <span class={`tag ${tone}`}>{text}</span>{' '}
-                          <small>
-                            {reason ??
-                              (refused_endpoints > 0
-                                ? `${count(refused_endpoints)} of ${count(endpoints)} endpoints refuse the credential`
-                                : `${count(endpoints)} endpoints${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
-                          </small>
-                        </td>
-                        <td data-label="Test">
-                          {(state === 'on' || state === 'refused') && (
-                            <Test
-                              name={name}
-                              last={tests.get(slug)}
-                              run={async () => (await call('testProviderCredential', { path: { slug } })).data}
-                            />
-                          )}
-                        </td>
-                      </tr>
-                    );
-                  })}
-                </tbody>
-              </table>
+              <Table class="cards" caption="Credentials of the operator" head={['Provider', 'State', 'Test']}>
+                {shown.map((provider) => {
+                  const { slug, name, state, reason, endpoints, refused_endpoints, has_credential, is_sandbox } =
+                    provider;
+                  const [text, tone] = STATES[state];
+                  return (
+                    <tr key={slug}>
+                      <th scope="row">
+                        <bdi>{name}</bdi> <code class="dim">{slug}</code>
+                      </th>
+                      <td data-label="State">
+                        <span class={`tag ${tone}`}>{text}</span>{' '}
+                        <small>
+                          {reason ??
+                            (refused_endpoints > 0
+                              ? `${count(refused_endpoints)} of ${count(endpoints)} endpoints refuse the credential`
+                              : `${count(endpoints)} endpoints${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
+                        </small>
+                      </td>
+                      <td data-label="Test">
+                        {(state === 'on' || state === 'refused') && (
+                          <Test
+                            name={name}
+                            last={tests.get(slug)}
+                            run={async () => (await call('testProviderCredential', { path: { slug } })).data}
+                          />
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
+              </Table>
               {providers.length > used.length && (
                 <p>
                   <button type="button" onClick={() => setQuery({ all: showAll ? undefined : '1' })}>
@@ -242,25 +232,19 @@ function Edit({
 }
 
 function Delete({ of, onClose, onDone }: { of: ByokCredential; onClose(): void; onDone(): void }) {
-  const { start, failure, isRunning } = useAction(async () => {
+  const title = of.name ?? of.label;
+  const run = async () => {
     await call('deleteByok', { path: { id: of.id } });
     say('Deleted.');
     onDone();
-  });
-  const title = of.name ?? of.label;
+  };
   return (
-    <Dialog title="Delete this credential?" onClose={onClose}>
+    <Confirm title="Delete this credential?" name={title} run={run} onClose={onClose}>
       <p>
         Calls of its workspace no longer use <bdi>{title}</bdi> at <bdi>{of.provider}</bdi>. The secret is deleted and
         cannot be restored.
       </p>
-      {failure}
-      <div class="actions">
-        <button type="button" class="danger" disabled={isRunning} onClick={start}>
-          Delete <bdi>{title}</bdi>
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }
 

@@ -6,7 +6,20 @@ import { BUILTINS, EditGuardrail } from '../guardrail-editor.tsx';
 import { TestBench } from '../guardrail-test.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, personName, WorkspaceSelect } from '../pickers.tsx';
 import { route, say, setQuery } from '../state.ts';
-import { Dialog, Empty, Field, Heading, Money, messageOf, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+import {
+  Confirm,
+  Dialog,
+  Empty,
+  Field,
+  Heading,
+  Money,
+  messageOf,
+  Pager,
+  Show,
+  Table,
+  useAction,
+  useLoaded,
+} from '../ui.tsx';
 
 const PAGE = 25;
 const RESETS = { daily: 'a day', weekly: 'a week', monthly: 'a month' } as const;
@@ -276,11 +289,11 @@ function DeleteGuardrail({
   onClose(): void;
   onDone(): void;
 }) {
-  const { start, failure, isRunning } = useAction(async () => {
+  const run = async () => {
     await call('deleteGuardrail', { path: { id: of.id } });
     say('Deleted.');
     onDone();
-  });
+  };
   const names = [
     ...loaded.workspaces.map(({ name }) => `the workspace ${name}`),
     ...loaded.members.data.map(({ name }) => `the member ${name}`),
@@ -288,41 +301,30 @@ function DeleteGuardrail({
   ];
   const total = loaded.keys.total_count + loaded.members.total_count + loaded.workspaces.length;
   return (
-    <Dialog title="Delete this guardrail?" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          The rules of{' '}
-          <strong>
-            <bdi>{of.name}</bdi>
-          </strong>{' '}
-          end at once, on every node. This cannot be undone.
-        </p>
-        {total === 0 ? (
-          <p>It applies to nobody.</p>
-        ) : (
-          <>
-            <p>It no longer protects:</p>
-            <ul>
-              {names.slice(0, 10).map((name) => (
-                <li key={name}>
-                  <bdi>{name}</bdi>
-                </li>
-              ))}
-              {total > 10 && <li>and {count(total - 10)} more</li>}
-            </ul>
-          </>
-        )}
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep it
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            Delete <bdi>{of.name.slice(0, 40)}</bdi>
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Confirm title="Delete this guardrail?" name={of.name} run={run} onClose={onClose}>
+      <p>
+        The rules of{' '}
+        <strong>
+          <bdi>{of.name}</bdi>
+        </strong>{' '}
+        end at once, on every node. This cannot be undone.
+      </p>
+      {total === 0 ? (
+        <p>It applies to nobody.</p>
+      ) : (
+        <>
+          <p>It no longer protects:</p>
+          <ul>
+            {names.slice(0, 10).map((name) => (
+              <li key={name}>
+                <bdi>{name}</bdi>
+              </li>
+            ))}
+            {total > 10 && <li>and {count(total - 10)} more</li>}
+          </ul>
+        </>
+      )}
+    </Confirm>
   );
 }
 
@@ -369,7 +371,7 @@ function One({ id, workspaces }: { id: string; workspaces: Workspace[] }) {
           <>
             {data.description && <p class="prose">{data.description}</p>}
             <p class="dim">
-              Made {time(data.created_at)}
+              Created {time(data.created_at)}
               {data.updated_at !== null && `, changed ${time(data.updated_at)}`}
             </p>
             <div class="pair">
@@ -478,37 +480,28 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
             </Empty>
           ) : (
             <>
-              <table class="cards">
-                <caption class="hidden">Guardrails</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Rules</th>
+              <Table class="cards" caption="Guardrails" head={['Name', 'Rules']}>
+                {data.map((one) => (
+                  <tr key={one.id}>
+                    <th scope="row">
+                      <a href={`guardrails?${new URLSearchParams({ id: one.id })}`} data-page>
+                        <bdi>{one.name}</bdi>
+                      </a>
+                      {one.description !== null && (
+                        <>
+                          <br />
+                          <small>
+                            <bdi>{one.description}</bdi>
+                          </small>
+                        </>
+                      )}
+                    </th>
+                    <td data-label="Rules">
+                      <Rules of={one} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.map((one) => (
-                    <tr key={one.id}>
-                      <th scope="row">
-                        <a href={`guardrails?${new URLSearchParams({ id: one.id })}`} data-page>
-                          <bdi>{one.name}</bdi>
-                        </a>
-                        {one.description !== null && (
-                          <>
-                            <br />
-                            <small>
-                              <bdi>{one.description}</bdi>
-                            </small>
-                          </>
-                        )}
-                      </th>
-                      <td data-label="Rules">
-                        <Rules of={one} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )

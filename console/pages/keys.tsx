@@ -1,27 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { home } from '../address.ts';
 import type { Key, Workspace } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, time, usd } from '../format.ts';
 import { KeyPage } from '../key-page.tsx';
+import { Secret } from '../key-secrets.tsx';
 import { Sum, spentOf } from '../links.tsx';
-import { settings } from '../snippets.ts';
 import { isAdmin, route, say, setQuery } from '../state.ts';
-import {
-  Bar,
-  bind,
-  Code,
-  Dialog,
-  Empty,
-  Field,
-  Heading,
-  Money,
-  Pager,
-  Show,
-  Snippets,
-  useAction,
-  useLoaded,
-} from '../ui.tsx';
+import { Bar, bind, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -151,28 +136,6 @@ function CreateKey({
           </button>
         </div>
       </form>
-    </Dialog>
-  );
-}
-
-function Secret({ made, onClose }: { made: { name: string; secret: string }; onClose(): void }) {
-  return (
-    <Dialog title="Copy the key now" onClose={onClose} isWide>
-      <p>
-        This is the secret of{' '}
-        <strong>
-          <bdi>{made.name}</bdi>
-        </strong>
-        . It is shown only here and only now: the gateway stores its hash.
-      </p>
-      <Code text={made.secret} label="Secret" />
-      <h3>Ready settings</h3>
-      <Snippets of={settings(home, made.secret)} label="Settings" />
-      <div class="actions">
-        <button type="button" class="primary" onClick={onClose}>
-          I have stored it
-        </button>
-      </div>
     </Dialog>
   );
 }
@@ -348,6 +311,9 @@ function List() {
                       <td data-label="State">
                         {key.disabled ? <span class="tag bad">disabled</span> : <span class="tag good">in use</span>}
                         {key.expires_at !== null && <small> until {time(key.expires_at)}</small>}
+                        {key.previous_secret_expires_at !== null && (
+                          <small class="line">old secret until {time(key.previous_secret_expires_at)}</small>
+                        )}
                       </td>
                       <td class="buttons">
                         <button

@@ -4,30 +4,24 @@ import { call } from '../api.ts';
 import { count, time, usd } from '../format.ts';
 import { logsOf, Sum } from '../links.tsx';
 import { route, say, setQuery } from '../state.ts';
-import { bind, Dialog, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { bind, Confirm, Dialog, Empty, Field, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
 import { Unseen } from './system.tsx';
 
 type Estimated = LedgerStatus['generations'][number];
 
 function Release({ node, onClose, onDone }: { node: LedgerNodeStatus; onClose(): void; onDone(): void }) {
-  const { start, failure, isRunning } = useAction(async () => {
+  const run = async () => {
     const { data } = await call('releaseLedger', { body: { node_id: node.id } });
     say(`Released ${usd(data.released + data.booked, true)} in ${data.windows} windows.`);
     onDone();
-  });
+  };
   return (
-    <Dialog title="Release the money of this node?" onClose={onClose}>
+    <Confirm title="Release the money of this node?" verb="Release" name={usd(node.held)} run={run} onClose={onClose}>
       <p>
         <code>{node.id}</code> holds <Money usd={node.held} /> in {count(node.windows)} limit windows. If the node did
         spend it, limits are exceeded by that amount. This cannot be undone.
       </p>
-      {failure}
-      <div class="actions">
-        <button type="button" class="danger" disabled={isRunning} onClick={start}>
-          Release {usd(node.held)}
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }
 
@@ -100,31 +94,17 @@ function Verification() {
         )}
       </div>
       {differences.length > 0 && (
-        <table>
-          <caption class="hidden">Differences</caption>
-          <thead>
-            <tr>
-              <th scope="col">Sum</th>
-              <th scope="col" class="right">
-                Settled
+        <Table caption="Differences" head={['Sum', '>Settled', '>Stored']}>
+          {differences.slice(0, 100).map(({ of, name, expected, actual }) => (
+            <tr key={`${of} ${name}`}>
+              <th scope="row">
+                {of} <code>{name}</code>
               </th>
-              <th scope="col" class="right">
-                Stored
-              </th>
+              <td class="right number">{count(expected)}</td>
+              <td class="right number">{count(actual)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {differences.slice(0, 100).map(({ of, name, expected, actual }) => (
-              <tr key={`${of} ${name}`}>
-                <th scope="row">
-                  {of} <code>{name}</code>
-                </th>
-                <td class="right number">{count(expected)}</td>
-                <td class="right number">{count(actual)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -4,13 +4,14 @@ import { useEffect } from 'preact/hooks';
 import { base } from '../address.ts';
 import type { GenerationRow } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, milliseconds, time } from '../format.ts';
-import { failureText, GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { failureText } from '../failures.ts';
+import { count, milliseconds, perSecond, time } from '../format.ts';
+import { GenerationPanel, outcomeTag } from '../generation.tsx';
 import { sumsOfLogs, usageOfLogs } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { Empty, Field, Heading, Money, Show, useAction, useLoaded, WideTable } from '../ui.tsx';
 
 const PAGE = 50;
 /** A page polls at most once in this time. */
@@ -102,7 +103,9 @@ const COLUMNS: Column[] = [
     right: true,
     show: (row) => (
       <span class="number">
-        {tokens(row.tokens_prompt)} → {tokens(row.tokens_completion)}
+        {row.tokens_prompt == null && row.tokens_completion == null
+          ? '–'
+          : `${tokens(row.tokens_prompt)} → ${tokens(row.tokens_completion)}`}
       </span>
     ),
   },
@@ -153,7 +156,7 @@ const COLUMNS: Column[] = [
     title: 'Tokens/s',
     fields: ['tokens_per_second'],
     right: true,
-    show: (row) => <span class="number">{row.tokens_per_second ?? '–'}</span>,
+    show: (row) => <span class="number">{perSecond(row.tokens_per_second)}</span>,
   },
   {
     name: 'guardrail',

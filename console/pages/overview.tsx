@@ -1,18 +1,20 @@
 import { home } from '../address.ts';
-import type { AnalyticsQuery, Setup, SpendingLimit } from '../api.gen.ts';
+import type { AnalyticsQuery, FailingEndpoint, Setup, SpendingLimit } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Chart as Plot, SERIES_MAX, type Series } from '../chart.tsx';
+import { Condition, failedCalls, failedText, failingText } from '../endpoint-state.tsx';
 import { count, dayBefore, milliseconds, percent, time, usd } from '../format.ts';
 import { callsOf, Link, Sum, usageOf } from '../links.tsx';
 import { LimitBar, limitHref } from '../spending.tsx';
 import { go, isAdmin } from '../state.ts';
-import { Code, Empty, Heading, Show, useLoaded } from '../ui.tsx';
-import { Uptime } from './models.tsx';
+import { Code, Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
+import { Uptime } from '../uptime.tsx';
 
 const DAYS = 30;
 const HEALTH_MODELS_MAX = 6;
 const MODELS_SHOWN = 8;
 const LIMITS_SHOWN = 4;
+const FAILING_SHOWN = 8;
 
 type Row = Record<string, string | number | null>;
 
@@ -73,39 +75,25 @@ function Chart({ days, models, rows }: { days: readonly string[]; models: readon
       />
       <details>
         <summary>As a table</summary>
-        <table>
-          <caption class="hidden">Spend by UTC day</caption>
-          <thead>
-            <tr>
-              <th scope="col">Day</th>
-              <th scope="col" class="right">
-                Spent
-              </th>
-              <th scope="col" class="right">
-                Requests
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {[...perDay]
-              .sort(([a], [b]) => (a < b ? 1 : -1))
-              .map(([date, { spent, requests }]) => (
-                <tr key={date}>
-                  <th scope="row">
-                    <a href={usageOf({ compare: 'on' }, { from: date, to: date })} data-page>
-                      {date}
-                    </a>
-                  </th>
-                  <td class="right">
-                    <Sum usd={spent} href={callsOf([], dayOf(date))} />
-                  </td>
-                  <td class="right number">
-                    <Link href={callsOf([], dayOf(date))}>{count(requests)}</Link>
-                  </td>
-                </tr>
-              ))}
-          </tbody>
-        </table>
+        <Table caption="Spend by UTC day" head={['Day', '>Spent', '>Requests']}>
+          {[...perDay]
+            .sort(([a], [b]) => (a < b ? 1 : -1))
+            .map(([date, { spent, requests }]) => (
+              <tr key={date}>
+                <th scope="row">
+                  <a href={usageOf({ compare: 'on' }, { from: date, to: date })} data-page>
+                    {date}
+                  </a>
+                </th>
+                <td class="right">
+                  <Sum usd={spent} href={callsOf([], dayOf(date))} />
+                </td>
+                <td class="right number">
+                  <Link href={callsOf([], dayOf(date))}>{count(requests)}</Link>
+                </td>
+              </tr>
+            ))}
+        </Table>
       </details>
     </>
   );
@@ -113,39 +101,22 @@ function Chart({ days, models, rows }: { days: readonly string[]; models: readon
 
 function ByModel({ of, from }: { of: readonly (readonly [string, Sums])[]; from: string }) {
   return (
-    <table>
-      <caption class="hidden">Spend by model</caption>
-      <thead>
-        <tr>
-          <th scope="col">Model</th>
-          <th scope="col" class="right">
-            Requests
+    <Table caption="Spend by model" head={['Model', '>Requests', '>Tokens', '>Spent']}>
+      {of.slice(0, MODELS_SHOWN).map(([model, { spent, requests, tokens }]) => (
+        <tr key={model}>
+          <th scope="row">
+            <a href={`models?${new URLSearchParams({ id: model })}`} data-page>
+              <bdi>{model}</bdi>
+            </a>
           </th>
-          <th scope="col" class="right">
-            Tokens
-          </th>
-          <th scope="col" class="right">
-            Spent
-          </th>
+          <td class="right number">{count(requests)}</td>
+          <td class="right number">{count(tokens)}</td>
+          <td class="right">
+            <Sum usd={spent} href={usageOf({ model }, { from })} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {of.slice(0, MODELS_SHOWN).map(([model, { spent, requests, tokens }]) => (
-          <tr key={model}>
-            <th scope="row">
-              <a href={`models?${new URLSearchParams({ id: model })}`} data-page>
-                <bdi>{model}</bdi>
-              </a>
-            </th>
-            <td class="right number">{count(requests)}</td>
-            <td class="right number">{count(tokens)}</td>
-            <td class="right">
-              <Sum usd={spent} href={usageOf({ model }, { from })} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }
 
@@ -201,7 +172,9 @@ function Endpoints({ models }: { models: string[] }) {
             {measured.map(({ model, endpoint }) => (
               <li key={`${model} ${endpoint.tag}`}>
                 <span>
-                  <bdi>{model}</bdi>{' '}
+                  <a href={`models?${new URLSearchParams({ id: model })}`} data-page>
+                    <bdi>{model}</bdi>
+                  </a>{' '}
                   <span class="dim">
                     at <bdi>{endpoint.provider_name}</bdi>
                   </span>
@@ -213,6 +186,47 @@ function Endpoints({ models }: { models: string[] }) {
         );
       }}
     </Show>
+  );
+}
+
+/** Endpoints that fail now or failed in the last day. */
+function Failing({ of, total }: { of: readonly FailingEndpoint[]; total: number }) {
+  if (of.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>
+        Failing endpoints <span class="dim">{count(total)}</span>
+      </h2>
+      <ul class="rows">
+        {of.map((endpoint) => (
+          <li key={`${endpoint.model_id} ${endpoint.tag}`}>
+            <span>
+              <Condition of={endpoint.condition} />{' '}
+              <a href={`models?${new URLSearchParams({ id: endpoint.model_id })}`} data-page>
+                <bdi>{endpoint.model_id}</bdi>
+              </a>{' '}
+              <span class="dim">
+                at <bdi>{endpoint.provider_name}</bdi> ({endpoint.tag})
+              </span>
+              <br />
+              <small>{failingText(endpoint)}</small>
+            </span>
+            <span>
+              <small>
+                30 min: {failedText(endpoint.last_30m)}
+                <br />
+                24 h: {failedText(endpoint.last_1d)}
+              </small>
+              <br />
+              <a href={failedCalls(endpoint.model_id)} data-page>
+                Failed calls<span class="hidden"> of {endpoint.model_id}</span>
+              </a>
+            </span>
+          </li>
+        ))}
+      </ul>
+      {total > of.length && <p class="dim">And {count(total - of.length)} more: GET /api/v1/endpoints/failing.</p>}
+    </section>
   );
 }
 
@@ -289,7 +303,7 @@ async function load(signal: AbortSignal) {
   const range = lastDay();
   const budgets = (scope: 'workspace' | 'organization') =>
     isAdmin.value ? call('listBudgets', { query: { scope, limit: LIMITS_SHOWN } }, signal) : undefined;
-  const [rows, recent, credits, setup, ...limits] = await Promise.all([
+  const [rows, recent, failing, credits, setup, ...limits] = await Promise.all([
     ask(
       {
         metrics: ['credits_usage', 'request_count', 'tokens_total'],
@@ -307,6 +321,7 @@ async function load(signal: AbortSignal) {
       },
       signal,
     ),
+    call('listFailingEndpoints', { query: { limit: FAILING_SHOWN } }, signal),
     isAdmin.value ? call('getCredits', {}, signal) : undefined,
     isAdmin.value ? call('getSetup', {}, signal) : undefined,
     budgets('organization'),
@@ -317,6 +332,7 @@ async function load(signal: AbortSignal) {
     rows,
     range,
     recent: recent[0] ?? {},
+    failing,
     credits: credits?.data,
     setup: setup?.data,
     limits: limits.flatMap((list) => list?.data ?? []),
@@ -378,7 +394,7 @@ export default function Overview() {
     <>
       <Heading title="Overview" />
       <Show of={loaded}>
-        {({ today, rows, range, recent, credits, setup, limits }) => {
+        {({ today, rows, range, recent, failing, credits, setup, limits }) => {
           const days = Array.from({ length: DAYS + 1 }, (_, index) => dayBefore(DAYS - index));
           const sumOf = (matches: (date: string) => boolean) =>
             rows.filter((row) => matches(String(row[DATE]))).reduce(add, nothing());
@@ -397,6 +413,12 @@ export default function Overview() {
           const used = rows
             .toSorted((a, b) => (String(a[DATE]) < String(b[DATE]) ? 1 : -1))
             .map((row) => String(row[MODEL]));
+          const endpoints = (
+            <section class="card">
+              <h2>Endpoints in use</h2>
+              <Endpoints models={[...new Set(used)].slice(0, HEALTH_MODELS_MAX)} />
+            </section>
+          );
           return (
             <>
               {setup && <Checklist steps={setup.steps} />}
@@ -444,6 +466,7 @@ export default function Overview() {
                 )}
               </dl>
               <Recent of={recent} range={range} />
+              <Failing of={failing.data} total={failing.total_count} />
               {rows.length === 0 ? (
                 <Empty title="No request yet">
                   <p>Spending by day and model appears here with the first request.</p>
@@ -458,16 +481,16 @@ export default function Overview() {
                     <Chart days={days} models={models.map(([model]) => model)} rows={rows} />
                   </section>
                   <div class="pair">
-                    <section class="card">
-                      <h2>By model, last {DAYS} days</h2>
-                      <ByModel of={models} from={dayBefore(DAYS)} />
-                    </section>
+                    <div>
+                      <section class="card">
+                        <h2>By model, last {DAYS} days</h2>
+                        <ByModel of={models} from={dayBefore(DAYS)} />
+                      </section>
+                      {limits.length > 0 && endpoints}
+                    </div>
                     <div>
                       <Limits of={limits.slice(0, LIMITS_SHOWN)} />
-                      <section class="card">
-                        <h2>Endpoints in use</h2>
-                        <Endpoints models={[...new Set(used)].slice(0, HEALTH_MODELS_MAX)} />
-                      </section>
+                      {limits.length === 0 && endpoints}
                     </div>
                   </div>
                 </>

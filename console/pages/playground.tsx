@@ -1,53 +1,38 @@
-import { type Signal, signal, useSignal } from '@preact/signals';
-import { useState } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useRef, useState } from 'preact/hooks';
 import { home } from '../address.ts';
 import { call } from '../api.ts';
-import { streamAnswer, type Usage } from '../chat.ts';
-import { count } from '../format.ts';
+import {
+  hasPrompt,
+  images,
+  PROMPT_CHARS_MAX,
+  prompt,
+  schemaFault,
+  secret,
+  shownBody,
+  system,
+  toolsFault,
+  turns,
+} from '../playground/draft.ts';
+import { Estimates } from '../playground/estimate.tsx';
+import { BoundedText, focusPrompt, kept } from '../playground/fields.tsx';
+import { type Image, imageFaults, readImages } from '../playground/images.ts';
+import { clear, costOfTurns, isRunning, send, stop } from '../playground/run.ts';
+import { ModelNotes, Settings } from '../playground/settings.tsx';
+import { Images, TurnView } from '../playground/turn.tsx';
 import { takeDraft } from '../replay.ts';
 import { requests } from '../snippets.ts';
 import { go, route, say, setQuery } from '../state.ts';
-import { bind, Code, Dialog, Field, Heading, Money, messageOf, Snippets, useAction, useLoaded } from '../ui.tsx';
+import { bind, Code, Dialog, Field, Heading, Money, Snippets, useAction, useLoaded } from '../ui.tsx';
 
 const MODELS_MAX = 4;
 
-/** The key of the playground: in the memory of this tab alone, and lost when it is closed. */
-const secret = signal('');
-
-interface Answer {
-  model: string;
-  text: string;
-  reasoning: string;
-  state: 'running' | 'done' | 'failed' | 'stopped';
-  error?: string;
-  usage?: Usage;
-  provider?: string;
-  ms?: number;
-  firstMs?: number;
-}
-
-/** What an answer cost at the organization's own account at the provider. */
-const ownCostOf = ({ cost_details }: Usage) => cost_details?.upstream_inference_cost ?? 0;
-/** What an answer cost, whoever billed it. */
-const costOf = (usage: Usage) => (usage.cost ?? 0) + ownCostOf(usage);
-
-const prompt = signal('');
-const system = signal('');
-const temperature = signal('');
-const longest = signal('');
-
-function bodyFor(model: string) {
-  return {
-    model,
-    messages: [
-      ...(system.value.trim() === '' ? [] : [{ role: 'system' as const, content: system.value }]),
-      { role: 'user' as const, content: prompt.value },
-    ],
-    stream: true,
-    ...(temperature.value === '' ? {} : { temperature: Number(temperature.value) }),
-    ...(longest.value === '' ? {} : { max_tokens: Number(longest.value) }),
-  };
-}
+/** The models in the address of the page. */
+const chosenModels = (): string[] =>
+  (route.value.query.get('models') ?? '')
+    .split(',')
+    .filter((id, index, all) => id !== '' && all.indexOf(id) === index)
+    .slice(0, MODELS_MAX);
 
 function KeyField() {
   const make = useAction(async () => {
@@ -79,16 +64,44 @@ function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: 
     (abort) => call('listModels', { query: { limit: 50, ...(q === '' ? {} : { q }) } }, abort),
     q,
   );
-  const add = () => {
+  const add = useAction(async () => {
     const wanted = text.value.trim();
-    const model =
-      models.value?.data.find(({ id }) => id === wanted) ?? (wanted === '' ? undefined : models.value?.data[0]);
-    if (model === undefined) return say(`No model matches ${wanted}.`);
-    text.value = '';
-    if (!chosen.includes(model.id)) onChange([...chosen, model.id]);
-  };
+    if (wanted === '') return;
+    // The list may still be that of a shorter text, whose first model is another one.
+    const { data } = await call('listModels', { query: { limit: 50, q: wanted } });
+    const model = data.find(({ id }) => id === wanted) ?? data[0];
+    if (model === undefined) throw new Error(`No model matches ${wanted}.`);
+    if (text.value.trim() === wanted) text.value = '';
+    const now = chosenModels();
+    if (!now.includes(model.id)) onChange([...now, model.id]);
+  });
   return (
     <div class="picker">
+      {chosen.length < MODELS_MAX && (
+        <form onSubmit={add.start}>
+          <Field label={chosen.length === 0 ? 'Model' : 'Compare with'}>
+            <input
+              list="playground-models"
+              placeholder="Type to search"
+              autocomplete="off"
+              {...bind(text)}
+              onChange={() => {
+                // A whole id needs no further step: it was chosen from the list, or written before another field.
+                if (models.value?.data.some(({ id }) => id === text.value.trim())) add.start();
+              }}
+            />
+          </Field>
+          <datalist id="playground-models">
+            {(models.value?.data ?? []).map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </datalist>
+          <button type="submit">Add</button>
+        </form>
+      )}
+      {add.failure}
       <ul class="chips" aria-label="Chosen models">
         {chosen.map((id) => (
           <li key={id}>
@@ -104,121 +117,177 @@ function ModelPicker({ chosen, onChange }: { chosen: string[]; onChange(models: 
           </li>
         ))}
       </ul>
-      {chosen.length < MODELS_MAX && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            add();
-          }}
-        >
-          <Field label={chosen.length === 0 ? 'Model' : 'Compare with'}>
-            <input
-              list="playground-models"
-              placeholder="Type to search"
-              autocomplete="off"
-              {...bind(text)}
-              onChange={() => {
-                // A whole id needs no further step: it was chosen from the list, or written before another field.
-                if (models.value?.data.some(({ id }) => id === text.value.trim())) add();
-              }}
-            />
-          </Field>
-          <datalist id="playground-models">
-            {(models.value?.data ?? []).map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </datalist>
-          <button type="submit">Add</button>
-        </form>
-      )}
     </div>
   );
 }
 
-function AnswerView({ of }: { of: Signal<Answer> }) {
-  const { model, text, reasoning, state, error, usage, provider, ms, firstMs } = of.value;
+/** The request as code: for each of the chosen models. */
+function CodeDialog({ models, onClose }: { models: readonly string[]; onClose(): void }) {
+  const chosen = useSignal(models[0] ?? '');
   return (
-    <section class="card answer" aria-label={`Answer of ${model}`} aria-busy={state === 'running'}>
-      <h2>
-        <bdi>{model}</bdi>
-      </h2>
-      {reasoning !== '' && (
-        <details open={text === ''}>
-          <summary>Reasoning</summary>
-          <p class="text dim">{reasoning}</p>
-        </details>
+    <Dialog title="This request as code" isWide onClose={onClose}>
+      {models.length > 1 && (
+        <Field label="For the model">
+          <select {...bind(chosen)}>
+            {models.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        </Field>
       )}
-      <p class="text">
-        {text}
-        {state === 'running' && <span class="cursor" aria-hidden="true" />}
-      </p>
-      {error !== undefined && (
-        <p class="failure" role="alert">
-          {error}
-        </p>
+      {[toolsFault.value, schemaFault.value].map(
+        (fault) =>
+          fault !== undefined && (
+            <p class="failure" key={fault}>
+              Left out of the code. {fault}
+            </p>
+          ),
       )}
-      {state === 'stopped' && <p class="dim">Stopped. What was used until then is charged.</p>}
-      {usage && (
-        <p class="facts dim">
-          {usage.cost !== undefined && (
-            <>
-              <Money usd={costOf(usage)} />
-              {ownCostOf(usage) > 0 && ' at an own account'} ·{' '}
-            </>
-          )}
-          {count(usage.prompt_tokens)} → {count(usage.completion_tokens)} tokens
-          {firstMs !== undefined && <> · first after {Math.round(firstMs)} ms</>}
-          {ms !== undefined && <> · {(ms / 1000).toFixed(1)} s</>}
-          {provider !== undefined && (
-            <>
-              {' '}
-              · <bdi>{provider}</bdi>
-            </>
-          )}
-        </p>
-      )}
-    </section>
+      <Snippets of={requests(home, shownBody(chosen.value))} label="Request" />
+      <h3>The key</h3>
+      <Code text="export GATEWAY_KEY=sk-gw-…" label="Key" />
+    </Dialog>
   );
 }
 
-async function ask(of: Signal<Answer>, abort: AbortSignal): Promise<void> {
-  const begun = performance.now();
-  const change = (fields: Partial<Answer>) => {
-    of.value = { ...of.value, ...fields };
+const bytesOf = (of: readonly Image[]) => of.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** What keeps the prompt from being sent, and the field where it is mended. */
+function missingFor(models: readonly string[]): { message: string; field: string } | undefined {
+  if (isRunning()) return { message: 'Wait for the answers, or stop them.', field: '.composer textarea' };
+  if (models.length === 0) return { message: 'Add a model first.', field: '.picker input' };
+  if (!hasPrompt()) return { message: 'Write a prompt first.', field: '.composer textarea' };
+  const fault = toolsFault.value ?? schemaFault.value;
+  if (fault !== undefined) return { message: fault, field: '.settings [aria-invalid="true"]' };
+  if (secret.value.trim() === '') return { message: 'Enter an API key, or make one.', field: '.key-field input' };
+  return undefined;
+}
+
+function Composer({ models }: { models: readonly string[] }) {
+  const files = useRef<HTMLInputElement>(null);
+  const isOver = useSignal(false);
+  const hasRunning = isRunning();
+  const isReady = models.length > 0 && hasPrompt();
+  const add = async (list: FileList | null | undefined) => {
+    const used = bytesOf(images.value) + turns.value.reduce((sum, turn) => sum + bytesOf(turn.images), 0);
+    images.value = [...images.value, ...(await readImages([...(list ?? [])], images.value, used))];
   };
-  const first = () => (of.value.firstMs === undefined ? { firstMs: performance.now() - begun } : {});
-  try {
-    await streamAnswer(
-      secret.value,
-      bodyFor(of.value.model),
-      {
-        onText: (text) => change({ text: of.value.text + text, ...first() }),
-        onReasoning: (text) => change({ reasoning: of.value.reasoning + text, ...first() }),
-        onEnd: ({ usage, provider }) =>
-          change({
-            state: 'done',
-            ms: performance.now() - begun,
-            ...(usage ? { usage } : {}),
-            ...(provider ? { provider } : {}),
-          }),
-      },
-      abort,
-    );
-  } catch (error) {
-    if (abort.aborted) change({ state: 'stopped' });
-    else change({ state: 'failed', error: messageOf(error) });
-  }
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const missing = missingFor(models);
+    if (missing !== undefined) {
+      say(missing.message);
+      const field = document.querySelector<HTMLElement>(missing.field);
+      field?.closest('details')?.setAttribute('open', '');
+      field?.focus();
+      return;
+    }
+    imageFaults.value = [];
+    send(models);
+  };
+  return (
+    <form
+      class={`card composer${isOver.value ? ' over' : ''}`}
+      aria-label="Next prompt"
+      onSubmit={submit}
+      onDragOver={(event) => {
+        if (!event.dataTransfer?.types.includes('Files')) return;
+        event.preventDefault();
+        isOver.value = true;
+      }}
+      onDragLeave={() => {
+        isOver.value = false;
+      }}
+      onDrop={(event) => {
+        isOver.value = false;
+        if (!event.dataTransfer?.files.length) return;
+        event.preventDefault();
+        void add(event.dataTransfer.files);
+      }}
+    >
+      <BoundedText
+        label="Prompt"
+        hint="Ctrl-Enter sends. Images: paste them, drop them here, or choose files."
+        max={PROMPT_CHARS_MAX}
+        rows={4}
+        {...kept(prompt)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
+        }}
+        onPaste={(event) => {
+          if (!event.clipboardData?.files.length) return;
+          event.preventDefault();
+          void add(event.clipboardData.files);
+        }}
+      />
+      <Images
+        of={images.value}
+        onRemove={(image) => {
+          images.value = images.value.filter((one) => one !== image);
+          imageFaults.value = [];
+          focusPrompt();
+        }}
+      />
+      <div aria-live="polite">
+        {imageFaults.value.map((fault) => (
+          <p class="failure" key={fault}>
+            <bdi>{fault}</bdi>
+          </p>
+        ))}
+      </div>
+      <Estimates models={models} />
+      <span class="hidden" role="status">
+        {hasRunning ? 'The models answer.' : turns.value.length > 0 && 'The answers are complete.'}
+      </span>
+      <div class="actions">
+        <input
+          ref={files}
+          type="file"
+          hidden
+          multiple
+          accept="image/png,image/jpeg,image/webp,image/gif"
+          onChange={(event) => {
+            void add(event.currentTarget.files);
+            // The same file can then be chosen once more.
+            event.currentTarget.value = '';
+          }}
+        />
+        <button type="button" onClick={() => files.current?.click()}>
+          Add images
+        </button>
+        {hasRunning ? (
+          <button type="button" onClick={stop}>
+            {models.length > 1 ? 'Stop all' : 'Stop'}
+          </button>
+        ) : (
+          <button type="submit" class="primary" disabled={!isReady}>
+            {models.length > 1 ? `Send to ${models.length} models` : 'Send'}
+          </button>
+        )}
+        {models.length === 0 && (
+          <span class="dim">
+            Add a model first.{' '}
+            <button type="button" class="link" onClick={() => go('models')}>
+              See all models
+            </button>
+          </span>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function ConversationCost() {
+  const total = costOfTurns(turns.value);
+  return turns.value.length > 1 && total > 0 ? (
+    <p class="dim">
+      The conversation cost <Money usd={total} />
+    </p>
+  ) : null;
 }
 
 export default function Playground() {
-  const chosen = (route.value.query.get('models') ?? '')
-    .split(',')
-    .filter((id) => id !== '')
-    .slice(0, MODELS_MAX);
-  const answers = useSignal<Signal<Answer>[]>([]);
-  const running = useSignal<AbortController | undefined>(undefined);
+  const chosen = chosenModels();
   const isCode = useSignal(false);
   // A call that is to be replayed.
   useState(() => {
@@ -227,27 +296,23 @@ export default function Playground() {
     prompt.value = draft.prompt;
     system.value = draft.system;
   });
-  const send = async (event: Event) => {
-    event.preventDefault();
-    if (running.value) return;
-    if (secret.value.trim() === '') return say('Enter an API key, or make one.');
-    const abort = new AbortController();
-    running.value = abort;
-    answers.value = chosen.map((model) => signal<Answer>({ model, text: '', reasoning: '', state: 'running' }));
-    await Promise.all(answers.value.map((one) => ask(one, abort.signal)));
-    running.value = undefined;
-  };
-  const isReady = chosen.length > 0 && prompt.value.trim() !== '';
-  const total = answers.value.reduce(
-    (sum, one) => sum + (one.value.usage === undefined ? 0 : costOf(one.value.usage)),
-    0,
-  );
   return (
     <>
       <Heading title="Playground">
+        {turns.value.length > 0 && (
+          <button
+            type="button"
+            onClick={() => {
+              clear();
+              focusPrompt();
+            }}
+          >
+            New conversation
+          </button>
+        )}
         <button
           type="button"
-          disabled={!isReady}
+          disabled={chosen.length === 0 || (!hasPrompt() && turns.value.length === 0)}
           onClick={() => {
             isCode.value = true;
           }}
@@ -260,82 +325,23 @@ export default function Playground() {
           <KeyField />
           <ModelPicker chosen={chosen} onChange={(models) => setQuery({ models: models.join(',') })} />
         </div>
-        <form onSubmit={(event) => void send(event)}>
-          <details>
-            <summary>System prompt and parameters</summary>
-            <Field label="System prompt">
-              <textarea rows={3} {...bind(system)} />
-            </Field>
-            <div class="row">
-              <Field label="Temperature">
-                <input type="number" min="0" max="2" step="0.1" {...bind(temperature)} />
-              </Field>
-              <Field label="Most tokens">
-                <input type="number" min="1" step="1" {...bind(longest)} />
-              </Field>
-            </div>
-          </details>
-          <Field label="Prompt" hint="Ctrl-Enter sends">
-            <textarea
-              rows={5}
-              {...bind(prompt)}
-              onKeyDown={(event) => {
-                if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && isReady) void send(event);
-              }}
-            />
-          </Field>
-          <div class="actions">
-            {running.value ? (
-              <button type="button" onClick={() => running.value?.abort()}>
-                Stop
-              </button>
-            ) : (
-              <button type="submit" class="primary" disabled={!isReady}>
-                {chosen.length > 1 ? `Send to ${chosen.length} models` : 'Send'}
-              </button>
-            )}
-            {chosen.length === 0 && (
-              <span class="dim">
-                Add a model first.{' '}
-                <button type="button" class="link" onClick={() => go('models')}>
-                  See all models
-                </button>
-              </span>
-            )}
-          </div>
-        </form>
+        {chosen.map((id) => (
+          <ModelNotes key={id} of={id} />
+        ))}
+        <Settings />
+        {turns.value.map((turn, index) => (
+          <TurnView key={turn.id} of={turn} number={index + 1} models={chosen} />
+        ))}
+        <ConversationCost />
+        <Composer models={chosen} />
       </div>
-      {answers.value.length > 0 && (
-        <>
-          <div class="answers">
-            {answers.value.map((one) => (
-              <AnswerView key={one.value.model} of={one} />
-            ))}
-          </div>
-          {answers.value.length > 1 && total > 0 && (
-            <p class="dim">
-              Together <Money usd={total} />
-            </p>
-          )}
-        </>
-      )}
       {isCode.value && (
-        <Dialog
-          title="This request as code"
-          isWide
+        <CodeDialog
+          models={chosen}
           onClose={() => {
             isCode.value = false;
           }}
-        >
-          {chosen.length > 1 && (
-            <p class="dim">
-              For <bdi>{chosen[0]}</bdi>; change the model for the others.
-            </p>
-          )}
-          <Snippets of={requests(home, bodyFor(chosen[0] ?? ''))} label="Request" />
-          <h3>The key</h3>
-          <Code text="export GATEWAY_KEY=sk-gw-…" label="Key" />
-        </Dialog>
+        />
       )}
     </>
   );

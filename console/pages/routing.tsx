@@ -5,7 +5,7 @@ import { count, percent, time, tokens } from '../format.ts';
 import { KeySelect, loadKeys, OFFERED_MAX, suggestModels, WorkspaceSelect } from '../pickers.tsx';
 import { route, setQuery } from '../state.ts';
 import { bind, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
-import { Uptime } from './models.tsx';
+import { Uptime } from '../uptime.tsx';
 
 type Body = Operations['explainKeyRoute']['body'];
 

@@ -2,12 +2,12 @@ import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, count, milliseconds, time } from '../format.ts';
-import { GenerationPanel, outcomeTag, WideTable } from '../generation.tsx';
+import { GenerationPanel, outcomeTag } from '../generation.tsx';
 import { logsOf, Sum } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { Empty, Field, Heading, Money, Show, Table, useAction, useLoaded, WideTable } from '../ui.tsx';
 
 const PAGE = 50;
 const CALLS = 100;
@@ -16,53 +16,41 @@ const sessionAt = (id: string) => `sessions?${new URLSearchParams({ id })}`;
 
 function SessionTable({ sessions }: { sessions: readonly GenerationSession[] }) {
   return (
-    <table class="cards">
-      <caption class="hidden">Sessions, the latest call first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Session</th>
-          <th scope="col">Last call</th>
-          <th scope="col" class="right">
-            Calls
+    <Table
+      class="cards"
+      caption="Sessions, the latest call first"
+      head={['Session', 'Last call', '>Calls', 'Models', '>Cost']}
+    >
+      {sessions.map((one) => (
+        <tr key={one.session_id}>
+          <th scope="row">
+            <a href={sessionAt(one.session_id)} data-page>
+              <bdi>{one.session_id}</bdi>
+            </a>
           </th>
-          <th scope="col">Models</th>
-          <th scope="col" class="right">
-            Cost
-          </th>
+          <td data-label="Last call">
+            <time dateTime={one.last_at} title={time(one.last_at)}>
+              {ago(one.last_at)}
+            </time>
+          </td>
+          <td data-label="Calls" class="right">
+            {one.failed > 0 && <span class="tag bad">{count(one.failed)} not completed</span>}{' '}
+            <a href={logsOf({ session: one.session_id })} data-page>
+              {count(one.count)}
+            </a>
+          </td>
+          <td data-label="Models">
+            <bdi>
+              {one.models.slice(0, 3).join(', ')}
+              {one.models.length > 3 && ` and ${one.models.length - 3} more`}
+            </bdi>
+          </td>
+          <td data-label="Cost" class="right">
+            <Sum usd={one.total_cost} href={logsOf({ session: one.session_id })} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {sessions.map((one) => (
-          <tr key={one.session_id}>
-            <th scope="row">
-              <a href={sessionAt(one.session_id)} data-page>
-                <bdi>{one.session_id}</bdi>
-              </a>
-            </th>
-            <td data-label="Last call">
-              <time dateTime={one.last_at} title={time(one.last_at)}>
-                {ago(one.last_at)}
-              </time>
-            </td>
-            <td data-label="Calls" class="right">
-              <a href={logsOf({ session: one.session_id })} data-page>
-                {count(one.count)}
-              </a>
-              {one.failed > 0 && <span class="tag bad">{count(one.failed)} not completed</span>}
-            </td>
-            <td data-label="Models">
-              <bdi>
-                {one.models.slice(0, 3).join(', ')}
-                {one.models.length > 3 && ` and ${one.models.length - 3} more`}
-              </bdi>
-            </td>
-            <td data-label="Cost" class="right">
-              <Sum usd={one.total_cost} href={logsOf({ session: one.session_id })} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }
 
@@ -173,79 +161,64 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
   return (
     <>
       <WideTable label="Calls">
-        <table class="cards">
-          <caption class="hidden">Calls of the session, the first one first</caption>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              <th scope="col">When and how long</th>
-              <th scope="col">Model</th>
-              <th scope="col" class="right">
-                Tokens
-              </th>
-              <th scope="col" class="right">
-                Cost
-              </th>
-              <th scope="col" class="right">
-                Until then
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {calls.map((row) => {
-              // Exact in nano-dollars: sums of decimals would drift.
-              sum += Math.round((row.total_cost ?? 0) * 1e9);
-              const left = ((Date.parse(row.created_at ?? '') - start) / whole) * 100;
-              const width = ((endOf(row) - Date.parse(row.created_at ?? '')) / whole) * 100;
-              return (
-                <tr key={row.id}>
-                  <th scope="row">
-                    <button
-                      type="button"
-                      class="link number"
-                      onClick={() => {
-                        opened.value = row.id;
-                      }}
-                    >
-                      {time(row.created_at ?? '')}
-                    </button>
-                  </th>
-                  <td data-label="Took">
-                    <span>
-                      <span class="waterfall" aria-hidden="true">
-                        <i
-                          class={row.outcome === 'completed' ? '' : 'failed'}
-                          style={{ left: `${left}%`, width: `${width}%` }}
-                        />
-                      </span>
-                      <small>{milliseconds(row.generation_time ?? row.latency)}</small>{' '}
-                      {row.outcome !== 'completed' && <span class={outcomeTag(row.outcome ?? '')}>{row.outcome}</span>}
-                      {row.outcome === 'completed' && (row.failures?.length ?? 0) > 0 && <small>fell back</small>}
+        <Table
+          class="cards"
+          caption="Calls of the session, the first one first"
+          head={['Time', 'When and how long', 'Model', '>Tokens', '>Cost', '>Until then']}
+        >
+          {calls.map((row) => {
+            // Exact in nano-dollars: sums of decimals would drift.
+            sum += Math.round((row.total_cost ?? 0) * 1e9);
+            const left = ((Date.parse(row.created_at ?? '') - start) / whole) * 100;
+            const width = ((endOf(row) - Date.parse(row.created_at ?? '')) / whole) * 100;
+            return (
+              <tr key={row.id}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class="link number"
+                    onClick={() => {
+                      opened.value = row.id;
+                    }}
+                  >
+                    {time(row.created_at ?? '')}
+                  </button>
+                </th>
+                <td data-label="Took">
+                  <span>
+                    <span class="waterfall" aria-hidden="true">
+                      <i
+                        class={row.outcome === 'completed' ? '' : 'failed'}
+                        style={{ left: `${left}%`, width: `${width}%` }}
+                      />
                     </span>
-                  </td>
-                  <td data-label="Model">
-                    <bdi>{row.model}</bdi>
-                  </td>
-                  <td data-label="Tokens" class="right number">
-                    <span>
-                      {row.tokens_prompt ?? '–'} → {row.tokens_completion ?? '–'}
-                    </span>
-                  </td>
-                  <td data-label="Cost" class="right">
-                    {row.total_cost === null || row.total_cost === undefined ? (
-                      'not known'
-                    ) : (
-                      <Money usd={row.total_cost} />
-                    )}
-                  </td>
-                  <td data-label="Until then" class="right">
-                    <Money usd={sum / 1e9} />
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
+                    <small>{milliseconds(row.generation_time ?? row.latency)}</small>{' '}
+                    {row.outcome !== 'completed' && <span class={outcomeTag(row.outcome ?? '')}>{row.outcome}</span>}
+                    {row.outcome === 'completed' && (row.failures?.length ?? 0) > 0 && <small>fell back</small>}
+                  </span>
+                </td>
+                <td data-label="Model">
+                  <bdi>{row.model}</bdi>
+                </td>
+                <td data-label="Tokens" class="right number">
+                  <span>
+                    {row.tokens_prompt ?? '–'} → {row.tokens_completion ?? '–'}
+                  </span>
+                </td>
+                <td data-label="Cost" class="right">
+                  {row.total_cost === null || row.total_cost === undefined ? (
+                    'not known'
+                  ) : (
+                    <Money usd={row.total_cost} />
+                  )}
+                </td>
+                <td data-label="Until then" class="right">
+                  <Money usd={sum / 1e9} />
+                </td>
+              </tr>
+            );
+          })}
+        </Table>
       </WideTable>
       {opened.value !== undefined && (
         <GenerationPanel

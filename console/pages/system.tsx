@@ -3,7 +3,7 @@ import type { EffectiveSetting, RetentionStatus } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, time } from '../format.ts';
 import { route, setQuery } from '../state.ts';
-import { Empty, Heading, Money, Show, useLoaded } from '../ui.tsx';
+import { Empty, Heading, Money, Show, Table, useLoaded } from '../ui.tsx';
 
 const SOURCES = { default: 'default', file: 'gateway.yaml', environment: 'environment' } as const;
 
@@ -65,33 +65,22 @@ function Settings({ of }: { of: readonly EffectiveSetting[] }) {
           </button>
         </Empty>
       ) : (
-        <table class="cards">
-          <caption class="hidden">Settings</caption>
-          <thead>
-            <tr>
-              <th scope="col">Setting</th>
-              <th scope="col">Value</th>
-              <th scope="col">Source</th>
-              <th scope="col">A change applies</th>
+        <Table class="cards" caption="Settings" head={['Setting', 'Value', 'Source', 'A change applies']}>
+          {rows.map(({ name, value, source: from, takes_effect, meaning }) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{name}</code>
+                <br />
+                <small>{meaning.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')}</small>
+              </th>
+              <td data-label="Value">{value.replaceAll('`', '')}</td>
+              <td data-label="Source" class="whole-words">
+                {SOURCES[from]}
+              </td>
+              <td data-label="A change applies">{takes_effect}</td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ name, value, source: from, takes_effect, meaning }) => (
-              <tr key={name}>
-                <th scope="row">
-                  <code>{name}</code>
-                  <br />
-                  <small>{meaning.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')}</small>
-                </th>
-                <td data-label="Value">{value.replaceAll('`', '')}</td>
-                <td data-label="Source" class="whole-words">
-                  {SOURCES[from]}
-                </td>
-                <td data-label="A change applies">{takes_effect}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       <p class="dim">
         Texts, addresses, headers and secrets are never shown: of those, only whether they are set. On the machine of
@@ -112,34 +101,25 @@ function Retention({ of }: { of: readonly RetentionStatus[] }) {
   return (
     <section class="card">
       <h2>Old data</h2>
-      <table class="cards">
-        <caption class="hidden">What is deleted by the settings of retention</caption>
-        <thead>
-          <tr>
-            <th scope="col">Data</th>
-            <th scope="col">Kept for</th>
-            <th scope="col">Deleted before</th>
-            <th scope="col" class="right">
-              Rows deleted
-            </th>
+      <Table
+        class="cards"
+        caption="What is deleted by the settings of retention"
+        head={['Data', 'Kept for', 'Deleted before', '>Rows deleted']}
+      >
+        {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
+          <tr key={kind}>
+            <th scope="row">{KINDS[kind]}</th>
+            <td data-label="Kept for">{days === null ? 'ever' : `${count(days)} days`}</td>
+            <td data-label="Deleted before" class="number">
+              {deleted_before === null ? '–' : time(deleted_before)}
+              {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}
+            </td>
+            <td data-label="Rows deleted" class="right number">
+              {count(deleted)}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
-            <tr key={kind}>
-              <th scope="row">{KINDS[kind]}</th>
-              <td data-label="Kept for">{days === null ? 'ever' : `${count(days)} days`}</td>
-              <td data-label="Deleted before" class="number">
-                {deleted_before === null ? 'nothing yet' : time(deleted_before)}
-                {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}
-              </td>
-              <td data-label="Rows deleted" class="right number">
-                {count(deleted)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       <p class="dim">
         Sums of usage and the ledger keep counting deleted calls. Contents of calls have{' '}
         <code>logging.retention_days</code>.
@@ -171,7 +151,7 @@ export default function SystemPage() {
               </div>
               <div>
                 <dt>Store</dt>
-                <dd>{data.store === 'postgres' ? 'PostgreSQL' : 'embedded'}</dd>
+                <dd>{data.store === 'postgres' ? 'PostgreSQL' : 'SQLite'}</dd>
               </div>
               <div>
                 <dt>Started</dt>
@@ -182,35 +162,27 @@ export default function SystemPage() {
               <h2>
                 Nodes <span class="dim">{count(data.node_count)}</span>
               </h2>
-              <table class="cards">
-                <caption class="hidden">Nodes</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Node</th>
-                    <th scope="col">Seen</th>
-                    <th scope="col" class="right">
-                      Money held
+              <Table class="cards" caption="Nodes" head={['Node', 'Seen', '>Money held']}>
+                {data.nodes.map(({ id, seconds_unseen, is_lost, held }) => (
+                  <tr key={id}>
+                    <th scope="row">
+                      <code>{id}</code> {id === data.node && <span class="tag">answers you</span>}
                     </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {data.nodes.map(({ id, seconds_unseen, is_lost, held }) => (
-                    <tr key={id}>
-                      <th scope="row">
-                        <code>{id}</code> {id === data.node && <span class="tag">answers you</span>}
-                      </th>
-                      <td data-label="Seen">
+                    <td data-label="Seen">
+                      {id === data.node ? (
+                        <span class="tag good">now</span>
+                      ) : (
                         <Unseen seconds={seconds_unseen} isLost={is_lost} />
-                      </td>
-                      <td data-label="Money held" class="right">
-                        <a href="ledger" data-page>
-                          <Money usd={held} />
-                        </a>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                      )}
+                    </td>
+                    <td data-label="Money held" class="right">
+                      <a href="ledger" data-page>
+                        <Money usd={held} />
+                      </a>
+                    </td>
+                  </tr>
+                ))}
+              </Table>
             </section>
             <Retention of={data.retention} />
             <Settings of={data.settings} />
@@ -218,25 +190,16 @@ export default function SystemPage() {
               <summary>
                 {data.migrations.length} migrations, the last {data.migrations[0]?.name ?? 'none'}
               </summary>
-              <table>
-                <caption class="hidden">Migrations of the store</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Migration</th>
-                    <th scope="col">Applied</th>
+              <Table caption="Migrations of the store" head={['Migration', 'Applied']}>
+                {data.migrations.map(({ name, applied_at }) => (
+                  <tr key={name}>
+                    <th scope="row">
+                      <code>{name}</code>
+                    </th>
+                    <td class="number">{time(applied_at)}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.migrations.map(({ name, applied_at }) => (
-                    <tr key={name}>
-                      <th scope="row">
-                        <code>{name}</code>
-                      </th>
-                      <td class="number">{time(applied_at)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
             </details>
           </>
         )}

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import type { OrganizationMember, Workspace, WorkspaceBudget } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { time } from '../format.ts';
+import { time, usd } from '../format.ts';
 import { logsOf, usageOf } from '../links.tsx';
 import { isAdmin, route, say, session, setQuery } from '../state.ts';
-import { bind, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+import { bind, Confirm, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 const INTERVALS = ['daily', 'weekly', 'monthly', 'lifetime'] as const;
@@ -69,15 +69,31 @@ function Budgets({ of }: { of: Workspace }) {
     say('Set.');
     budgets.reload();
   });
+  const removed = useSignal<WorkspaceBudget | undefined>(undefined);
+  const close = () => {
+    removed.value = undefined;
+  };
   const remove = async ({ reset_interval }: WorkspaceBudget) => {
-    await call('deleteWorkspaceBudget', { path: { id: of.id, interval: reset_interval ?? 'lifetime' } }).catch(
-      (error: unknown) => say(String(error)),
-    );
+    await call('deleteWorkspaceBudget', { path: { id: of.id, interval: reset_interval ?? 'lifetime' } });
+    close();
     budgets.reload();
   };
   return (
     <section>
       <h2>Budgets</h2>
+      {removed.value && (
+        <Confirm
+          title="Remove this budget?"
+          verb="Remove"
+          name={`${usd(removed.value.limit_usd)} ${removed.value.reset_interval ?? 'in all'}`}
+          run={() => remove(removed.value as WorkspaceBudget)}
+          onClose={close}
+        >
+          <p>
+            The spending of <bdi>{of.name}</bdi> is no longer bounded by it, at once and on every node.
+          </p>
+        </Confirm>
+      )}
       <Show of={budgets}>
         {({ data }) =>
           data.length === 0 ? (
@@ -93,7 +109,9 @@ function Budgets({ of }: { of: Workspace }) {
                     type="button"
                     class="small danger"
                     aria-label={`Remove the ${budget.reset_interval ?? 'lifetime'} budget`}
-                    onClick={() => void remove(budget)}
+                    onClick={() => {
+                      removed.value = budget;
+                    }}
                   >
                     Remove
                   </button>
@@ -143,10 +161,13 @@ function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean;
     chosen.value = '';
     members.reload();
   });
+  const removed = useSignal<string | undefined>(undefined);
+  const close = () => {
+    removed.value = undefined;
+  };
   const remove = async (userId: string) => {
-    await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } }).catch(
-      (error: unknown) => say(error instanceof Error ? error.message : String(error)),
-    );
+    await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } });
+    close();
     members.reload();
   };
   const named = (userId: string) => {
@@ -157,6 +178,20 @@ function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean;
   return (
     <section>
       <h2>Members</h2>
+      {removed.value !== undefined && (
+        <Confirm
+          title="Remove this member?"
+          verb="Remove"
+          name={named(removed.value)}
+          run={() => remove(removed.value ?? '')}
+          onClose={close}
+        >
+          <p>
+            <bdi>{named(removed.value)}</bdi> no longer belongs to the workspace <bdi>{of.name}</bdi>. Nothing else is
+            deleted.
+          </p>
+        </Confirm>
+      )}
       {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
       <Show of={members}>
         {({ data, total_count }) => (
@@ -175,7 +210,9 @@ function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean;
                       type="button"
                       class="small"
                       aria-label={`Remove ${named(user_id)} from the workspace`}
-                      onClick={() => void remove(user_id)}
+                      onClick={() => {
+                        removed.value = user_id;
+                      }}
                     >
                       Remove
                     </button>
@@ -294,7 +331,7 @@ export default function Workspaces() {
                 </header>
                 {chosen.description && <p>{chosen.description}</p>}
                 <p class="dim">
-                  Made {time(chosen.created_at)}
+                  Created {time(chosen.created_at)}
                   {chosen.default_text_model !== null && (
                     <>
                       ; default model <code>{chosen.default_text_model}</code>

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { boundGrant, keyRefusal, lineageBudgetMode } from './delegation.ts';
 import type { StoredKey } from './key.ts';
+import { NEVER_ROTATED } from './key-secrets.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00.000Z');
 const SOON = '2026-11-22T00:00:00.000Z';
@@ -26,6 +27,7 @@ const key = (over: Partial<StoredKey> = {}): StoredKey => ({
   parent_hash: null,
   made_by: null,
   external_user: null,
+  ...NEVER_ROTATED,
   ...over,
 });
 const NOTHING = { limit_nano: null, limit_reset: null, expires_at: null };

@@ -10,13 +10,16 @@ export interface Grant
 /** The requested limits of the new key. A null limit or expiry was not requested. */
 export type RequestedGrant = Omit<Grant, 'include_byok_in_limit'>;
 
+/** A key whose validity is checked. `secret_end`: the end of the previous secret, with which it was called; `expires_at` is not later then. */
+export type CheckedKey = Pick<StoredKey, 'disabled' | 'expires_at'> & { secret_end?: string };
+
 /** Why a key is refused, because of itself or of a key that it was made with; undefined if it is accepted. `lineage`: the key, its parent, and so on. */
-export function keyRefusal(
-  lineage: readonly Pick<StoredKey, 'disabled' | 'expires_at'>[],
-  now: number,
-): string | undefined {
+export function keyRefusal(lineage: readonly CheckedKey[], now: number): string | undefined {
   for (const [distance, key] of lineage.entries()) {
     if (isUsable(key, now)) continue;
+    if (!key.disabled && key.secret_end !== undefined && Date.parse(key.secret_end) <= now) {
+      return 'This secret of the API key was replaced and is no longer valid; use the new secret';
+    }
     const which = distance === 0 ? 'This API key' : 'The API key that this key was made with';
     return `${which} ${key.disabled ? 'is disabled' : 'has expired'}`;
   }

@@ -12,6 +12,7 @@ import {
   type StoredKey,
   windowStarts,
 } from './key.ts';
+import { NEVER_ROTATED } from './key-secrets.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 
@@ -32,6 +33,7 @@ function stored(over: Partial<StoredKey> = {}): StoredKey {
     parent_hash: null,
     made_by: null,
     external_user: null,
+    ...NEVER_ROTATED,
     include_byok_in_limit: false,
     expires_at: null,
     created_at: '2026-11-01T00:00:00.000Z',
@@ -92,13 +94,14 @@ test.each([
   const key = describeKey(
     stored({ limit_nano: limitNano, limit_reset: limitReset, include_byok_in_limit: byok }),
     spent,
+    NOW,
   );
   expect(key.limit_remaining).toBe(remaining);
   expect(key.limit).toBe(limit);
 });
 
 test('the public record has exactly the specified fields, the key number and the mode of budgets', () => {
-  expect(describeKey(stored(), spent)).toEqual({
+  expect(describeKey(stored(), spent, NOW)).toEqual({
     hash: 'h',
     id: 7,
     name: 'n',
@@ -125,12 +128,15 @@ test('the public record has exactly the specified fields, the key number and the
     parent_hash: null,
     external_user: null,
     last_used_at: null,
+    rotated_at: null,
+    previous_label: null,
+    previous_secret_expires_at: null,
   });
 });
 
 test('what remains of a limit follows from what admission counts, if that is known', () => {
   const counted = (limitNano: number | null) =>
-    describeKey(stored({ limit_nano: limitNano }), { ...spent, counted: 2_500_000_000 }).limit_remaining;
+    describeKey(stored({ limit_nano: limitNano }), { ...spent, counted: 2_500_000_000 }, NOW).limit_remaining;
   expect([counted(10_000_000_000), counted(1), counted(null)]).toEqual([7.5, 0, null]);
 });
 

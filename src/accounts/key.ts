@@ -3,16 +3,15 @@ import { invalidField } from '../errors.ts';
 import { type BudgetMode, windowStart } from '../schemas/budget.ts';
 import type { CurrentKey, Key, KeyBudget, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
+import { type KeySecrets, previousSecret } from './key-secrets.ts';
 
-/** A stored API key: everything but the secret. */
-export interface StoredKey {
+/** A stored API key: everything but the secrets. */
+export interface StoredKey extends KeySecrets {
   id: number;
-  hash: string;
   organization_id: string;
   workspace_id: string;
   creator_user_id: string | null;
   name: string;
-  label: string;
   is_management: boolean;
   disabled: boolean;
   limit_nano: number | null;
@@ -70,7 +69,7 @@ export interface WindowStarts {
 
 const PREFIX = 'sk-gw-v1-';
 
-/** The identity of a key: lower-case hex SHA-256 of its whole secret. */
+/** What a key is looked up by: lower-case hex SHA-256 of a whole secret. */
 export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
@@ -124,6 +123,9 @@ export function keyState(key: StoredKey): Record<string, unknown> {
     expires_at: key.expires_at,
     parent_hash: key.parent_hash,
     external_user: key.external_user,
+    rotated_at: key.rotated_at,
+    previous_label: key.previous_label,
+    previous_secret_expires_at: key.previous_secret_expires_at,
   };
 }
 
@@ -155,8 +157,9 @@ export function keyCredits(key: Limited, spent: KeyUsage): { total_credits: numb
   return { total_credits: toUsd(key.limit_nano), total_usage: toUsd(taken) };
 }
 
-/** The public record of a key. */
-export function describeKey(key: StoredKey, spent: KeyUsage): Key {
+/** The public record of a key at a moment. */
+export function describeKey(key: StoredKey, spent: KeyUsage, now: number): Key {
+  const previous = previousSecret(key, now);
   return {
     hash: key.hash,
     id: key.id,
@@ -173,6 +176,9 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
     parent_hash: key.parent_hash,
     external_user: key.external_user,
     last_used_at: spent.last_used_at ?? null,
+    rotated_at: key.rotated_at,
+    previous_label: previous?.label ?? null,
+    previous_secret_expires_at: previous?.expires_at ?? null,
   };
 }
 

@@ -16,8 +16,10 @@ export interface StoredSession {
   expires_at: string;
 }
 
-/** The credential of a session that was opened with a stored key, by the key's hash. */
-export const keyCredential = (keyHash: string): string => `key:${keyHash}`;
+/** The credential of a session that was opened with a stored key: the key's hash, and the SHA-256 of the secret unless that is the hash. */
+export function keyCredential({ key_hash, secret_hash }: { key_hash: string; secret_hash: string }): string {
+  return secret_hash === key_hash ? `key:${key_hash}` : `key:${key_hash}:${secret_hash}`;
+}
 
 /** The credential of a session that was opened by an OpenID Connect issuer. */
 export const ISSUER_CREDENTIAL = 'issuer';
@@ -33,9 +35,11 @@ export function environmentCredential(managementKey: string, secret: string): st
   return `environment:${createHmac('sha256', secret).update(`session of ${managementKey}`).digest('hex')}`;
 }
 
-/** The stored key on which a session depends; undefined if none. */
-export function keyOfCredential(credential: string): string | undefined {
-  return credential.startsWith('key:') ? credential.slice('key:'.length) : undefined;
+/** The stored key on which a session depends, and the secret of it; undefined if none. */
+export function keyOfCredential(credential: string): { key_hash: string; secret_hash: string } | undefined {
+  const [kind, keyHash, secretHash = keyHash] = credential.split(':');
+  if (kind !== 'key' || keyHash === undefined || secretHash === undefined) return undefined;
+  return { key_hash: keyHash, secret_hash: secretHash };
 }
 
 /** The stored form of a cookie's secret. */

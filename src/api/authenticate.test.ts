@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { subjectsOf } from '../accounts/budget.ts';
 import { hashSecret, type StoredKey } from '../accounts/key.ts';
+import { NEVER_ROTATED } from '../accounts/key-secrets.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
@@ -34,6 +35,7 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
     parent_hash: null,
     made_by: null,
     external_user: null,
+    ...NEVER_ROTATED,
     ...changes,
   };
 }
@@ -153,6 +155,65 @@ test('a remembered key opens nothing once it has expired', async () => {
   state.at_ms = 1_000;
   await expect(take('a')).rejects.toMatchObject({ status: 401, message: 'This API key has expired' });
   expect(state.reads).toBe(1);
+});
+
+/** A key with the first secret `a` and the current one `b`. */
+const rotated = (end: string | null): StoredKey => ({
+  ...keyOf('a'),
+  secret_hash: hashSecret('b'),
+  previous_secret_hash: hashSecret('a'),
+  previous_label: 'l',
+  previous_secret_expires_at: end,
+});
+
+test('a remembered secret that a rotation replaced is refused at its end, without a read; the current one is not', async () => {
+  const { take, state } = setUp(async () => rotated(new Date(NOW + 1_000).toISOString()));
+  const refused = { status: 401, message: expect.stringContaining('secret of the API key was replaced') };
+  state.at_ms = 999;
+  expect([await take('a'), await take('b')]).toEqual([7, 7]);
+  state.at_ms = 1_000;
+  await expect(take('a')).rejects.toMatchObject(refused);
+  expect(await take('b')).toBe(7);
+  // Until then by another clock that is slow.
+  state.at_ms = 0;
+  expect(await take('a')).toBe(7);
+  expect(state.reads).toBe(2);
+});
+
+test('every remembered secret of a key is read again after a change of the key, and an ended one is refused by any clock', async () => {
+  let key = rotated(new Date(NOW + 1_000).toISOString());
+  const { take, announce, state } = setUp(async () => key);
+  for (const secret of ['a', 'b', 'a', 'b']) await take(secret);
+  expect(state.reads).toBe(2);
+  key = rotated(null);
+  announce({ topic: 'keys', id: key.hash });
+  state.at_ms = -1_000_000;
+  await expect(take('a')).rejects.toMatchObject({ status: 401 });
+  expect(await take('b')).toBe(7);
+  expect(state.reads).toBe(4);
+});
+
+test('a secret before the previous one is unknown, also if the key is named by its SHA-256', async () => {
+  const key = { ...rotated(null), previous_secret_hash: hashSecret('b'), secret_hash: hashSecret('c') };
+  const { take } = setUp(async () => key);
+  await expect(take('a')).rejects.toMatchObject({ status: 401, message: 'Invalid API key' });
+  expect(await take('c')).toBe(7);
+});
+
+test('an unknown secret that a rotation makes is looked up again', async () => {
+  let key: StoredKey | undefined;
+  const { take, announce } = setUp(async () => key);
+  await expect(take('b')).rejects.toMatchObject({ status: 401 });
+  key = rotated(null);
+  announce({ topic: 'key_made', id: hashSecret('b') });
+  expect(await take('b')).toBe(7);
+});
+
+test('a key that is revoked on this node by its hash or a label is refused with each of its secrets', async () => {
+  const { take, state } = setUp(async () => rotated(new Date(NOW + 1_000).toISOString()));
+  state.revoked = hashSecret('a');
+  for (const secret of ['a', 'b'])
+    await expect(take(secret)).rejects.toMatchObject({ message: /revoked on this node/ });
 });
 
 test('a deleted key is not remembered, nor an unknown one', async () => {

@@ -1,7 +1,8 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ofParentKey, subjectsOf } from '../accounts/budget.ts';
-import { keyRefusal, lineageBudgetMode } from '../accounts/delegation.ts';
+import { type CheckedKey, keyRefusal, lineageBudgetMode } from '../accounts/delegation.ts';
 import type { StoredKey } from '../accounts/key.ts';
+import { secretEnd } from '../accounts/key-secrets.ts';
 import type { StoredWorkspace } from '../accounts/workspace.ts';
 import { GatewayError } from '../errors.ts';
 import type { Authenticate, Principal } from '../http/principal.ts';
@@ -13,8 +14,8 @@ import type { KeyFacts } from '../storage/key-facts.ts';
 import { type Answer, madeName, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
-  /** A key with all that belongs to it, in one read. */
-  findKey(hash: string): Promise<KeyFacts | undefined>;
+  /** A key with all that belongs to it, in one read, by the SHA-256 of a secret that it has or had. */
+  findKey(digest: string): Promise<KeyFacts | undefined>;
   /** For the management key of the environment: the budgets in force for these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
   /** For that key: the guardrails that apply to its requests. */
@@ -30,12 +31,12 @@ export interface AuthenticateOptions {
   clock: Pick<Clock, 'now_ms'>;
   memory: StoreMemoryOptions;
   /** Whether an operator revoked a key on this node, whatever the store contains. */
-  isRevokedHere(key: Pick<StoredKey, 'hash' | 'label'>): boolean;
+  isRevokedHere(key: Pick<StoredKey, 'hash' | 'label' | 'previous_label'>): boolean;
 }
 
 interface Remembered {
   /** The key, its parent, and so on. Empty for the management key of the environment, which is valid as long as it is configured. */
-  lineage: readonly StoredKey[];
+  lineage: readonly (StoredKey & CheckedKey)[];
   principal: Principal;
   /** The ids of all that the principal was made of: a change of one makes it stale (`StoreMemory`). */
   names: readonly string[] | 'everything';
@@ -108,6 +109,17 @@ export function keyPrincipal({ lineage, budgets, guardrails, workspace }: KeyFac
 }
 
 /**
+ * The lineage as a secret of the key may use it: the previous secret of a rotated key expires by itself. Undefined if the secret is not
+ * valid any more.
+ */
+function lineageOf({ lineage }: KeyFacts, digest: string): Remembered['lineage'] | undefined {
+  const [key, ...ancestors] = lineage;
+  const end = secretEnd(key, digest);
+  if (end === undefined || end === null) return end === null ? lineage : undefined;
+  return [{ ...key, expires_at: end, secret_end: end }, ...ancestors];
+}
+
+/**
  * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys that were used before,
  * with their budgets, are answered from memory while the change feed is connected; expiry is checked at every call, by the store's clock.
  * Once the feed's `deliver` has resolved, a changed, disabled or deleted key is never accepted in its old state, nor with an old limit, unless
@@ -160,10 +172,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (isManagement(hashed)) return loadEnvironment();
     const facts = await options.findKey(hashed);
     if (facts === undefined) return undefined;
-    const { lineage } = facts;
+    const lineage = lineageOf(facts, hashed);
+    if (lineage === undefined) return undefined;
     const principal = keyPrincipal(facts);
     const names = [
-      ...lineage.slice(1).map((ancestor) => ancestor.hash),
+      // A secret that a rotation made is remembered under another name than its key.
+      ...lineage.map((key) => key.hash).filter((name) => name !== hashed),
       principal.organization_id,
       principal.workspace_id,
       ...(principal.user_id === null ? [] : [principal.user_id]),

@@ -58,10 +58,12 @@ import { unassignGuardrailMembers } from './guardrails/unassign-guardrail-member
 import { updateGuardrail } from './guardrails/update-guardrail.ts';
 import { createKey } from './keys/create-key.ts';
 import { deleteKey } from './keys/delete-key.ts';
+import { deletePreviousSecret } from './keys/delete-previous-secret.ts';
 import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
 import { getKeyPolicy } from './keys/get-key-policy.ts';
 import { listKeys } from './keys/list-keys.ts';
+import { rotateKey } from './keys/rotate-key.ts';
 import { updateKey } from './keys/update-key.ts';
 import { getLedgerStatus } from './ledger/get-ledger-status.ts';
 import { releaseLedger } from './ledger/release-ledger.ts';
@@ -183,6 +185,8 @@ const operations = [
   explainKeyRoute,
   listKeys,
   updateKey,
+  rotateKey,
+  deletePreviousSecret,
   deleteKey,
   getCurrentKey,
   createAuthorizationCode,

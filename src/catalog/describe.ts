@@ -136,7 +136,7 @@ function architecture(model: Model): PublicModel['architecture'] {
 }
 
 /** Prices as text for clients. "-1" is the public service's value for a price that is not fixed. */
-function pricingText(prices: Prices): Pricing {
+export function pricingText(prices: Prices): Pricing {
   const text: Pricing = {
     prompt: prices.prompt === undefined ? '-1' : usdText(prices.prompt),
     completion: prices.completion === undefined ? '-1' : usdText(prices.completion),

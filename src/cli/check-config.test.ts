@@ -3,7 +3,7 @@ import { readConfigFile } from '../config/read-file.ts';
 import { type ConfigText, loadConfig } from '../config.ts';
 import { CONFIG_INLINE_CHARS_MAX, checkedFile } from './check-config.ts';
 
-const MODELS = 400;
+const MODELS = 290;
 
 const large = (provider = 'acme'): ConfigText => ({
   path: 'gateway.yaml',

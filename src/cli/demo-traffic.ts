@@ -3,6 +3,7 @@ import { callerOf } from '../api/authenticate.ts';
 import { generationId } from '../api/shared/call-of.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Endpoint, Model } from '../catalog/model.ts';
+import { priceText } from '../catalog/price-history.ts';
 import { pricesFor } from '../catalog/price-list.ts';
 import { charge } from '../ledger/prices/charge.ts';
 import type { AttemptRecord, Charged, GenerationRecord } from '../ledger/records.ts';
@@ -10,6 +11,8 @@ import { type Settle, toSettle } from '../ledger/settle.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
 import { budgetStore } from '../storage/budgets.ts';
 import type { Database } from '../storage/database.ts';
+import { endpointPriceStore } from '../storage/endpoint-prices.ts';
+import type { StatisticsRow } from '../storage/endpoint-statistics.ts';
 import { keyStore } from '../storage/keys.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { demoModels, demoTeams } from './demo-company.ts';
@@ -17,6 +20,8 @@ import { demoModels, demoTeams } from './demo-company.ts';
 const DAY_MS = 86_400_000;
 const BATCH = 400;
 const NODE = 'demo';
+/** The span of a row of statistics, in minutes. */
+const QUARTER = 15;
 
 /** A sequence of numbers from 0 to 1 that is the same at each run (Lehmer). */
 export function createChance(seed: number): () => number {
@@ -173,6 +178,34 @@ function countHealth(days: Map<string, [ok: number, failed: number, limited: num
   }
 }
 
+/** The calls of the last day by quarter hour, which recent uptimes are made of. */
+function recentQuarters(records: readonly GenerationRecord[], nowMs: number) {
+  const rows = new Map<string, StatisticsRow & { run: string; written_at: number }>();
+  const none = { span: QUARTER, run: NODE, tool_calls: 0, tool_calls_valid: 0, sketches: '', written_at: nowMs };
+  for (const { created_at, attempts } of records) {
+    const at = Date.parse(created_at);
+    if (at < nowMs - DAY_MS) continue;
+    const start = Math.floor(at / 60_000 / QUARTER) * QUARTER;
+    for (const { endpoint_id, failure, status } of attempts) {
+      const name = `${endpoint_id} ${start}`;
+      const row = rows.get(name) ?? { endpoint_id, start, successes: 0, errors: 0, rate_limited: 0, ...none };
+      row[failure === null ? 'successes' : status === 429 ? 'rate_limited' : 'errors'] += 1;
+      rows.set(name, row);
+    }
+  }
+  return [...rows.values()];
+}
+
+/** Invented prices of an endpoint: until before the invented calls they were a quarter higher. */
+function formerPrices(endpoint: Endpoint, nowMs: number) {
+  const { prompt = 0, completion = 0 } = endpoint.pricing;
+  const former = { ...endpoint.pricing, prompt: (prompt / 4) * 5, completion: (completion / 4) * 5 };
+  return [
+    { endpoint_id: endpoint.id, seq: 1, from_ms: nowMs - 200 * DAY_MS, prices: priceText({ pricing: former }) },
+    { endpoint_id: endpoint.id, seq: 2, from_ms: nowMs - 45 * DAY_MS, prices: priceText(endpoint) },
+  ];
+}
+
 /** Settles a month of invented calls through the ledger, as a node of its own: the sums are those of real calls. */
 export async function settleDemoTraffic(
   database: Database,
@@ -262,5 +295,9 @@ export async function settleDemoTraffic(
       .insertInto('endpoint_days')
       .values(rows.slice(from, from + BATCH))
       .execute();
+  await queries.insertInto('endpoint_statistics').values(recentQuarters(records, nowMs)).execute();
+  // The gateway that fills the store has recorded the prices of its own, earlier time.
+  await queries.deleteFrom('endpoint_prices').execute();
+  await endpointPriceStore(queries).add(catalog.endpoints().flatMap((endpoint) => formerPrices(endpoint, nowMs)));
   return records.length;
 }

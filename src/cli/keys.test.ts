@@ -3,6 +3,11 @@ import { gatewayWithCommands } from '../../test/command-line.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { openDatabase } from '../storage/database.ts';
 
+interface Rotated {
+  key: string;
+  data: { hash: string; label: string };
+}
+
 describeStores('model-gateway keys', ({ freshUrl }) => {
   async function setUp() {
     const { gateway, run: runAny, url } = await gatewayWithCommands({ freshUrl });
@@ -42,6 +47,36 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
+  test('rotates keys of both kinds, which a running gateway follows at once, and ends older secrets', async () => {
+    const { gateway, run, ask } = await setUp();
+    try {
+      const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).stdout) as Rotated;
+      for (const options of [['--management'], ['--name', 'batch']]) {
+        const made = await json('create', ...options);
+        const { hash, label } = made.data;
+        const rotated = await run('rotate', label);
+        expect(rotated).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sk-gw-v1-[0-9a-f]{64}\n$/) });
+        const next = rotated.stdout.trim();
+        const statuses = async () => [(await ask(made.key, '/key')).status, (await ask(next, '/key')).status];
+        expect(await statuses()).toEqual([200, 200]);
+        expect(await run('rotate', hash)).toMatchObject({ code: 1, stderr: expect.stringContaining('keep "current"') });
+        expect(await run('end-previous-secret', label)).toMatchObject({ code: 0, stdout: '' });
+        expect(await statuses()).toEqual([401, 200]);
+        const last = await json('rotate', hash, '--grace-seconds', '0');
+        expect(last.data).toMatchObject({ hash, rotated_at: expect.any(String), previous_secret_expires_at: null });
+        expect(await statuses()).toEqual([401, 401]);
+        expect((await ask(last.key, '/key')).status).toBe(200);
+        const audit = await ask(gateway.management_key, `/audit?resource_id=${hash}`);
+        const { data } = (await audit.json()) as { data: unknown[] };
+        expect(data).toMatchObject(
+          ['rotate', 'update', 'rotate', 'create'].map((action) => ({ actor: 'command', action })),
+        );
+      }
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
   test('lists each key on one line, whatever its name is made of', async () => {
     const { gateway, run } = await setUp();
     try {
@@ -63,6 +98,12 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
         [['create', '--name', ' '], 2, /--name must be/],
         [['create', 'batch'], 2, /Usage: model-gateway keys/],
         [['disable'], 2, /Usage: model-gateway keys/],
+        [['rotate'], 2, /Usage: model-gateway keys/],
+        [['constructor', 'batch'], 2, /Usage: model-gateway keys/],
+        [['rotate', 'batch', '--grace-seconds', '1.5'], 2, /--grace-seconds must be an integer from 0 to 2592000/],
+        [['rotate', 'batch', '--grace-seconds', '2592001'], 2, /--grace-seconds must be/],
+        [['rotate', 'batch', '--keep', 'both'], 2, /--keep must be current or previous/],
+        [['rotate', '0'.repeat(64)], 1, /No key has this hash or label/],
         [['disable', '0'.repeat(64)], 1, /No key has this hash or label/],
         [[], 2, /Usage: model-gateway keys/],
       ] as const) {

@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecret, keyState, type StoredKey } from '../accounts/key.ts';
+import { previousSecret, type Rotation } from '../accounts/key-secrets.ts';
+import type { Work } from '../api/change.ts';
+import { endPreviousSecret, rotateSecret } from '../api/keys/rotate-secret.ts';
 import { type Config, loadConfig } from '../config.ts';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { LimitReset } from '../schemas/key.ts';
 import { parseUsd, toUsd } from '../schemas/money.ts';
@@ -17,10 +21,16 @@ const USAGE = `Usage: model-gateway keys create --name NAME [--limit USD [--limi
        model-gateway keys create --management [--name NAME] [--json] [--config FILE]
        model-gateway keys list [--made-by-applications] [--json] [--config FILE]
        model-gateway keys disable KEY [--config FILE]
+       model-gateway keys rotate KEY [--grace-seconds N] [--keep current|previous] [--json] [--config FILE]
+       model-gateway keys end-previous-secret KEY [--config FILE]
        model-gateway keys revoke --on-this-node KEY [--undo] [--config FILE]
 
 create prints the new key, once and alone, so that a shell can keep it:
   GATEWAY_KEY=$(${commandName()} keys create --name laptop --limit 5)
+
+rotate prints a new secret of the key in the same way. The older secret stays valid for --grace-seconds (default ${limits.key_grace_default_seconds}, at
+most ${limits.key_grace_seconds_max}; 0: it ends at once), or until end-previous-secret. If the previous secret of the last rotation is still valid, --keep
+says which of the two older secrets stays valid. The key keeps its hash, limits and usage.
 
 KEY is the hash of a key or its label. With --made-by-applications, list shows the keys that applications got by authorization
 codes, and by whom: the hash of the parent key, session (a member, also for itself in the console), or unknown, for keys made
@@ -74,27 +84,48 @@ function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
 const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
   keyStore(database.queries).listBy({ organization_id: home.organization_id });
 
-/** Disables the one key with a hash or a label. */
-async function disable(store: OpenStore, named: string): Promise<void> {
-  const matches = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
+/** The one key with a hash or a label, also the label of its previous secret. Throws a `Refusal` if there is none. */
+async function keyNamed(store: OpenStore, named: string): Promise<StoredKey> {
+  const matches = (await keysOf(store)).filter(({ hash, label, previous_label: previous }) =>
+    [hash, label, previous].includes(named),
+  );
   const [key] = matches;
   if (key === undefined) throw new Refusal("No key has this hash or label. 'keys list' shows the keys.");
   if (matches.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
-  await store.change(store.actor, async ({ tx, at, audit, announce }) => {
-    const which = { organization_id: key.organization_id, hash: key.hash };
-    const keys = keyStore(tx);
-    const before = await keys.lock(which);
-    if (before === undefined || before.disabled) return;
-    const after = await keys.update(which, { disabled: true, updated_at: at });
-    await audit({
-      action: 'update',
-      resource_type: 'api_key',
-      resource_id: key.hash,
-      before: keyState(before),
-      after: keyState(after),
+  return key;
+}
+
+/** Changes the one key with a hash or a label. Throws a `Refusal` if there is none, or if the change is refused. */
+async function changeKey<T>(
+  store: OpenStore,
+  named: string,
+  run: (work: Work, key: StoredKey) => Promise<T>,
+): Promise<T> {
+  const { organization_id, hash } = await keyNamed(store, named);
+  try {
+    return await store.change(store.actor, async (work) => {
+      const key = await keyStore(work.tx).lock({ organization_id, hash });
+      if (key === undefined) throw new Refusal('The key was deleted in the meantime.');
+      return run(work, key);
     });
-    announce({ topic: 'keys', id: key.hash });
+  } catch (error) {
+    throw error instanceof GatewayError ? new Refusal(`${error.message}.`) : error;
+  }
+}
+
+/** Disables a locked key. */
+async function disable({ tx, at, audit, announce }: Work, before: StoredKey): Promise<void> {
+  const { organization_id, hash } = before;
+  if (before.disabled) return;
+  const after = await keyStore(tx).update({ organization_id, hash }, { disabled: true, updated_at: at });
+  await audit({
+    action: 'update',
+    resource_type: 'api_key',
+    resource_id: hash,
+    before: keyState(before),
+    after: keyState(after),
   });
+  announce({ topic: 'keys', id: hash });
 }
 
 function lineOf(key: StoredKey, columns: { showsGrantor: boolean }): string {
@@ -118,7 +149,7 @@ async function revokeOnThisNode({ data_dir }: Config, name: string, isRevoked: b
 }
 
 /** A key in the output of `list --json` and `create --json`. */
-function shownKey(key: StoredKey) {
+function shownKey(key: StoredKey, now: number) {
   const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
   const limit = limit_nano === null ? null : toUsd(limit_nano);
   return {
@@ -132,8 +163,21 @@ function shownKey(key: StoredKey) {
     workspace_id,
     created_at,
     granted_by: grantedBy(key) ?? null,
+    rotated_at: key.rotated_at,
+    previous_secret_expires_at: previousSecret(key, now)?.expires_at ?? null,
   };
 }
+
+/** A new secret in the output of `create --json` and `rotate --json`. */
+interface Made {
+  key: string;
+  data: ReturnType<typeof shownKey>;
+}
+
+const madeIn = ({ database }: OpenStore, { secret, key }: { secret: string; key: StoredKey }): Made => ({
+  key: secret,
+  data: shownKey(key, database.clock.now_ms()),
+});
 
 function wantedKey(values: { name?: string; management: boolean; limit?: string; 'limit-reset'?: string }): Wanted {
   const { management: isManagement, limit, 'limit-reset': reset } = values;
@@ -152,7 +196,20 @@ function wantedKey(values: { name?: string; management: boolean; limit?: string;
   return { name, is_management: isManagement, limit_nano: limitNano, limit_reset: limitReset };
 }
 
-/** `model-gateway keys create|list|disable`: works on the configured store, whether or not the gateway runs. `revoke` works without it. */
+function wantedRotation({ 'grace-seconds': grace, keep }: { 'grace-seconds'?: string; keep?: string }): Rotation {
+  const seconds = grace === undefined ? limits.key_grace_default_seconds : /^\d{1,9}$/.test(grace) ? Number(grace) : -1;
+  if (seconds < 0 || seconds > limits.key_grace_seconds_max) {
+    throw new UsageError(
+      `--grace-seconds must be an integer from 0 to ${limits.key_grace_seconds_max}, not '${grace}'.`,
+    );
+  }
+  if (keep !== undefined && keep !== 'current' && keep !== 'previous') {
+    throw new UsageError('--keep must be current or previous.');
+  }
+  return { grace_seconds: seconds, keep };
+}
+
+/** `model-gateway keys create|list|disable|rotate|end-previous-secret`: works on the configured store, whether or not the gateway runs. `revoke` works without it. */
 export const keysCommand: Command = {
   usage: USAGE,
   async run(args, environment) {
@@ -164,6 +221,8 @@ export const keysCommand: Command = {
       options: {
         ...common,
         limit: text,
+        'grace-seconds': text,
+        keep: text,
         'limit-reset': text,
         'made-by-applications': flag,
         management: flag,
@@ -174,18 +233,23 @@ export const keysCommand: Command = {
     });
     const [command, named, ...rest] = positionals;
     const config = loadConfig(environment, { config_file: values.config });
+    const print = (value: Made) => {
+      if (values.json) printJson(value);
+      else process.stdout.write(`${value.key}\n`);
+      return 0;
+    };
     if (command === 'create' && named === undefined) {
       const wanted = wantedKey(values);
-      const { secret, key } = await withStore(config, (store) => create(store, wanted));
-      if (values.json) printJson({ key: secret, data: shownKey(key) });
-      else process.stdout.write(`${secret}\n`);
-      return 0;
+      return print(await withStore(config, async (store) => madeIn(store, await create(store, wanted))));
     }
     if (command === 'list' && named === undefined) {
       const onlyGranted = values['made-by-applications'];
-      const keys = (await withStore(config, keysOf)).filter((key) => !onlyGranted || key.made_by !== null);
-      if (values.json) printJson(keys.map(shownKey));
-      else for (const key of keys) process.stdout.write(lineOf(key, { showsGrantor: onlyGranted }));
+      const list = async (store: OpenStore) => {
+        const keys = (await keysOf(store)).filter((key) => !onlyGranted || key.made_by !== null);
+        if (values.json) printJson(keys.map((key) => shownKey(key, store.database.clock.now_ms())));
+        else for (const key of keys) process.stdout.write(lineOf(key, { showsGrantor: onlyGranted }));
+      };
+      await withStore(config, list);
       return 0;
     }
     if (named === undefined || rest.length > 0) throw new UsageError();
@@ -193,8 +257,14 @@ export const keysCommand: Command = {
       await revokeOnThisNode(config, named, !values.undo);
       return 0;
     }
-    if (command !== 'disable') throw new UsageError();
-    await withStore(config, (store) => disable(store, named));
+    if (command === 'rotate') {
+      const rotation = wantedRotation(values);
+      const rotate = (work: Work, key: StoredKey) => rotateSecret(work, key, rotation);
+      return print(await withStore(config, async (store) => madeIn(store, await changeKey(store, named, rotate))));
+    }
+    if (command !== 'disable' && command !== 'end-previous-secret') throw new UsageError();
+    const change = command === 'disable' ? disable : endPreviousSecret;
+    await withStore(config, (store) => changeKey<unknown>(store, named, change));
     return 0;
   },
 };

@@ -52,7 +52,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       await database.queries.insertInto('ledger_nodes').values(lost).execute();
       const window = { budget_id: 'b', window_start: '' };
       const sums = { opening: 0, spent: 0, leased: 1_500_000_000, granted: 0, free: null };
-      const unclaimed = { wanted: 0, wanted_by: '', wanted_at: 0, settled_elsewhere: 0 };
+      const unclaimed = { wanted: 0, wanted_by: '', wanted_at: 0, settled_elsewhere: 0, scarce: 0 };
       await database.queries
         .insertInto('ledger_windows')
         .values({ ...window, ...sums, ...unclaimed })

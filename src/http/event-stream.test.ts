@@ -17,8 +17,9 @@ interface TextEvent {
 /** Serves one stream of texts, and says whether its source was read to the end. */
 async function serve(
   events: () => AsyncGenerator<TextEvent, void, undefined>,
-  encode = (text: string) => text,
+  encode: (text: string) => string | readonly string[] = (text) => text,
   heartbeatMs = 60_000,
+  encodeFailure = (error: unknown) => `failed: ${(error as Error).message}\n\n`,
 ) {
   const departures: true[] = [];
   server = fastify();
@@ -26,7 +27,7 @@ async function serve(
     await sendEventStream(request, reply, {
       events: withSources(events()),
       encode: ({ text }) => encode(text),
-      encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
+      encodeFailure,
       heartbeat: ': beat\n\n',
       onClientLeft: () => departures.push(true),
       onStop: () => {},
@@ -113,6 +114,31 @@ test('heartbeats resume when a client that did not read continues reading, even 
   finish();
   socket.destroy();
   await once(socket, 'close');
+});
+
+test('several texts of one event are written in their order', async () => {
+  const { url } = await serve(
+    async function* () {
+      yield say('one,two,three');
+    },
+    (text) => text.split(','),
+  );
+  expect(await (await fetch(url)).text()).toBe('onetwothree');
+});
+
+test('a stream whose failure cannot be written is cut, so that its client does not take it for whole', async () => {
+  const { url } = await serve(
+    async function* () {
+      yield say('one\n\n');
+      throw new Error('lost');
+    },
+    undefined,
+    undefined,
+    () => {
+      throw new RangeError('Invalid string length');
+    },
+  );
+  await expect(fetch(url).then((response) => response.text())).rejects.toThrow();
 });
 
 test('no heartbeat stands inside of an event that is written in several pieces', async () => {

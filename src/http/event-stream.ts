@@ -8,8 +8,8 @@ import { boundUnread } from './unread.ts';
 
 export interface EventStream<T extends object> {
   events: Events<T>;
-  /** The text of an event on the wire; a promise only if it must wait. An empty text is not written. */
-  encode(event: T): string | Promise<string>;
+  /** The text of an event on the wire, or several that are long; a promise only if it must wait. An empty text is not written. */
+  encode(event: T): string | readonly string[] | Promise<string>;
   /** The last text of a stream whose source failed after the 200 was sent. Events that cannot be encoded are reported to the source by `throw`. */
   encodeFailure(error: unknown): string;
   /** Sent during silence, between events: a comment or a ping of the wire. */
@@ -79,7 +79,7 @@ export async function sendEventStream<T extends object>(
   if (response.destroyed || request.raw.socket.destroyed) leave();
 
   /** Reports an event that cannot be encoded to the source, which ends and may have a last event. */
-  const encodeRefusal = async (error: unknown): Promise<string> => {
+  const encodeRefusal = async (error: unknown): Promise<string | readonly string[]> => {
     const last = await events.throw(error);
     if (writer === undefined || last.done === true) throw error;
     return stream.encode(last.value);
@@ -98,9 +98,19 @@ export async function sendEventStream<T extends object>(
     isInEvent = false;
   };
 
+  /** Writes the last text of a failed stream. Without one the connection is cut: an end would say that the answer is whole. */
+  const writeFailure = (failure: unknown) => {
+    try {
+      write(stream.encodeFailure(failure));
+    } catch (error) {
+      response.destroy();
+      throw error;
+    }
+  };
+
   try {
     for (;;) {
-      let text: string;
+      let text: string | readonly string[];
       try {
         const ready = events.ready();
         if (ready !== undefined) await ready;
@@ -113,16 +123,17 @@ export async function sendEventStream<T extends object>(
         }
         try {
           const encoding = stream.encode(event);
-          text = typeof encoding === 'string' ? encoding : await encoding;
+          text = encoding instanceof Promise ? await encoding : encoding;
         } catch (error) {
           text = await encodeRefusal(error);
         }
       } catch (error) {
         if (writer === undefined && !hasLeft) throw error;
-        write(stream.encodeFailure(error));
+        writeFailure(error);
         break;
       }
-      if (text.length > limits.json_long_chars_min) await writeLong(text);
+      if (typeof text !== 'string') for (const one of text) await writeLong(one);
+      else if (text.length > limits.json_long_chars_min) await writeLong(text);
       else if (text !== '' && !write(text) && !(await writer?.drained())) leave();
     }
   } finally {

@@ -8,7 +8,7 @@ import type { Call } from './call.ts';
 import { createEngine } from './engine.ts';
 import type { StreamEvent, StreamPart, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
-import { UsualOutput } from './money/attempt-cost.ts';
+import type { UsualOutput } from './money/attempt-cost.ts';
 import { createPay } from './money/fees.ts';
 import { createMeasure } from './money/measure.ts';
 import { createSettlement, type SettlementLog } from './money/settlement.ts';
@@ -24,6 +24,7 @@ import { createRunTools } from './tools/tool-runs.ts';
 
 export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, PrepareCallOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
+  usual: UsualOutput;
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
   rules: SpendingRules;
@@ -63,7 +64,7 @@ export interface Engine extends Omit<Inference, 'stream'> {
 }
 
 export function createInference(shared: InferenceOptions): Engine {
-  const options = { ...shared, usual: new UsualOutput(), logDecoderFault: createDecoderFaultLog(shared.log) };
+  const options = { ...shared, logDecoderFault: createDecoderFaultLog(shared.log) };
   const { clock } = options;
   const settlement = createSettlement(options);
   const { settle } = settlement;

@@ -168,10 +168,20 @@ export interface Registered {
   now: number;
 }
 
+/**
+ * Money of a window is scarce if less is free than so many times what is leased: then leases that are not used are returned soon.
+ * Otherwise no request misses them: what one lease keeps is a small part of what every node can have.
+ */
+export const SCARCE_TIMES = 8;
+
 /** The answer to `watch`. */
 export interface Watched {
   /** Windows whose idle money should be returned: another node waits, or the limit was lowered or removed. */
   wanted: { budget_id: string; window_start: string }[];
+  /** Windows of which little is free: see `SCARCE_TIMES`. */
+  scarce: { budget_id: string; window_start: string }[];
+  /** Whether leases may be kept while they are not used: every node that is active marks windows that are scarce. */
+  keeps_leases: boolean;
   /** Nodes that were active lately, this one included. */
   nodes: number;
   now: number;

@@ -1,8 +1,8 @@
 import { limits } from '../limits.ts';
 import { MINUTE_MS } from '../schemas/rate-limit.ts';
-import { Bucket, type BucketRow, type Sample } from './endpoint-bucket.ts';
+import { Bucket, type BucketRow, type Counts, type Sample, zeroCounts } from './endpoint-bucket.ts';
 import {
-  callsOf,
+  countsOf,
   type EndpointRows,
   type Figures,
   figuresOf,
@@ -21,6 +21,8 @@ export interface EndpointStatistics {
   performance(endpointId: string, nowMs: number): Performance;
   /** For the public record. */
   figures(endpointId: string, nowMs: number): Figures;
+  /** The calls of the last minutes, at most a day, on all nodes. */
+  counts(endpointId: string, minutes: number, nowMs: number): Counts;
   /** Whether no process counted a call to it for so many minutes, at most a day. */
   isQuiet(endpointId: string, minutes: number, nowMs: number): boolean;
   /** Rows of this process that are not stored yet, oldest first, at most `rowsMax`. */
@@ -143,9 +145,16 @@ export function createEndpointStatistics(): EndpointStatistics {
       return book === undefined ? NO_FIGURES : figuresOf(book, nowMs);
     },
 
+    counts(endpointId, minutes, nowMs) {
+      const book = books.get(endpointId);
+      return book === undefined ? zeroCounts() : countsOf(book, minutes, nowMs);
+    },
+
     isQuiet(endpointId, minutes, nowMs) {
       const book = books.get(endpointId);
-      return book === undefined || callsOf(book, minutes, nowMs) === 0;
+      if (book === undefined) return true;
+      const { successes, errors, rate_limited: rateLimited } = countsOf(book, minutes, nowMs);
+      return successes + errors + rateLimited === 0;
     },
 
     unwritten(rowsMax) {

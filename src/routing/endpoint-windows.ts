@@ -192,10 +192,9 @@ export function figuresOf(book: EndpointRows, nowMs: number): Figures {
   };
 }
 
-/** The number of calls in the last minutes, whatever their outcome. */
-export function callsOf(book: EndpointRows, minutes: number, nowMs: number): number {
-  const { successes, errors, rate_limited: rateLimited } = windowOf(book, minutes, nowMs, false).counts;
-  return successes + errors + rateLimited;
+/** The counts of the last minutes, at most a day. */
+export function countsOf(book: EndpointRows, minutes: number, nowMs: number): Counts {
+  return windowOf(book, minutes, nowMs, false).counts;
 }
 
 /** Whether a row is in a window, or will be soon: rows further ahead, of a wrong clock, are not kept. */

@@ -321,3 +321,15 @@ test('a clock that is set back makes no wait longer than it was', () => {
   expect(health.hadOutage('e', 5_000 + OUTAGE_RECENT_MS)).toBe(false);
   expect(health.begin('e', 15_000)).toBe('trial');
 });
+
+test('failures since the last answer: the first and the last of them, and none once it has answered', () => {
+  const health = createHealth();
+  expect(health.failures('e', 0)).toBeUndefined();
+  health.failed('e', 'unavailable', undefined, 1_000);
+  health.failed('e', 'timeout', undefined, 20_000);
+  expect(health.failures('e', 20_000)).toEqual({ failure: 'timeout', since_ms: 1_000, last_ms: 20_000 });
+  health.succeeded('e', 50_000);
+  expect(health.failures('e', 50_000)).toBeUndefined();
+  health.failed('e', 'timeout', undefined, 60_000);
+  expect(health.failures('e', 60_000)).toMatchObject({ since_ms: 60_000 });
+});

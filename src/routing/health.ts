@@ -101,8 +101,17 @@ export interface Health {
   hadOutage(healthId: string, nowMs: number): boolean;
   /** The condition of an endpoint, as known to this process. */
   condition(healthId: string, nowMs: number): Condition;
+  /** The failures of an endpoint since it last answered; undefined if it is well. */
+  failures(healthId: string, nowMs: number): Failures | undefined;
   /** The performance of an endpoint, for all credentials. Cheap: computed at most once per second. */
   performance(endpointId: string, nowMs: number): Performance;
+}
+
+/** Failures in a row: the class of the last one, and the times of the first and the last. */
+export interface Failures {
+  failure: FailureClass;
+  since_ms: number;
+  last_ms: number;
 }
 
 /** The record of an endpoint's recent failures. */
@@ -118,6 +127,8 @@ interface Memory {
   /** Whether it has answered since. */
   is_well: boolean;
   failed_ms: number;
+  /** The first failure since it last answered. */
+  failing_since_ms: number;
   /** The record before it fell silent, unless it has failed otherwise since. */
   before_silence: Memory | 'nothing' | undefined;
   /** Since `since_ms`, halved over time. */
@@ -134,6 +145,7 @@ function setBack(memory: Memory, nowMs: number): void {
   memory.requested_until_ms -= byMs;
   memory.trial_until_ms -= byMs;
   memory.failed_ms -= byMs;
+  memory.failing_since_ms -= byMs;
   memory.since_ms -= byMs;
   memory.outage_ms -= byMs;
 }
@@ -147,6 +159,7 @@ function newMemory(failure: FailureClass, nowMs: number): Memory {
     consecutive: 0,
     is_well: false,
     failed_ms: nowMs,
+    failing_since_ms: nowMs,
     before_silence: undefined,
     outages: 0,
     answers: 0,
@@ -226,6 +239,7 @@ export function createHealth(
     }
     // It was in progress when another failed: the same failure.
     if (memory.consecutive > 0 && sentMs < memory.failed_ms) return;
+    if (memory.is_well || memory.consecutive === 0) memory.failing_since_ms = nowMs;
     memory.failure = failure;
     memory.failed_ms = nowMs;
     memory.trial_until_ms = 0;
@@ -236,6 +250,16 @@ export function createHealth(
     // The upstream failed again after its requested wait, so that wait is not trusted.
     const wait = isLimit ? COOL_DOWN_MS_DEFAULT : waitAfter(memory.consecutive - (hasRequestedWait ? 1 : 0));
     memory.cool_until_ms = Math.max(memory.cool_until_ms, nowMs + wait);
+  }
+
+  function condition(healthId: string, nowMs: number): Condition {
+    const memory = recordOf(healthId, nowMs);
+    // After a cool-down the condition stays until an attempt was made.
+    if (memory === undefined || memory.consecutive === 0 || memory.is_well) return 'well';
+    const { failure } = memory;
+    if (failure === 'credential' || failure === 'payment') return 'refused';
+    if (failure !== 'rate_limited') return 'failing';
+    return memory.cool_until_ms > nowMs ? 'rate_limited' : 'well';
   }
 
   return {
@@ -305,14 +329,11 @@ export function createHealth(
       if (memory === undefined || memory.outage_ms + OUTAGE_RECENT_MS <= nowMs) return false;
       return memory.outages >= (memory.outages + memory.answers) * OUTAGE_SHARE_MIN;
     },
-    condition(healthId, nowMs) {
+    condition,
+    failures(healthId, nowMs) {
       const memory = recordOf(healthId, nowMs);
-      // After a cool-down the condition stays until an attempt was made.
-      if (memory === undefined || memory.consecutive === 0 || memory.is_well) return 'well';
-      const { failure } = memory;
-      if (failure === 'credential' || failure === 'payment') return 'refused';
-      if (failure !== 'rate_limited') return 'failing';
-      return memory.cool_until_ms > nowMs ? 'rate_limited' : 'well';
+      if (memory === undefined || condition(healthId, nowMs) === 'well') return undefined;
+      return { failure: memory.failure, since_ms: memory.failing_since_ms, last_ms: memory.failed_ms };
     },
     performance,
   };

@@ -18,10 +18,10 @@ const BudgetMode = Type.Enum(['strict', 'soft'] as const);
 /** The API key record (specification, section Resources), and the integer by which logs name the key. */
 export const Key = Type.Object(
   {
-    hash: Type.String({ description: 'Identity of the key in paths: the SHA-256 of its secret, in hex.' }),
+    hash: Type.String({ description: 'Identity of the key in paths: the SHA-256 of its first secret, in hex.' }),
     id: Type.Integer({ description: 'The number that io_logging_api_key_ids of a workspace refers to.' }),
     name: Type.String(),
-    label: Type.String({ description: 'The secret, masked.' }),
+    label: Type.String({ description: 'The current secret, masked.' }),
     disabled: Type.Boolean(),
     created_at: Type.String({ format: 'date-time' }),
     updated_at: Nullable(Type.String({ format: 'date-time' }), 'When the key was last changed.'),
@@ -52,6 +52,15 @@ export const Key = Type.Object(
     last_used_at: Nullable(
       Type.String({ format: 'date-time' }),
       'When its last settled call was admitted; null: there is none, or none since this is recorded.',
+    ),
+    rotated_at: Nullable(Type.String({ format: 'date-time' }), 'When its secret was last replaced; null: never.'),
+    previous_label: Nullable(
+      Type.String(),
+      'The previous secret, masked, as long as it is valid besides the current one; null: only the current secret is valid.',
+    ),
+    previous_secret_expires_at: Nullable(
+      Type.String({ format: 'date-time' }),
+      'Until when the previous secret is valid; null: it is not.',
     ),
   },
   { title: 'Key' },
@@ -84,7 +93,7 @@ export type KeyBudget = Static<typeof KeyBudget>;
 /** The answer of `GET /key`: a caller's own key (the public service's fields, and the workspace). */
 export const CurrentKey = Type.Object(
   {
-    label: Type.String({ description: 'The secret, masked.' }),
+    label: Type.String({ description: 'The current secret, masked.' }),
     workspace_id: Type.String(),
     creator_user_id: Key.properties.creator_user_id,
     expires_at: Key.properties.expires_at,
@@ -188,3 +197,25 @@ export const UpdateKeyBody = Type.Object(
   { additionalProperties: false, examples: [{ disabled: true }] },
 );
 export type UpdateKeyBody = Static<typeof UpdateKeyBody>;
+
+/** Body of `POST /keys/{hash}/rotate`. */
+export const RotateKeyBody = Type.Object(
+  {
+    grace_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: limits.key_grace_seconds_max,
+        default: limits.key_grace_default_seconds,
+        description: 'For how long the older secret stays valid. 0: no older secret is accepted once this is answered.',
+      }),
+    ),
+    keep: Type.Optional(
+      Type.Enum(['current', 'previous'] as const, {
+        description:
+          'Which older secret stays valid; the other one ends at once. current: the one that is current until now. previous: the one ' +
+          'before it, such as when the answer to the last rotation was lost. Needed only while the previous secret is valid.',
+      }),
+    ),
+  },
+  { additionalProperties: false, examples: [{ grace_seconds: 3_600 }] },
+);

@@ -23,7 +23,13 @@ function query(over: Partial<UsageQuery>): UsageQuery {
 }
 
 async function forget(queries: Queries): Promise<void> {
-  for (const table of ['analytics_usage', 'analytics_buckets', 'analytics_series', 'organization_usage'] as const) {
+  for (const table of [
+    'analytics_usage',
+    'analytics_buckets',
+    'analytics_series',
+    'analytics_pending',
+    'organization_usage',
+  ] as const) {
     await queries.deleteFrom(table).execute();
   }
   await queries.updateTable('ledger_generations').set({ series: null }).execute();

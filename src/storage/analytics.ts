@@ -2,9 +2,10 @@ import { type Expression, type RawBuilder, sql } from 'kysely';
 import { recordOf } from '../ledger/journal/record-values.ts';
 import { toSettle } from '../ledger/settle.ts';
 import { BulkStatement, type Step, transact } from './bulk.ts';
+import { PendingUsage } from './pending-usage.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
-import { countedRows, type MEASURES, SeriesNames, UsageStatements } from './usage-rows.ts';
+import { countedCalls, type MEASURES, SeriesNames, UsageStatements, usageRowsOf } from './usage-rows.ts';
 
 /** Generations that are counted in one transaction. */
 const PORTION_ROWS = 200;
@@ -128,6 +129,7 @@ function filterOf({ column, isList, is, values }: SeriesFilter): Expression<unkn
 /** The sums of usage, which the ledger raises together with the generations that they count. */
 export function analyticsStore(queries: Queries) {
   const statements = new UsageStatements();
+  const pending = new PendingUsage(queries);
   const names = new SeriesNames();
   const mark = new BulkStatement<CountedGeneration>((tx, rows) => markQuery(rows).compile(tx));
 
@@ -181,8 +183,9 @@ export function analyticsStore(queries: Queries) {
       return row?.deleted_before ?? null;
     },
 
-    /** Counts a portion of the generations that are not counted yet; returns how many there were. */
+    /** Counts a portion of the generations that are not counted yet, and what is pending; returns how many generations there were. */
     countPortion: async (): Promise<number> => {
+      await pending.addAll();
       const rows = await queries
         .selectFrom('ledger_generations')
         .select(['id', 'node_id', 'record', 'created_at'])
@@ -191,7 +194,7 @@ export function analyticsStore(queries: Queries) {
         .limit(PORTION_ROWS)
         .execute();
       if (rows.length === 0) return 0;
-      const counted = countedRows(
+      const counted = countedCalls(
         rows.map(({ id, node_id, created_at, record }) => {
           return { id, node_id, created_at, usage: toSettle(recordOf(record), []).usage };
         }),
@@ -202,7 +205,11 @@ export function analyticsStore(queries: Queries) {
         rows.map(({ id, record }) => ({ id, record, series: counted.seriesOf.get(id) ?? 0 })),
         { must_change: true },
       );
-      const steps: Step[] = [marked, ...statements.steps(counted)];
+      const steps: Step[] = [
+        marked,
+        ...statements.callSteps(counted),
+        ...statements.sumSteps(usageRowsOf(counted.hours)),
+      ];
       // Another process counts the same generations, or a record was corrected since: the next portion reads again.
       await transact(queries, steps);
       return rows.length;
@@ -210,6 +217,7 @@ export function analyticsStore(queries: Queries) {
 
     /** The sums of each group. Rejects with `QueryTooLarge`. */
     sum: async (query: UsageQuery): Promise<UsageGroup[]> => {
+      await pending.addAll();
       await refuseLarge('analytics_usage', query);
       const { groups, measures } = query;
       const read = measures.length === 0 ? (['requests'] as const) : measures;
@@ -241,6 +249,7 @@ export function analyticsStore(queries: Queries) {
     sumBuckets: async (query: UsageQuery): Promise<BucketGroup[]> => {
       const { groups, histograms } = query;
       if (histograms.length === 0) return [];
+      await pending.addAll();
       await refuseLarge('analytics_buckets', query);
       const values = groups.map((column, index) => sql`${sql.ref(`s.${column}`)} AS ${sql.ref(`d${index}`)}`);
       const grouped = ['start_hour', ...groups.map((_, index) => `d${index}`), 'metric', 'bucket'];

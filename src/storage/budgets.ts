@@ -58,6 +58,31 @@ export function budgetStore(queries: Queries) {
     return query.execute();
   };
 
+  /**
+   * Nodes with leases look at the windows of these budgets soon. Call it after the change, in its transaction: it waits for batches that
+   * read the limit before, and a batch that waits for it reads the new one.
+   */
+  const markScarce = async (ids: readonly string[]): Promise<void> => {
+    for (const chunk of portionsOf(ids)) {
+      await queries
+        .updateTable('ledger_windows')
+        .set({ scarce: 1 })
+        .where('budget_id', 'in', chunk)
+        // Also the newest window without a lease: a batch may be about to lease the first.
+        .where(({ eb, or }) =>
+          or([
+            eb('leased', '>', 0),
+            eb(
+              'window_start',
+              '=',
+              sql<string>`(SELECT MAX(n.window_start) FROM ledger_windows AS n WHERE n.budget_id = ledger_windows.budget_id)`,
+            ),
+          ]),
+        )
+        .execute();
+    }
+  };
+
   const close = async (ids: readonly string[]): Promise<void> => {
     for (const chunk of portionsOf(ids)) {
       await queries
@@ -67,6 +92,7 @@ export function budgetStore(queries: Queries) {
         .where('limit_nano', 'is not', null)
         .execute();
     }
+    await markScarce(ids);
   };
 
   const put = async (budgets: readonly SourcedBudget[]): Promise<void> => {
@@ -157,6 +183,7 @@ export function budgetStore(queries: Queries) {
       wanted_at: 0,
       granted: 0,
       settled_elsewhere: 0,
+      scarce: 0,
     };
     for (const chunk of portionsOf(budgets)) {
       await queries
@@ -205,6 +232,7 @@ export function budgetStore(queries: Queries) {
       return before?.limit_nano !== limit_nano || before.label !== label || before.include_byok !== include_byok;
     });
     await put(changed);
+    await markScarce(changed.filter(({ id }) => known.has(id)).map(({ id }) => id));
     const opened = changed.filter(({ id, include_byok }) => {
       const before = known.get(id);
       return before === undefined || before.limit_nano === null || before.include_byok !== include_byok;

@@ -4,8 +4,8 @@ import { append } from '../schemas/append.ts';
 import type { Queries } from './queries.ts';
 import type { SqliteParameter, SqliteStep } from './sqlite-messages.ts';
 
-/** Few sizes, so that few texts serve every count: each text is compiled once and stays prepared. */
-const SIZES = [limits.flush_batch_records_max, 256, 128, 64, 32, 16, 8, 4, 2, 1];
+/** Few sizes, so that few texts serve every count: each text is compiled once and kept. With halves between them a count takes two or three. */
+const SIZES = [limits.flush_batch_records_max, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1];
 
 function chunksOf<T>(rows: readonly T[]): T[][] {
   const chunks: T[][] = [];

@@ -89,18 +89,30 @@ const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, cov
   ['has_failures', () => sql`failures IS NOT NULL`, ['failures', 'outcome', 'cost']],
   ['tag', () => sql`tags IS NOT NULL`, ['tags', 'cost', 'series']],
   ['app', (value) => sql`app IS NOT NULL AND app = ${storedFact(value)}`],
-  ['user_id', (value) => sql`user_id IS NOT NULL AND user_id = ${storedFact(value)}`],
-  ['key_hash', (value) => sql`key_hash = ${value}`],
+  ['user_id', (value) => sql`user_id IS NOT NULL AND ${begins('user_id', 8, storedFact(value))}`],
+  ['key_hash', (value) => begins('key_hash', 12, value)],
   ['model', (value) => sql`model = ${storedFact(value)}`],
-  ['workspace_id', (value) => sql`workspace_id = ${value}`],
+  ['workspace_id', (value) => begins('workspace_id', 8, value)],
 ];
-/** The leads whose indexes do not begin with the organization. */
-const ACROSS_ORGANIZATIONS: readonly (keyof GenerationFilter)[] = ['user_id', 'key_hash', 'workspace_id'];
+/** The leads whose indexes have short entries: the beginnings of ids, and the time as a number. */
+const SHORT: readonly (keyof GenerationFilter)[] = ['app', 'user_id', 'key_hash', 'model', 'workspace_id'];
+/** Those of them that begin with the organization, since organizations share their values. */
+const OF_ORGANIZATION: readonly (keyof GenerationFilter)[] = ['app', 'model'];
+
+/** An id, which an index finds by its first characters. */
+function begins(column: string, chars: number, value: string): Predicate {
+  const length = sql.lit(chars);
+  return sql`substr(${sql.ref(column)}, 1, ${length}) = substr(CAST(${value} AS TEXT), 1, ${length}) AND ${sql.ref(column)} = ${value}`;
+}
 
 /** No index is used for `IS TRUE`: that of an organization's time must not be chosen for that of the lead. */
 function organizationIs(id: string, lead: keyof GenerationFilter | undefined): Predicate {
-  const isChecked = lead !== undefined && ACROSS_ORGANIZATIONS.includes(lead);
-  return isChecked ? sql`(organization_id = ${id}) IS TRUE` : sql`organization_id = ${id}`;
+  if (lead === undefined || !SHORT.includes(lead)) return sql`organization_id = ${id}`;
+  const is = sql<boolean>`(organization_id = ${id}) IS TRUE`;
+  const first = sql.lit(8);
+  return OF_ORGANIZATION.includes(lead)
+    ? sql`substr(organization_id, 1, ${first}) = substr(CAST(${id} AS TEXT), 1, ${first}) AND ${is}`
+    : is;
 }
 const TIME_COVERS = [
   'cost',
@@ -142,6 +154,8 @@ interface Scan {
   rows_max: number;
   /** How many rows are summed at once. */
   summed_max: number;
+  /** The column of the time in the index. Both have the same order. */
+  time: 'created_at' | 'admitted_at';
 }
 
 function scanOf(filter: GenerationFilter): Scan {
@@ -205,19 +219,24 @@ function scanOf(filter: GenerationFilter): Scan {
     columns: [...columns],
     rows_max: isCovered ? INDEXED_ROWS_MAX : EXAMINED_ROWS_MAX,
     summed_max: isSumCovered ? SUMMED_INDEXED_ROWS_MAX : SUMMED_ROWS_MAX,
+    time: lead !== undefined && SHORT.includes(lead[0]) ? 'admitted_at' : 'created_at',
   };
 }
 
-const isAfter = ({ created_at, id }: GenerationPlace, order: 'asc' | 'desc'): Predicate =>
-  order === 'desc' ? sql`(created_at, id) < (${created_at}, ${id})` : sql`(created_at, id) > (${created_at}, ${id})`;
+const timeOf = (time: Scan['time'], at: string) => (time === 'created_at' ? sql`${at}` : sql`${Date.parse(at)}`);
 
-const inOrder = (order: 'asc' | 'desc') =>
-  order === 'desc' ? sql`ORDER BY created_at DESC, id DESC` : sql`ORDER BY created_at, id`;
+function isAfter(time: Scan['time'], { created_at, id }: GenerationPlace, order: 'asc' | 'desc'): Predicate {
+  const place = sql`(${timeOf(time, created_at)}, ${id})`;
+  return order === 'desc' ? sql`(${sql.ref(time)}, id) < ${place}` : sql`(${sql.ref(time)}, id) > ${place}`;
+}
 
-function rangeOf({ from, to }: GenerationFilter): Predicate[] {
+const inOrder = (time: Scan['time'], order: 'asc' | 'desc') =>
+  order === 'desc' ? sql`ORDER BY ${sql.ref(time)} DESC, id DESC` : sql`ORDER BY ${sql.ref(time)}, id`;
+
+function rangeOf(time: Scan['time'], { from, to }: GenerationFilter): Predicate[] {
   return [
-    ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
-    ...(to === undefined ? [] : [sql<boolean>`created_at < ${to}`]),
+    ...(from === undefined ? [] : [sql<boolean>`${sql.ref(time)} >= ${timeOf(time, from)}`]),
+    ...(to === undefined ? [] : [sql<boolean>`${sql.ref(time)} < ${timeOf(time, to)}`]),
   ];
 }
 
@@ -240,20 +259,20 @@ export function generationLists(queries: Queries) {
 
   /** The places of the matches among the next rows of the scan; `end`: the last row that was examined, undefined if none is left. */
   async function portion(
-    { lead, rest, columns, rows_max }: Scan,
+    { lead, rest, columns, rows_max, time }: Scan,
     range: readonly Predicate[],
     { limit, order }: { limit: number; order: 'asc' | 'desc' },
   ): Promise<{ places: GenerationPlace[]; end: GenerationPlace | undefined }> {
-    const rows = sql`FROM ledger_generations WHERE ${all([lead, ...range])} ${inOrder(order)}`;
+    const rows = sql`FROM ledger_generations WHERE ${all([lead, ...range])} ${inOrder(time, order)}`;
     if (rest.length === 0) {
       const { rows: places } = await sql<GenerationPlace>`SELECT created_at, id ${rows} LIMIT ${limit}`.execute(
         queries,
       );
       return { places, end: places.length < limit ? undefined : places.at(-1) };
     }
-    const read = sql.join(['created_at', 'id', ...columns].map((name) => sql.ref(name)));
+    const read = sql.join([...new Set(['created_at', time, 'id', ...columns])].map((name) => sql.ref(name)));
     const { rows: places } = await sql<GenerationPlace>`SELECT created_at, id
-      FROM (SELECT ${read} ${rows} LIMIT ${rows_max}) AS scanned WHERE ${all(rest)} ${inOrder(order)} LIMIT ${limit}`.execute(
+      FROM (SELECT ${read} ${rows} LIMIT ${rows_max}) AS scanned WHERE ${all(rest)} ${inOrder(time, order)} LIMIT ${limit}`.execute(
       queries,
     );
     if (places.length === limit) return { places, end: places.at(-1) };
@@ -269,20 +288,20 @@ export function generationLists(queries: Queries) {
       { limit, order, after }: { limit: number; order: 'asc' | 'desc'; after?: GenerationPlace | undefined },
     ): Promise<GenerationPage> => {
       const scan = scanOf(filter);
-      const range = rangeOf(filter);
-      const from = after === undefined ? range : [...range, isAfter(after, order)];
+      const range = rangeOf(scan.time, filter);
+      const from = after === undefined ? range : [...range, isAfter(scan.time, after, order)];
       const { places, end } = await portion(scan, from, { limit, order });
       return { records: await recordsOf(places.map(({ id }) => id)), next: end };
     },
 
     /** The number of the generations and their cost on the gateway's accounts, with its corrections. */
     sum: async (filter: GenerationFilter): Promise<GenerationTotals> => {
-      const { lead, rest, columns, summed_max } = scanOf(filter);
+      const { lead, rest, columns, summed_max, time } = scanOf(filter);
       const read = sql.join([...new Set(['created_at', 'id', 'cost', ...columns])].map((name) => sql.ref(name)));
       const { rows } = await sql<{ examined: number; matched: number; cost: number }>`
         SELECT COUNT(*) AS examined, COUNT(*) FILTER (WHERE ${all(rest)}) AS matched,
           CAST(COALESCE(SUM(scanned.cost + COALESCE(a.amount, 0)) FILTER (WHERE ${all(rest)}), 0) AS BIGINT) AS cost
-        FROM (SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(filter)])} ${inOrder('desc')}
+        FROM (SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(time, filter)])} ${inOrder(time, 'desc')}
           LIMIT ${summed_max}) AS scanned
         LEFT JOIN (SELECT id AS adjustment, amount FROM ledger_adjustments) AS a ON a.adjustment = scanned.id || ':usage'`.execute(
         queries,

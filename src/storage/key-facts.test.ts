@@ -104,6 +104,36 @@ describeStores('what belongs to a key', ({ open }) => {
     expect(ofParent).toMatchObject([{ include_byok: true, limit_nano: 20 }]);
   });
 
+  test('is read by the SHA-256 of any secret that it has, in one statement and with the same parts; by those before not at all', async () => {
+    const { database, queries, makeKey, organization_id } = await setUp();
+    const parent = await makeKey({ limit_nano: 20 });
+    const key = await makeKey({ parent_hash: parent.hash, made_by: 'key', limit_nano: 10 });
+    const [second, third, fourth] = [createSecret(), createSecret(), createSecret()];
+    const rotate = (secretHash: string, previousHash: string) =>
+      keyStore(queries).update(
+        { organization_id, hash: key.hash },
+        {
+          secret_hash: secretHash,
+          previous_secret_hash: previousHash,
+          previous_label: 'l',
+          rotated_at: AT,
+          updated_at: AT,
+        },
+      );
+    await rotate(second.hash, key.hash);
+    await rotate(third.hash, second.hash);
+    const counted = counting(database);
+    const byHash = await findKeyFacts(counted.queries, key.hash);
+    expect(byHash?.lineage.map(({ hash }) => hash)).toEqual([key.hash, parent.hash]);
+    expect(byHash?.budgets).toHaveLength(2);
+    expect(await findKeyFacts(counted.queries, third.hash)).toEqual(byHash);
+    expect(await findKeyFacts(counted.queries, second.hash)).toEqual(byHash);
+    expect(counted.statements).toBe(3);
+    await rotate(fourth.hash, third.hash);
+    expect(await findKeyFacts(queries, second.hash)).toBeUndefined();
+    expect(byHash?.lineage[0]).toMatchObject({ secret_hash: third.hash, previous_secret_hash: second.hash });
+  });
+
   test('is nothing for an unknown key, and for a key alone only the key and its workspace', async () => {
     const { queries, makeKey, workspaceId } = await setUp();
     const key = await makeKey({ creator_user_id: null });

@@ -76,22 +76,26 @@ function rowOf<P extends Part>(part: P, row: PartRow): Selectable<Tables[(typeof
 }
 
 /**
- * One statement for a key and all that belongs to it; undefined if there is no such key. Each part compares an index with values that are
- * known before, so that its plan does not depend on statistics of the tables.
+ * One statement for a key and all that belongs to it, by its hash or by the SHA-256 of a secret that it has or had: whether that secret is
+ * valid, `secretEnd` says. Undefined if there is no such key. Each part compares an index with values that are known before, so that its
+ * plan does not depend on statistics of the tables.
  */
-export async function findKeyFacts(queries: Queries, hash: string): Promise<KeyFacts | undefined> {
+export async function findKeyFacts(queries: Queries, digest: string): Promise<KeyFacts | undefined> {
+  const hash = sql`(SELECT hash FROM own)`;
   const organization = sql`(SELECT organization_id FROM own)`;
   const workspaceId = sql`(SELECT workspace_id FROM own)`;
   const guardrail = (scope: string, of: RawBuilder<unknown>) => sql`
     UNION ALL SELECT 'guardrail', ${sql.lit(scope)}, '', ${COLUMNS.guardrail} FROM guardrails AS g
       WHERE g.organization_id = ${organization} AND g.id = ${of}`;
   const { rows } = await sql<PartRow>`
-    WITH own AS (SELECT organization_id, workspace_id, creator_user_id FROM api_keys WHERE hash = ${hash})
+    WITH own AS (SELECT hash, organization_id, workspace_id, creator_user_id FROM api_keys WHERE hash = COALESCE(
+      (SELECT hash FROM api_keys WHERE hash = ${digest}), (SELECT hash FROM api_keys WHERE secret_hash = ${digest}),
+      (SELECT hash FROM api_keys WHERE previous_secret_hash = ${digest})))
     SELECT 'key' AS part, '' AS scope, '' AS ancestor, ${COLUMNS.key} FROM api_keys AS k WHERE k.hash = ${hash}
     UNION ALL SELECT 'key', '', k.hash, ${COLUMNS.key} FROM api_key_ancestors AS a JOIN api_keys AS k ON k.hash = a.ancestor_hash
       WHERE a.key_hash = ${hash}
     UNION ALL SELECT 'budget', '', '', ${COLUMNS.budget} FROM ledger_budgets AS b
-      WHERE b.limit_nano IS NOT NULL AND b.subject IN (${`key:${hash}`}, (SELECT 'workspace:' || workspace_id FROM own),
+      WHERE b.limit_nano IS NOT NULL AND b.subject IN ('key:' || ${hash}, (SELECT 'workspace:' || workspace_id FROM own),
         (SELECT 'user:' || organization_id || ':' || creator_user_id FROM own), (SELECT 'organization:' || organization_id FROM own))
     UNION ALL SELECT 'budget', '', a.ancestor_hash, ${COLUMNS.budget} FROM api_key_ancestors AS a
       JOIN ledger_budgets AS b ON b.subject = 'key:' || a.ancestor_hash

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { createSecret, type StoredKey } from '../accounts/key.ts';
+import { NEVER_ROTATED } from '../accounts/key-secrets.ts';
 import { type Database, isReferenceViolation, isUniqueViolation } from './database.ts';
 import { keyStore } from './keys.ts';
 import { organizationStore } from './organizations.ts';
@@ -28,6 +29,7 @@ describeStores('organizations and keys', ({ open }) => {
         parent_hash: null,
         made_by: null,
         external_user: null,
+        ...NEVER_ROTATED,
         include_byok_in_limit: false,
         expires_at: null,
         created_at: AT,

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../accounts/key.ts';
+import { type KeySecrets, NEVER_ROTATED } from '../accounts/key-secrets.ts';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 import type { Page } from '../schemas/page.ts';
@@ -36,12 +37,16 @@ export interface KeyFilter {
 }
 
 /** A key to insert. Without `budget_mode`, the mode is that of the gateway's settings. */
-export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'> &
+export type NewKey = Omit<
+  StoredKey,
+  'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user' | keyof typeof NEVER_ROTATED
+> &
   Partial<Pick<StoredKey, 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'>>;
 
 /** The changeable fields of a key. */
 export type KeyChange = { updated_at: string } & Partial<
-  Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit' | 'budget_mode'>
+  Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit' | 'budget_mode'> &
+    Omit<KeySecrets, 'hash'>
 >;
 
 /** Stored API keys. */
@@ -51,7 +56,7 @@ export function keyStore(queries: Queries) {
     insert: (key: NewKey): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
         const unset = { budget_mode: null, parent_hash: null, made_by: null, external_user: null };
-        const row = { ...unset, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
+        const row = { ...NEVER_ROTATED, ...unset, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
         await insertAncestors(tx, row);
         await budgetStore(tx).keepKey(row, row.created_at);

@@ -6,7 +6,7 @@ import type { Database } from './database.ts';
 import { bookLeases, findSilent, type MovedLeases, releaseLeases } from './lost-leases.ts';
 import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
-import { hourOf, SPANS, startOf } from './usage-rows.ts';
+import { hourOf, NO_USAGE, SPANS, startOf } from './usage-rows.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
 /** A node that has settled anything in this store, and its leases. */
@@ -49,7 +49,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
   const raiseSpent = async (window: { budget_id: string; window_start: string }, by: number) => {
     await queries
       .updateTable('ledger_windows')
-      .set(({ eb }) => ({ spent: eb('spent', '+', by) }))
+      .set(({ eb }) => ({ spent: eb('spent', '+', by), scarce: 1 }))
       .where('budget_id', '=', window.budget_id)
       .where('window_start', '=', window.window_start)
       .execute();
@@ -72,12 +72,16 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
     if (series === null) return;
     const hour = hourOf(record.created_at);
     for (const span of SPANS) {
+      // The sums of its batch may be pending: then the row is added now.
+      const row = { span, start: startOf(hour, span), series, ...NO_USAGE, [column]: amount };
       await queries
-        .updateTable('analytics_usage')
-        .set(({ eb }) => ({ [column]: eb(column, '+', amount) }))
-        .where('span', '=', span)
-        .where('start', '=', startOf(hour, span))
-        .where('series', '=', series)
+        .insertInto('analytics_usage')
+        .values(row)
+        .onConflict((conflict) =>
+          conflict.columns(['span', 'start', 'series']).doUpdateSet({
+            [column]: sql`${sql.ref(`analytics_usage.${column}`)} + ${sql.ref(`excluded.${column}`)}`,
+          }),
+        )
         .execute();
     }
     if (column !== 'usage_nano') return;

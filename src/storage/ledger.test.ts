@@ -8,7 +8,8 @@ import { type Settle, toSettle } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { generationStore } from './generations.ts';
-import { CLAIM_MS, ledgerStore } from './ledger.ts';
+import { ledgerStore } from './ledger.ts';
+import { CLAIM_MS } from './window-statements.ts';
 
 const NODE = 'node-1';
 

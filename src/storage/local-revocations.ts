@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 /** The list's file name inside the data directory: the hash or label of one key in each line. */
 const REVOKED_FILE = 'revoked-keys';
 
-/** The name of a key: the hash of its secret, or its label. */
+/** The name of a key: its hash, or its label. */
 const NAME = /^[\x21-\x7e]{1,200}$/;
 
 function read(dataDir: string): string[] {
@@ -35,7 +35,8 @@ export function revokeLocally(dataDir: string, name: string, isRevoked: boolean)
 
 /** The keys that an operator has revoked on this node alone; read at intervals, not on the request path. */
 export interface LocalRevocations {
-  has(key: { hash: string; label: string }): boolean;
+  /** A label stays in force after a rotation of the key, until the next one. */
+  has(key: { hash: string; label: string; previous_label: string | null }): boolean;
   stop(): void;
 }
 
@@ -61,7 +62,8 @@ export function followRevocations(dataDir: string, onFault: (error: unknown) => 
   look();
   const timer = setInterval(look, limits.local_revocations_look_ms).unref();
   return {
-    has: ({ hash, label }) => names.size > 0 && (names.has(hash) || names.has(label)),
+    has: ({ hash, label, previous_label }) =>
+      names.size > 0 && (names.has(hash) || names.has(label) || (previous_label !== null && names.has(previous_label))),
     stop: () => clearInterval(timer),
   };
 }

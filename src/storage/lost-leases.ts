@@ -15,11 +15,11 @@ function inOrder<Row extends LeaseRow>(rows: Row[]): Row[] {
   return rows.sort((a, b) => (name(a) < name(b) ? -1 : 1));
 }
 
-/** Raises the spent and the leased amount of a window. */
+/** Raises the spent and the leased amount of a window. Whether money is scarce then shows the next batch. */
 async function raiseWindow(tx: Queries, { budget_id, window_start }: LeaseRow, by: { spent: number; leased: number }) {
   await tx
     .updateTable('ledger_windows')
-    .set(({ eb }) => ({ spent: eb('spent', '+', by.spent), leased: eb('leased', '+', by.leased) }))
+    .set(({ eb }) => ({ spent: eb('spent', '+', by.spent), leased: eb('leased', '+', by.leased), scarce: 1 }))
     .where('budget_id', '=', budget_id)
     .where('window_start', '=', window_start)
     .execute();

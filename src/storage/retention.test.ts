@@ -9,6 +9,7 @@ import type { Database } from './database.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
 import { organizationStore } from './organizations.ts';
+import { PendingUsage } from './pending-usage.ts';
 import type { Queries } from './queries.ts';
 import { retentionStore, SweepLost, type SweepPlace } from './retention.ts';
 import { verifyLedger } from './verify-ledger.ts';
@@ -61,6 +62,7 @@ function callsOf(count: number, name = 'g'): Call[] {
 
 /** All sums that the deletion of generations must not change. */
 async function sumsOf(queries: Queries) {
+  await new PendingUsage(queries).addAll();
   const sorted = (rows: object[]) => rows.map((row) => JSON.stringify(row)).sort();
   return {
     windows: sorted(await queries.selectFrom('ledger_windows').select(['window_start', 'spent']).execute()),
@@ -277,6 +279,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     const database = await open();
     await (await nodeOf(database)).settle(callsOf(3));
     await sweepAll(database);
+    await new PendingUsage(database.queries).addAll();
     await plant(database.queries);
     const { differences } = await verifyLedger(database.queries);
     expect(differences).toContainEqual(expect.objectContaining({ of }));

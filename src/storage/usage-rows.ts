@@ -198,13 +198,18 @@ export interface CountedCall {
   usage: UsageFacts;
 }
 
-/** The rows that count some calls, each once and in one fixed order, and the series of each call. */
-export interface CountedRows {
+/** The sums of some calls, in one fixed order, and the series of each call. */
+export interface CountedCalls {
   seriesOf: ReadonlyMap<string, number>;
   series: ReturnType<typeof seriesRow>[];
+  hours: HourSums[];
+  spent: SpentRow[];
+}
+
+/** The rows of sums of hours and days, each once and in one fixed order. */
+export interface UsageRows {
   usage: UsageRow[];
   buckets: BucketRow[];
-  spent: SpentRow[];
 }
 
 /** What the calls of an organization at a node have cost it. */
@@ -219,83 +224,122 @@ function firstUsage(span: number, start: number, series: number, measures: Usage
 }
 
 /** The calls of one series in one hour. */
-interface HourSums {
-  named: NamedSeries;
+export interface HourSums {
   usage: UsageRow;
-  /** Calls by metric and bucket. */
+  /** Calls by metric and bucket, as `metric * METRIC_STEP + bucket`. */
   buckets: Map<number, number>;
 }
 
 /** More than any bucket. */
 const METRIC_STEP = 1_000;
 
-/** Sums calls by hour, day and series. Histograms are kept by hour alone. */
-export function countedRows<Call extends CountedCall>(
+/** Sums calls by hour and series. */
+export function countedCalls<Call extends CountedCall>(
   calls: readonly Call[],
   nodeOf: (call: Call) => string,
   names: SeriesNames,
-): CountedRows {
+): CountedCalls {
   const seriesOf = new Map<string, number>();
   const byHour = new Map<number, Map<number, HourSums>>();
+  const series = new Map<number, ReturnType<typeof seriesRow>>();
   const spent = new Map<string, SpentRow>();
   for (const call of calls) {
     const { usage: facts } = call;
     const hour = hourOf(call.created_at);
-    const named = names.of(facts.dimensions, nodeOf(call), hour);
-    seriesOf.set(call.id, named.id);
+    const { id, dimensions } = names.of(facts.dimensions, nodeOf(call), hour);
+    seriesOf.set(call.id, id);
     let ofHour = byHour.get(hour);
     if (ofHour === undefined) {
       ofHour = new Map();
       byHour.set(hour, ofHour);
     }
-    let sums = ofHour.get(named.id);
+    let sums = ofHour.get(id);
     if (sums === undefined) {
-      sums = { named, usage: firstUsage(1, hour, named.id, facts.measures), buckets: new Map() };
-      ofHour.set(named.id, sums);
+      sums = { usage: firstUsage(1, hour, id, facts.measures), buckets: new Map() };
+      ofHour.set(id, sums);
+      if (!series.has(id)) series.set(id, seriesRow(id, dimensions));
     } else addTo(sums.usage, facts.measures);
     for (const [metric, bucket] of facts.buckets) {
       const place = metric * METRIC_STEP + bucket;
       sums.buckets.set(place, (sums.buckets.get(place) ?? 0) + 1);
     }
   }
-  const series = new Map<number, ReturnType<typeof seriesRow>>();
-  const days = new Map<string, UsageRow>();
-  const usage: UsageRow[] = [];
-  const buckets: BucketRow[] = [];
-  for (const [hour, ofHour] of byHour) {
-    for (const { named, usage: row, buckets: counts } of ofHour.values()) {
-      const { id, dimensions } = named;
-      const { organization_id, node_id } = dimensions;
-      if (!series.has(id)) series.set(id, seriesRow(id, dimensions));
-      usage.push(row);
-      const start = startOf(hour, DAY_HOURS);
-      const day = days.get(`${start} ${id}`);
-      if (day === undefined) days.set(`${start} ${id}`, { ...row, span: DAY_HOURS, start });
-      else addTo(day, row);
-      for (const [place, count] of counts) {
-        const bucket = place % METRIC_STEP;
-        buckets.push({
-          span: 1,
-          start: hour,
-          series: id,
-          metric: (place - bucket) / METRIC_STEP,
-          bucket,
-          calls: count,
-        });
-      }
+  const hours: HourSums[] = [];
+  for (const ofHour of byHour.values()) {
+    for (const sums of ofHour.values()) {
+      hours.push(sums);
+      const { organization_id = '', node_id = '' } = series.get(sums.usage.series) ?? {};
       const owner = `${organization_id} ${node_id}`;
       const paid = spent.get(owner) ?? { organization_id, node_id, usage_nano: 0 };
-      paid.usage_nano += row.usage_nano;
+      paid.usage_nano += sums.usage.usage_nano;
       spent.set(owner, paid);
     }
   }
   return {
     seriesOf,
     series: [...series.values()].sort((a, b) => a.id - b.id),
-    usage: [...usage, ...days.values()].sort(byPlace),
+    hours,
     spent: [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row),
+  };
+}
+
+/** The rows of hours, each of which occurs once, and those of their days. Histograms are kept by hour alone. */
+export function usageRowsOf(hours: readonly HourSums[]): UsageRows {
+  const days = new Map<string, UsageRow>();
+  const usage: UsageRow[] = [];
+  const buckets: BucketRow[] = [];
+  for (const { usage: row, buckets: counts } of hours) {
+    const { start: hour, series } = row;
+    usage.push(row);
+    const start = startOf(hour, DAY_HOURS);
+    const day = days.get(`${start} ${series}`);
+    if (day === undefined) days.set(`${start} ${series}`, { ...row, span: DAY_HOURS, start });
+    else addTo(day, row);
+    for (const [place, calls] of counts) {
+      const bucket = place % METRIC_STEP;
+      buckets.push({ span: 1, start: hour, series, metric: (place - bucket) / METRIC_STEP, bucket, calls });
+    }
+  }
+  return {
+    usage: [...usage, ...days.values()].sort(byPlace),
     buckets: buckets.sort((a, b) => byPlace(a, b) || a.metric - b.metric || a.bucket - b.bucket),
   };
+}
+
+/** A number for each field of a row of hours: its hour, its series, its measures, then pairs of a place and its calls. */
+type EncodedHour = number[];
+
+/** The sums of hours as one text. */
+export function hoursText(hours: readonly HourSums[]): string {
+  return JSON.stringify(
+    hours.map(({ usage, buckets }) => {
+      const fields: EncodedHour = [usage.start, usage.series];
+      for (const name of MEASURES) fields.push(usage[name]);
+      for (const [place, calls] of buckets) fields.push(place, calls);
+      return fields;
+    }),
+  );
+}
+
+/** The sums of several texts of `hoursText`, each hour of a series once. */
+export function hoursOf(texts: readonly string[]): HourSums[] {
+  const hours = new Map<string, HourSums>();
+  for (const text of texts) {
+    for (const [start = 0, series = 0, ...fields] of JSON.parse(text) as EncodedHour[]) {
+      const name = `${start} ${series}`;
+      let sums = hours.get(name);
+      if (sums === undefined) {
+        sums = { usage: firstUsage(1, start, series, NO_USAGE), buckets: new Map() };
+        hours.set(name, sums);
+      }
+      for (const [index, measure] of MEASURES.entries()) sums.usage[measure] += fields[index] ?? 0;
+      for (let at = MEASURES.length; at < fields.length; at += 2) {
+        const place = fields[at] ?? 0;
+        sums.buckets.set(place, (sums.buckets.get(place) ?? 0) + (fields[at + 1] ?? 0));
+      }
+    }
+  }
+  return [...hours.values()];
 }
 
 function byPlace(a: Pick<UsageRow, 'span' | 'start' | 'series'>, b: Pick<UsageRow, 'span' | 'start' | 'series'>) {
@@ -350,6 +394,9 @@ export const MEASURES = [
   'timed_ms',
 ] as const satisfies readonly (keyof UsageMeasures)[];
 
+/** No usage at all. */
+export const NO_USAGE = Object.fromEntries(MEASURES.map((name) => [name, 0])) as Record<keyof UsageMeasures, number>;
+
 /** The statements that add counted rows to the store. */
 export class UsageStatements {
   readonly #series = new BulkStatement<ReturnType<typeof seriesRow>>((tx, rows) =>
@@ -400,7 +447,13 @@ export class UsageStatements {
       .compile(),
   );
 
-  steps({ series, usage, buckets, spent }: CountedRows): Step[] {
-    return [this.#series.step(series), this.#usage.step(usage), this.#buckets.step(buckets), this.#spent.step(spent)];
+  /** Adds sums to their rows. */
+  sumSteps({ usage, buckets }: UsageRows): Step[] {
+    return [this.#usage.step(usage), this.#buckets.step(buckets)];
+  }
+
+  /** What is stored of calls apart from their sums. */
+  callSteps({ series, spent }: Pick<CountedCalls, 'series' | 'spent'>): Step[] {
+    return [this.#series.step(series), this.#spent.step(spent)];
   }
 }

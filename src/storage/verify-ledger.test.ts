@@ -8,6 +8,7 @@ import { keyStore } from './keys.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
 import { organizationStore } from './organizations.ts';
+import { PendingUsage } from './pending-usage.ts';
 import type { Queries } from './queries.ts';
 import { verifyLedger } from './verify-ledger.ts';
 
@@ -171,6 +172,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     ],
   ])('reported: %s', async (_fault, plant, differences) => {
     const { queries, hash } = await setUp();
+    await new PendingUsage(queries).addAll();
     await plant(queries, hash);
     expect((await verifyLedger(queries)).differences).toMatchObject(differences);
   });

@@ -1,9 +1,11 @@
 import { sql } from 'kysely';
+import type { UsageMeasures } from '../ledger/usage-facts.ts';
 import { limits } from '../limits.ts';
 import { addDeletedCharges, type DeletedDay, deletedDays } from './deleted-generations.ts';
+import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
 import { settledOf } from './settled.ts';
-import { DAY_HOURS, hourOf, startOf } from './usage-rows.ts';
+import { DAY_HOURS, hourOf, hoursOf, startOf } from './usage-rows.ts';
 
 /** Two sums of the ledger that should be equal and are not. */
 export interface Difference {
@@ -208,11 +210,48 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
   });
 }
 
-/** Compares the hours of usage with what they count, and the days with their hours. `counted`: by series and hour. */
+type PendingSums = ReadonlyMap<string, UsageMeasures & { start: number; series: number }>;
+
+/** Sums of usage that are not part of the tables of hours and days yet, by series and hour. */
+async function pendingSums(tx: Queries): Promise<PendingSums> {
+  const rows = await tx.selectFrom('analytics_pending').select('sums').execute();
+  return new Map(
+    hoursOf(rows.map(({ sums }) => sums)).map(({ usage }) => [`${usage.series} ${usage.start}`, usage] as const),
+  );
+}
+
+/** What an hour of a series is stored with. */
+interface StoredHour {
+  start: number;
+  series: number;
+  usage_nano: number;
+  requests: number;
+  /** Null if the series does not exist. */
+  key_hash: string | null;
+}
+
+/** The pending hours that have no row yet. */
+async function hoursWithoutRow(tx: Queries, pending: PendingSums, added: ReadonlySet<string>): Promise<StoredHour[]> {
+  const hours: StoredHour[] = [];
+  const missing = [...pending].filter(([name]) => !added.has(name)).map(([, usage]) => usage);
+  for (const portion of portionsOf(missing)) {
+    const ids = portion.map(({ series }) => series);
+    const rows = await tx.selectFrom('analytics_series').select(['id', 'key_hash']).where('id', 'in', ids).execute();
+    const keys = new Map(rows.map(({ id, key_hash }) => [id, key_hash]));
+    for (const usage of portion) hours.push({ ...usage, key_hash: keys.get(usage.series) ?? null });
+  }
+  return hours;
+}
+
+/**
+ * Compares the hours of usage with what they count, and the days with their hours. `counted`: by series and hour. `pending`: what is not
+ * part of the hours yet.
+ */
 async function analyticsDifferences(
   tx: Queries,
   counted: Map<string, Counted>,
   deleted: Map<string, DeletedDay>,
+  pending: PendingSums,
 ): Promise<Difference[]> {
   const differences: Difference[] = [];
   // Of deleted generations the sums of days are known, not those of hours.
@@ -228,6 +267,30 @@ async function analyticsDifferences(
   for (const { series, created_at, amount } of adjusted) {
     add(`${series} ${hourOf(created_at)}`, { cost: amount, requests: 0 });
   }
+  const compare = ({ start, series, usage_nano: usageNano, requests, key_hash }: StoredHour) => {
+    const expected = counted.get(`${series} ${start}`) ?? { cost: 0, requests: 0, key_hash: undefined };
+    counted.delete(`${series} ${start}`);
+    const name = `series ${series} hour ${start}`;
+    const day = dayOf(series, start);
+    if (day !== undefined) {
+      day.cost += expected.cost;
+      day.requests += expected.requests;
+      day.actual_cost += usageNano;
+      day.actual_requests += requests;
+      if (day.key_hash !== key_hash)
+        differences.push({ of: 'analytics', name: `key of ${name}`, expected: day.cost, actual: 0 });
+      return;
+    }
+    if (expected.cost !== usageNano)
+      differences.push({ of: 'analytics', name, expected: expected.cost, actual: usageNano });
+    if (expected.requests !== requests) {
+      differences.push({ of: 'requests', name: `analytics ${name}`, expected: expected.requests, actual: requests });
+    }
+    if (expected.key_hash !== undefined && expected.key_hash !== key_hash) {
+      differences.push({ of: 'analytics', name: `key of ${name}`, expected: expected.cost, actual: 0 });
+    }
+  };
+  const added = new Set<string>();
   for (let last = { start: -1, series: -1 }; ; ) {
     const rows = await tx
       .selectFrom('analytics_usage as u')
@@ -241,32 +304,20 @@ async function analyticsDifferences(
       .orderBy('u.series')
       .limit(PAGE)
       .execute();
-    for (const { start, series, usage_nano: usageNano, requests, key_hash } of rows) {
-      const expected = counted.get(`${series} ${start}`) ?? { cost: 0, requests: 0, key_hash: undefined };
-      counted.delete(`${series} ${start}`);
-      const name = `series ${series} hour ${start}`;
-      const day = dayOf(series, start);
-      if (day !== undefined) {
-        day.cost += expected.cost;
-        day.requests += expected.requests;
-        day.actual_cost += usageNano;
-        day.actual_requests += requests;
-        if (day.key_hash !== key_hash)
-          differences.push({ of: 'analytics', name: `key of ${name}`, expected: day.cost, actual: 0 });
-        continue;
-      }
-      if (expected.cost !== usageNano)
-        differences.push({ of: 'analytics', name, expected: expected.cost, actual: usageNano });
-      if (expected.requests !== requests) {
-        differences.push({ of: 'requests', name: `analytics ${name}`, expected: expected.requests, actual: requests });
-      }
-      if (expected.key_hash !== undefined && expected.key_hash !== key_hash) {
-        differences.push({ of: 'analytics', name: `key of ${name}`, expected: expected.cost, actual: 0 });
-      }
+    for (const { usage_nano: usageNano, requests, ...row } of rows) {
+      const name = `${row.series} ${row.start}`;
+      const later = pending.get(name);
+      if (later !== undefined) added.add(name);
+      compare({
+        ...row,
+        usage_nano: usageNano + (later?.usage_nano ?? 0),
+        requests: requests + (later?.requests ?? 0),
+      });
     }
     last = rows.at(-1) ?? last;
     if (rows.length < PAGE) break;
   }
+  for (const hour of await hoursWithoutRow(tx, pending, added)) compare(hour);
   for (const [name, { cost, requests }] of counted) {
     const [series = '', hour = ''] = name.split(' ');
     const day = dayOf(series, Number(hour));
@@ -296,16 +347,23 @@ async function analyticsDifferences(
 }
 
 /** Compares what organizations have spent, and keys on own accounts, with the activity, once all generations are counted. */
-async function totalDifferences(tx: Queries): Promise<Difference[]> {
+async function totalDifferences(tx: Queries, pending: PendingSums): Promise<Difference[]> {
   const uncounted = tx.selectFrom('ledger_generations').select('id').where('series', 'is', null).limit(1);
   if ((await uncounted.executeTakeFirst()) !== undefined) return [];
+  const own = [...pending.values()].filter((usage) => usage.byok_usage_nano !== 0);
+  const values = own.map((usage) => sql`(CAST(${usage.series} AS BIGINT), CAST(${usage.byok_usage_nano} AS BIGINT))`);
+  const later =
+    own.length === 0
+      ? sql``
+      : sql` UNION ALL SELECT 'key:' || s.key_hash || ' (own accounts)', 0, v.column2
+        FROM (VALUES ${sql.join(values)}) AS v JOIN analytics_series AS s ON s.id = v.column1`;
   const { rows } = await sql<{ name: string; expected: number; actual: number }>`
     SELECT name, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(actual) AS BIGINT) AS actual FROM (
       SELECT 'organization:' || organization_id AS name, usage_nano AS expected, 0 AS actual FROM activity_days
       UNION ALL SELECT 'organization:' || organization_id, 0, usage_nano FROM organization_usage
       UNION ALL SELECT 'key:' || key_hash || ' (own accounts)', byok_usage_nano, 0 FROM activity_days
       UNION ALL SELECT 'key:' || s.key_hash || ' (own accounts)', 0, u.byok_usage_nano
-        FROM analytics_usage AS u JOIN analytics_series AS s ON s.id = u.series WHERE u.span = 24) AS sums
+        FROM analytics_usage AS u JOIN analytics_series AS s ON s.id = u.series WHERE u.span = 24${later}) AS sums
     GROUP BY name HAVING SUM(expected) <> SUM(actual) ORDER BY name LIMIT ${limits.verify_differences_max}`.execute(tx);
   return rows.map((row) => ({ of: 'total', ...row }));
 }
@@ -318,6 +376,7 @@ export async function verifyLedger(queries: Queries, signal?: AbortSignal): Prom
     await addDeletedCharges(tx, charged);
     const deleted = await deletedDays(tx);
     const compared = [...deleted.values()].reduce((sum, { requests }) => sum + requests, generations);
+    const pending = await pendingSums(tx);
     const { windows, differences } = await windowDifferences(tx, charged);
     const all = [
       ...differences,
@@ -325,8 +384,8 @@ export async function verifyLedger(queries: Queries, signal?: AbortSignal): Prom
       ...(await dayDifferences(tx, 'usage')),
       ...(await dayDifferences(tx, 'activity')),
       ...(await byokDifferences(tx)),
-      ...(await analyticsDifferences(tx, counted, deleted)),
-      ...(await totalDifferences(tx)),
+      ...(await analyticsDifferences(tx, counted, deleted, pending)),
+      ...(await totalDifferences(tx, pending)),
     ];
     return { generations: compared, windows, differences: all.slice(0, limits.verify_differences_max) };
   });

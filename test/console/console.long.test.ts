@@ -176,7 +176,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.getByRole('region', { name: 'Answer of sandbox/story' }).getByText('tokens').waitFor();
     await page.getByRole('button', { name: 'Code' }).click();
     expect(await page.getByRole('group', { name: 'Request: curl' }).innerText()).toContain(
-      '"content":"Say this again"',
+      '"content": "Say this again"',
     );
     expect(faults).toEqual([]);
     await page.context().close();

@@ -23,6 +23,7 @@ test.skipIf(BROWSER === undefined)(
     expect(await findings(page)).toEqual([]);
     await page.keyboard.press('Escape');
     await page.getByRole('row', { name: /laptop/ }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(await page.content()).not.toContain(secret);
     const answer = await open.gateway.call(
       'POST',

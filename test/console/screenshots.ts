@@ -77,7 +77,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.getByText('expires in an hour').waitFor();
     await page.getByLabel('Prompt', { exact: true }).fill('Tell me a story of a lighthouse.');
     await page.getByRole('button', { name: /^Send/ }).click();
-    await page.getByText('tokens').nth(1).waitFor();
+    await page.locator('.facts').nth(1).waitFor();
     await shoot('playground');
     await open('nothing-here');
     for (const fault of faults.filter((one) => !one.includes('404'))) process.stdout.write(`fault: ${fault}\n`);

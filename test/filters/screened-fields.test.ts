@@ -31,16 +31,10 @@ import { chatAdditions, chatFields } from '../fields/chat.ts';
 import { messagesAdditions, messagesBlocks, messagesFields, messagesTools } from '../fields/messages.ts';
 import { responsesAdditions, responsesFields, responsesItems, responsesTools } from '../fields/responses.ts';
 import type { KindRow, RequestRow } from '../fields/row.ts';
+import { inTier } from '../tier.ts';
 
 const envelope = createEnvelopes('secret')('org');
-const wires: Wire[] = [
-  'openai-chat',
-  'openai-responses',
-  'anthropic-messages',
-  'gemini-generate-content',
-  'bedrock-converse',
-  'cohere-chat',
-];
+const wires: Wire[] = inTier(['openai-chat', 'anthropic-messages'], [...dialects.keys()]);
 
 const guardrail: BoundGuardrail = {
   id: 'g',

@@ -93,6 +93,31 @@ test('probabilities of a streamed answer are bounded in each event and in all', 
   expect(bounds.failure?.message).toContain('probabilities');
 });
 
+test('so are the characters of tokens with probabilities, and of whatever a server adds to them', () => {
+  const { answer_logprobs_chars_max } = limits;
+  Object.assign(limits, { answer_logprobs_chars_max: 10_000 });
+  try {
+    const text = 'a'.repeat(1_000);
+    const entries = [
+      { ...token(0), token: text },
+      { ...token(0), bytes: Array.from({ length: 1_250 }, () => 1) },
+      { ...token(0), added: text },
+      { ...token(0), added: [text.repeat(5)] },
+      { ...token(0), added: { a: text.repeat(5) } },
+      { ...token(0), top_logprobs: [{ token: text, logprob: -1 }] },
+    ];
+    for (const entry of entries) {
+      const chunk: ChatChunk = { delta: { content: 'a' }, logprobs: { content: [entry] } };
+      const bounds = new AnswerBounds();
+      expect(bounds.add([chunk])).toBe(1);
+      expect(bounds.add([chunk, chunk])).toBeLessThan(2);
+      expect(bounds.failure?.message).toContain('characters of probabilities');
+    }
+  } finally {
+    Object.assign(limits, { answer_logprobs_chars_max });
+  }
+});
+
 test('addresses to fetch are counted before they are compared with each other', async () => {
   let reads = 0;
   const needs = Array.from({ length: limits.addresses_max }, (_, at) => ({

@@ -21,9 +21,9 @@ const PARTS = 128;
 const STEPS_GROWTH_MAX = 2.5;
 /** What runs less often in all stages together is not done for each part. */
 const STEPS_MIN = 4 * PARTS;
-const wires = [...dialects.keys()];
+const wires: Wire[] = inTier(['openai-chat', 'anthropic-messages'], [...dialects.keys()]);
 /** The memory takes half a minute of processor time, and is measured where all tests run. */
-const memoryWires = inTier([], wires);
+const memoryWires = inTier<Wire[]>([], wires);
 /** Of four times the parts, so that a table that doubles its room in between does not look like growth by the square (16). */
 const BYTES_GROWTH_MAX = 5.4;
 /** What sampling tells of less than that is chance. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
+import { inTier } from '../tier.ts';
 
 type Json = Record<string, unknown>;
 interface Operation {
@@ -44,12 +45,13 @@ function soundBody(path: string): Json {
 const nested = (levels: number, inner = '1') => `${'{"a":['.repeat(levels / 2)}${inner}${']}'.repeat(levels / 2)}`;
 const MARK = '"@"';
 const ARGUMENTS = '"arguments":"@"';
-/** A model of each wire. */
-const MODELS = [
+/** A model of each wire; the first tier takes two. */
+const ALL_MODELS = [
   '"model":"sandbox/echo"',
   ...['gemini', 'bedrock', 'cohere', 'responses'].map((wire) => `"model":"sandbox/${wire}-echo"`),
   '"provider":{"only":["sandbox-anthropic"]},"model":"sandbox/echo"',
 ];
+const MODELS = inTier([ALL_MODELS[0]!, ALL_MODELS.at(-1)!], ALL_MODELS);
 
 /** Bodies with a mark where open JSON may stand, for operations that run models. */
 function places({ path, fields }: Operation): string[] {

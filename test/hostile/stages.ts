@@ -72,7 +72,7 @@ const filterOptions = { finder, content_is_json: false, keeps_signatures: false,
 
 interface Encoder {
   open(served: Served): string;
-  chunks(chunks: readonly ChatChunk[]): string;
+  chunks(chunks: readonly ChatChunk[]): unknown;
   end(end: StreamEnd): string | Promise<string>;
 }
 

@@ -24,7 +24,7 @@ async function callsOf(file: string, name: string): Promise<number> {
 }
 
 test('concurrent requests for the models of one key share the work', async () => {
-  const requestCount = 60;
+  const requestCount = 20;
   const one = async () => (await gateway.call('GET', '/models/user')).text();
   await one();
   await callsOf('/usable-models.ts', 'usable');

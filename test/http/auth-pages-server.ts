@@ -33,21 +33,22 @@ export async function authPagesServer(
   const revoked = new Set<string>();
   const isRevokedHere = ({ hash }: { hash: string }) => revoked.has(hash);
   const change = createChange({ database, changes, now: clock.now_ms });
+  const authenticate = createAuthenticate({
+    findKey: (digest) => findKeyFacts(database.queries, digest),
+    findOwner: async () => home.owner_user_id,
+    findBudgets: async () => [],
+    findGuardrails: async () => [],
+    findWorkspace: async () => undefined,
+    management_key: managementKey,
+    home,
+    clock,
+    memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
+    isRevokedHere,
+  });
   const sessions = await authPages(made.server, {
     queries: database.queries,
     change,
-    authenticate: createAuthenticate({
-      findKey: (hash) => findKeyFacts(database.queries, hash),
-      findOwner: async () => home.owner_user_id,
-      findBudgets: async () => [],
-      findGuardrails: async () => [],
-      findWorkspace: async () => undefined,
-      management_key: managementKey,
-      home,
-      clock,
-      memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
-      isRevokedHere,
-    }),
+    authenticate,
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
     management_key: managementKey,
     proxies: trustedProxies([]),
@@ -92,5 +93,5 @@ export async function authPagesServer(
   const pass = (ms: number) => {
     moment += ms;
   };
-  return { ...made, change, database, browser, storeKey, audit, pass, revoked };
+  return { ...made, change, clock, authenticate, database, browser, storeKey, audit, pass, revoked };
 }

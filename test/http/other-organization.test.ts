@@ -138,7 +138,8 @@ describeStores('another organization', ({ freshUrl }) => {
         const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[family]?.[name]));
         for (const [method, operation] of Object.entries(methods)) {
           const assignees = url.includes('/members') ? { member_user_ids: [userId] } : assigned;
-          const body = url.includes('/assignments/') ? assignees : bodies[`${method} ${family}`];
+          const ofPath = url.endsWith('/rotate') ? {} : bodies[`${method} ${family}`];
+          const body = url.includes('/assignments/') ? assignees : ofPath;
           const answer = await ask(
             stranger.management,
             method.toUpperCase(),

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { toSettle } from '../../src/ledger/settle.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
+import { PendingUsage } from '../../src/storage/pending-usage.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { generation } from '../generation-fixture.ts';
 import { registerNode } from './registered-node.ts';
@@ -40,13 +41,15 @@ describeStores('sweeps that are killed', ({ freshUrl }) => {
       }
     };
     await sendAll();
-    const sums = () =>
-      queries
+    const sums = async () => {
+      await new PendingUsage(queries).addAll();
+      return queries
         .selectFrom('analytics_usage')
         .select(['start', 'span', 'usage_nano', 'requests'])
         .orderBy('span')
         .orderBy('start')
         .execute();
+    };
     const before = await sums();
     let isEnded = false;
     for (let round = 1; round <= 20 && !isEnded; round += 1) {

@@ -9,10 +9,20 @@ export const COMPLETION_USD = 0.001;
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] })}\n\n`;
 
+/** The tokens of the answer to a prompt that says `finish`, the only one that ends. */
+export const FINISHED_TOKENS = 40;
+const WHOLE = JSON.stringify({
+  ...{ id: 'up-2', object: 'chat.completion', created: 1, model: 'x' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'The end.' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 10, completion_tokens: FINISHED_TOKENS, total_tokens: 10 + FINISHED_TOKENS },
+});
+
 const head = responseHead(200, 'text/event-stream');
 
 /** What an upstream says that never comes to an end: of streams the beginning, of one whose prompt says `mute` its head alone, of one that says `flood` without end; of whole answers nothing. */
 function beginning(body: string): Step[] {
+  if (body.includes('finish'))
+    return [responseHead(200, 'application/json', { 'content-length': `${WHOLE.length}` }), WHOLE];
   if (!body.includes('"stream":true')) return [];
   if (body.includes('mute')) return [head];
   return body.includes('flood') ? [head, { repeat: chunk('x'.repeat(60_000)), times: 100_000 }] : [head, chunk('Once')];

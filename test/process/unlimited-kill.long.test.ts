@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { makeKey, serve, stop, until } from './gateway-process.ts';
-import { COMPLETION_USD, generationOf, PROMPT_USD, silentSite, silentSound } from './silent-site.ts';
+import { COMPLETION_USD, FINISHED_TOKENS, generationOf, PROMPT_USD, silentSite, silentSound } from './silent-site.ts';
 
 const TEXT = 'Tell me a story about a gateway that was killed.';
 const LONG = `${TEXT} `.repeat(200);
@@ -78,6 +78,33 @@ test('without limits, a call that a kill interrupts costs its prompt and an answ
   const { data } = (await (await again.call('GET', `/keys/${hash}`)).json()) as { data: { usage: number } };
   expect(data.usage).toBeCloseTo(sum, 9);
   expect(await stop(again)).toBe(0);
+}, 90_000);
+
+test('the usual length outlives the process: a call that a kill interrupts right after a start is charged it', async () => {
+  const { wire, options } = await silentSite();
+  const first = await serve(options);
+  const { key, hash } = await makeKey(first);
+  for (let at = 0; at < 5; at++) {
+    const answer = await first.call('POST', '/chat/completions', { key, body: chat(`finish ${at}`, {}) });
+    expect(answer.status).toBe(200);
+  }
+  // Waits until the store has them.
+  await first.call('GET', `/keys/${hash}`);
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const second = await serve(options);
+  const cut = second.call('POST', '/chat/completions', { key, body: chat(TEXT, { stream: true }) });
+  const exchange = await wire.exchange(5);
+  second.child.kill('SIGKILL');
+  await Promise.all([second.ended, Promise.allSettled([cut])]);
+
+  const third = await serve(options);
+  const { data } = (await (await third.call('GET', `/generation?id=${generationOf(exchange)}`, { key })).json()) as {
+    data: Generation;
+  };
+  expect(data).toMatchObject({ outcome: 'unknown', estimated: true });
+  expect(data.total_cost).toBeCloseTo(data.tokens_prompt! * PROMPT_USD + FINISHED_TOKENS * COMPLETION_USD, 9);
+  expect(await stop(third)).toBe(0);
 }, 90_000);
 
 test('with a limit, the hold is charged, and no token count is reported', async () => {

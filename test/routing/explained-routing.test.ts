@@ -8,6 +8,7 @@ import type { Endpoint, Model } from '../../src/catalog/model.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
+import { UsualOutput } from '../../src/inference/money/attempt-cost.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { ExplainedAttempt, Explanation } from '../../src/inference/plan/explain.ts';
@@ -402,6 +403,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     server_tools: () => undefined,
     media: { fetch: async () => ({ mime_type: 'image/png', base64: PIXEL, bytes: 70 }) as never },
     states: stateless,
+    usual: new UsualOutput(),
     tokenizer: { count: async (text) => Math.ceil(text.length / 2), stop: async () => {} },
     metrics: createMetrics(),
     log: { warn() {}, error() {} },

@@ -102,6 +102,8 @@ test('a client generated from openapi.json can call every operation, and every a
     await ordinary('get', `${v1}/endpoints/zdr`);
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints`, { author: 'sandbox', slug: 'echo' });
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints/health`, { author: 'sandbox', slug: 'echo' });
+    await ordinary('get', `${v1}/models/{author}/{slug}/endpoints/prices`, { author: 'sandbox', slug: 'echo' });
+    await ordinary('get', `${v1}/endpoints/failing`, { limit: 10 });
     await ordinary('get', `${v1}/providers`);
     await ordinary('get', `${v1}/key`);
     await ordinary('get', '/health/live');
@@ -130,6 +132,8 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/keys`, { workspace_id: id });
     await managed('get', `${v1}/keys/{hash}`, { hash });
     await managed('patch', `${v1}/keys/{hash}`, { hash }, { limit_reset: 'monthly' });
+    await managed('post', `${v1}/keys/{hash}/rotate`, { hash }, { grace_seconds: 3_600 });
+    await managed('delete', `${v1}/keys/{hash}/previous-secret`, { hash });
 
     await managed('get', `${v1}/keys/{hash}/policy`, { hash });
     await managed('post', `${v1}/keys/{hash}/route/explain`, { hash }, chatBody);

@@ -87,7 +87,7 @@ function resultsOf({ content }: Anthropic.Beta.BetaMessage): Anthropic.Beta.Beta
   });
 }
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('anthropic'))('over %s', (wire) => {
   test('a session of many turns streams to its end', async () => {
     const messages: Message[] = [];
     for (let nth = 0; nth < 3; nth += 1) {
@@ -218,7 +218,7 @@ describe.each(clientWires)('over %s', (wire) => {
 test("Anthropic's own tools at a model of another maker are served, or refused with a message", async () => {
   const search = { type: 'web_search_20250305' as const, name: 'web_search' as const, max_uses: 2 };
   const params = { max_tokens: 1_000, tools: [search], messages: [{ role: 'user' as const, content: 'Search.' }] };
-  for (const wire of clientWires) {
+  for (const wire of clientWires('anthropic')) {
     const answer = await anthropic.messages.create({ ...params, model: modelOf(wire, 'echo') }).catch((error) => error);
     if (!(answer instanceof Error)) continue;
     expect(answer).toBeInstanceOf(Anthropic.APIError);

@@ -78,7 +78,7 @@ async function errorOf(act: () => Promise<unknown>): Promise<InstanceType<typeof
   return error as InstanceType<typeof Anthropic.APIError>;
 }
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('anthropic'))('over %s', (wire) => {
   const ask = (slug: string, content: Anthropic.MessageParam['content'] = 'Good morning, world.'): Ask => ({
     model: modelOf(wire, slug),
     max_tokens: 8_000,

@@ -11,8 +11,13 @@ import { inTier } from '../tier.ts';
 
 export const wires: readonly Wire[] = [...dialects.keys()];
 
-/** The wires that each official client is tried over. What a wire says to any client is held by its own tests: two are enough to try a client. */
-export const clientWires: readonly Wire[] = inTier(['openai-chat', 'anthropic-messages'], wires);
+/**
+ * The wires that an official client is tried over. The first tier takes one that is not the client's own, so that every answer is
+ * translated; what a wire says to any client is held by the wire's own tests.
+ */
+export function clientWires(own: 'openai' | 'anthropic'): readonly Wire[] {
+  return inTier([own === 'openai' ? 'anthropic-messages' : 'openai-chat'], wires);
+}
 
 /** What a wire cannot say, whoever asks. */
 export const wireFacts = {

@@ -46,7 +46,7 @@ const apis = [
 ] as const;
 
 describe.each(apis)('by %s', (_api, useResponsesApi) => {
-  describe.each(clientWires)('over %s', (wire) => {
+  describe.each(clientWires('openai'))('over %s', (wire) => {
     const chat = (slug: string, fields: ChatOpenAIFields = {}) =>
       new ChatOpenAI({
         model: modelOf(wire, slug),

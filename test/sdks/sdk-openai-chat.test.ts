@@ -41,7 +41,7 @@ const pixel =
 
 type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = (
     slug: string,
     content: OpenAI.ChatCompletionUserMessageParam['content'] = 'Good morning, world.',

@@ -40,7 +40,7 @@ async function read(stream: AsyncIterable<OpenAI.Completion>) {
   return { texts, finishes, usages };
 }
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = (slug: string, prompt: Ask['prompt'] = 'Good morning, world.'): Ask => ({
     model: modelOf(wire, slug),
     prompt,

@@ -33,7 +33,7 @@ const clock = { type: 'function' as const, name: 'get_time', parameters: {}, str
 const called: Item = { type: 'function_call', call_id: 'call_1', name: 'get_time', arguments: '{}' };
 const user = (content: string): Item => ({ role: 'user', content });
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = (slug: string, more: Partial<Ask> = {}): Ask => ({
     model: modelOf(wire, slug),
     input: 'Hello',

@@ -25,7 +25,7 @@ type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
 const pdf = 'data:application/pdf;base64,JVBERi0xLjQK';
 const hello: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Hello' }];
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = (slug: string, more: Partial<Ask> = {}): Ask => ({
     model: modelOf(wire, slug),
     messages: hello,

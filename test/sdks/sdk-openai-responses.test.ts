@@ -71,7 +71,7 @@ function expectInOrder(events: Events): void {
   expect(items).toEqual(Array.from({ length: items.length / 2 }, (_, i) => [`${i} added`, `${i} done`]).flat());
 }
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = (slug: string, input: Create['input'] = 'Good morning, world.'): Create => ({
     model: modelOf(wire, slug),
     input,

@@ -19,7 +19,7 @@ const tools = ['get_weather', 'get_time'].map((name) => ({
   strict: false,
 }));
 
-describe.each(clientWires)('over %s', (wire) => {
+describe.each(clientWires('openai'))('over %s', (wire) => {
   const ask = async (
     more: Partial<Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>>,
     streamed: boolean,

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => site.stop());
 refuseWarnings();
 
-describe.each(clientWires)('over %s', (dialect) => {
+describe.each(clientWires('openai'))('over %s', (dialect) => {
   testAiSdk(
     dialect,
     () => client,

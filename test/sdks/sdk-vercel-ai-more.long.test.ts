@@ -32,7 +32,7 @@ refuseWarnings();
 
 const quiet = { onError: () => undefined, maxRetries: 0 };
 
-describe.each(clientWires)('older completions over %s', (wire) => {
+describe.each(clientWires('openai'))('older completions over %s', (wire) => {
   test('a text is completed, whole and streamed', async () => {
     const options = { model: openai.completion(modelOf(wire, 'echo')), prompt: 'Once upon a time', maxRetries: 0 };
     const whole = await generateText(options);

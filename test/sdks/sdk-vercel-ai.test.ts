@@ -49,8 +49,8 @@ beforeAll(async () => {
 afterAll(() => site.stop());
 refuseWarnings();
 
-describe.each(Object.entries(clients))('%s', (_name, client) => {
-  describe.each(clientWires)('over %s', (wire) => {
+describe.each(Object.entries(clients))('%s', (name, client) => {
+  describe.each(clientWires(name === 'anthropic()' ? 'anthropic' : 'openai'))('over %s', (wire) => {
     testAiSdk(wire, client, () => site);
   });
 });

@@ -13,9 +13,9 @@ const REFUSED_OUTCOMES = inTier([], [417, 513, 657, 965, 1021, 1225]);
 const PATIENCE = { timeout: 180_000 };
 const FAULT_SEEDS = 12;
 const QUICK_FAULTS = FAULTS.filter(({ is_slow }) => is_slow !== true);
-/** The first tier plants every sixth fault. */
+/** The first tier plants every twelfth fault. */
 const PLANTED = inTier(
-  QUICK_FAULTS.filter((_, at) => at % 6 === 0),
+  QUICK_FAULTS.filter((_, at) => at % 12 === 1),
   QUICK_FAULTS,
 );
 /** Processes stop seldom, and it takes them a moment: chance does not hit it in every so many runs. These are aimed at it. */

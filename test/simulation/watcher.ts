@@ -169,7 +169,22 @@ export class Watcher {
     this.#noteAvailable();
   }
 
+  /** A node looks only at the windows that are marked. */
+  #checkMarks(label: string): void {
+    const unmarked = this.#world.database.all<WindowRow>(
+      `SELECT w.* FROM ledger_windows AS w LEFT JOIN ledger_budgets AS b ON b.id = w.budget_id WHERE w.scarce = 0
+        AND w.leased > 0 AND (w.wanted_by <> '' OR b.limit_nano IS NULL OR b.limit_nano - w.spent - w.leased < 8 * w.leased)`,
+    );
+    for (const row of unmarked) {
+      this.#world.fail(
+        'M1',
+        `${label}: ${nameOf(row)} has ${row.leased} leased, is scarce, and no node would look at it`,
+      );
+    }
+  }
+
   #checkStore(label: string): void {
+    this.#checkMarks(label);
     const { database, budgets } = this.#world;
     const rows = database.all<WindowRow>(WINDOWS);
     this.#windows = new Map(rows.map((row) => [nameOf(row), row]));

@@ -47,6 +47,8 @@ export interface Plan {
   /** The part of the crashes that takes the power too. */
   power_loss: number;
   requests: number;
+  /** How long leases are kept that nobody uses, if money is not scarce. */
+  lease_kept_ms: number;
 }
 
 /** What of the plan the seed does not decide. */
@@ -90,6 +92,8 @@ type Row = Record<string, number | string | null>;
 /** Enough to say what is wrong; one fault shows in many places. */
 const VIOLATIONS_MAX = 10;
 const NODES = 4;
+/** For longer than the end of a run is quiet, a lease could not be kept without looking lost; so long, it is kept through the trouble. */
+const KEPT_MS = [30_000, 12_000, 6_000];
 const FULL_DISK_BYTES = 40_000;
 const CHAOS_MS = 24_000;
 const CALM_MS = 8_000;
@@ -140,6 +144,7 @@ function planOf(seed: number, options: RunOptions): Plan {
     aim: options.aim,
     power_loss: 0.35,
     requests,
+    lease_kept_ms: KEPT_MS[seed % KEPT_MS.length] ?? 0,
   };
   // What went for want of space cannot be sent again.
   return plan.full_disks ? { ...plan, set_backs: false } : plan;
@@ -308,8 +313,10 @@ export class World {
           }
         }
         // The operator sets the limits again that were changed since.
-        for (const { id, limit_nano } of this.budgets.values())
+        for (const { id, limit_nano } of this.budgets.values()) {
           database.all('UPDATE ledger_budgets SET limit_nano = ? WHERE id = ?', limit_nano, id);
+          database.all('UPDATE ledger_windows SET scarce = 1 WHERE budget_id = ?', id);
+        }
       });
       // What runs may look lost in what the store has now, above all under an epoch that it does not know any more.
       const [risen] = database.all<{ id: string }>(
@@ -434,6 +441,8 @@ export class World {
       limitNano,
       budget.id,
     );
+    // As `budgetStore` does.
+    this.database.all('UPDATE ledger_windows SET scarce = 1 WHERE budget_id = ?', budget.id);
     this.watcher.storeChanges();
   }
 
@@ -520,6 +529,7 @@ export class World {
     const bounds = { ...limits };
     if (this.plan.bursts) Object.assign(limits, ONE_BY_ONE);
     if (this.plan.small) Object.assign(limits, SMALL);
+    Object.assign(limits, { lease_kept_ms: this.plan.lease_kept_ms });
     const unwatch = this.subject.watchRules((rule, facts) => this.fail(rule, JSON.stringify(facts)));
     try {
       return await this.#run(stops_early);

@@ -244,10 +244,14 @@ function responseShown(): ResponseContext {
 }
 
 function streamed(
-  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(outcome: StreamEnd): string },
+  encoder: {
+    open(to: Served): string;
+    chunks(group: ChatChunk[]): string | readonly string[];
+    end(outcome: StreamEnd): string;
+  },
   groups: readonly ChatChunk[][],
 ): string {
-  return encoder.open(served) + groups.map((group) => encoder.chunks(group)).join('') + encoder.end(end);
+  return encoder.open(served) + groups.flatMap((group) => encoder.chunks(group)).join('') + encoder.end(end);
 }
 
 const saysSomething = ({ text, summary, signature, data }: JsonObject) => Boolean(text || summary || signature || data);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUsable, type StoredKey } from '../../accounts/key.ts';
+import { isSecretValid } from '../../accounts/key-secrets.ts';
 import {
   createToken,
   environmentCredential,
@@ -42,8 +43,8 @@ export interface PageSession {
   form_token: string;
 }
 
-/** The credential of a sign-in: a stored key (its hash), a one-time code (its hash), the environment's management key, or the issuer. */
-export type SignInBy = { key_hash: string } | { code_hash: string } | 'environment' | 'issuer';
+/** The credential of a sign-in: a stored key (its hash, and that of the secret), a one-time code (its hash), the environment's management key, or the issuer. */
+export type SignInBy = { key_hash: string; secret_hash: string } | { code_hash: string } | 'environment' | 'issuer';
 
 /** The sessions of the pages. */
 export interface PageSessions {
@@ -97,18 +98,18 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
   const environment = management_key === undefined ? undefined : environmentCredential(management_key, secret);
 
   const isCredentialGood = async (credential: string): Promise<boolean> => {
-    const keyHash = keyOfCredential(credential);
+    const opener = keyOfCredential(credential);
     if (credential === ISSUER_CREDENTIAL) return options.issuer_configured;
     if (credential === LINK_CREDENTIAL) return true;
-    if (keyHash === undefined) return credential === environment;
-    const key = await options.findKey(keyHash);
-    return key?.is_management === true && isUsable(key, now());
+    if (opener === undefined) return credential === environment;
+    const key = await options.findKey(opener.key_hash);
+    return key?.is_management === true && isUsable(key, now()) && isSecretValid(key, opener.secret_hash, now());
   };
 
   const credentialOf = (by: SignInBy): string | undefined => {
     if (by === 'issuer') return ISSUER_CREDENTIAL;
     if (by === 'environment') return environment;
-    return 'key_hash' in by ? keyCredential(by.key_hash) : LINK_CREDENTIAL;
+    return 'key_hash' in by ? keyCredential(by) : LINK_CREDENTIAL;
   };
 
   /** The session whose secret a request carries, valid or not. */
@@ -136,14 +137,13 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
     if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
     const { id, organization_id, user_id, user_name, user_email, credential, expires_at } = session;
-    const keyHash = keyOfCredential(credential) ?? null;
     return {
       id,
       organization_id,
       user_id,
       user_name,
       user_email,
-      key_hash: keyHash,
+      key_hash: keyOfCredential(credential)?.key_hash ?? null,
       role: session.user_role === 'admin' ? 'admin' : 'member',
       expires_at,
       form_token: formToken(id, secret),
@@ -191,7 +191,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       if (credential === undefined) throw new Error('signed in with a key that is no longer set in the environment');
       const actor = {
         ...pageActor(request, { organization_id, user_id }),
-        key_hash: keyOfCredential(credential) ?? null,
+        key_hash: keyOfCredential(credential)?.key_hash ?? null,
       };
       await change(actor, async ({ tx, at, audit }) => {
         if (!(await organizationStore(tx).lockMember({ organization_id, user_id }))) {

@@ -3,6 +3,8 @@ import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/http/auth-pages-
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashToken } from '../../accounts/session.ts';
 import { limits } from '../../limits.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { rotateSecret } from '../keys/rotate-secret.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 const COOKIE = 'gateway-session';
@@ -258,6 +260,29 @@ describeStores('signing in with a key', ({ open }) => {
     await signIn(secret);
     expect(await isSignedIn()).toBe(true);
     revoked.add(hash);
+    expect(await isSignedIn()).toBe(false);
+  });
+
+  test('a session ends with the secret that opened it, not with its key: at once, or when the grace of a rotation ends', async () => {
+    const { storeKey, signIn, isSignedIn, change, home, pass } = await setUp();
+    const { secret, hash } = await storeKey();
+    const { organization_id } = home;
+    const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
+    const rotate = (graceSeconds: number) =>
+      change(actor, async (work) => {
+        const key = await keyStore(work.tx).lock({ organization_id, hash });
+        if (key === undefined) throw new Error('no key');
+        return rotateSecret(work, key, { grace_seconds: graceSeconds, keep: undefined });
+      });
+    expect((await signIn(secret)).status).toBe(303);
+    const next = await rotate(60);
+    expect(await isSignedIn()).toBe(true);
+    pass(60_000);
+    expect(await isSignedIn()).toBe(false);
+    expect((await signIn(secret)).status).not.toBe(303);
+    expect((await signIn(next.secret)).status).toBe(303);
+    expect(await isSignedIn()).toBe(true);
+    await rotate(0);
     expect(await isSignedIn()).toBe(false);
   });
 

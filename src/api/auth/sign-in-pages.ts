@@ -1,4 +1,5 @@
 import type { FastifyReply, onRequestHookHandler } from 'fastify';
+import { hashSecret } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import { formOf, queryOf } from '../../http/page-routes.ts';
 import { sendPage } from '../../http/pages/html.ts';
@@ -46,7 +47,11 @@ async function userOfKey(authenticate: Authenticate, secret: string): Promise<Si
   const { kind, organization_id, user_id, key_hash } = await authenticate(secret);
   if (kind !== 'management') throw new GatewayError(403, 'This is an API key; enter a management key.');
   if (user_id === null) throw new GatewayError(403, 'This management key belongs to no user.');
-  return { organization_id, user_id, by: key_hash === null ? 'environment' : { key_hash } };
+  return {
+    organization_id,
+    user_id,
+    by: key_hash === null ? 'environment' : { key_hash, secret_hash: hashSecret(secret) },
+  };
 }
 
 /** Serves `GET|POST /sign-in` for management keys, and `POST /sign-out`. */

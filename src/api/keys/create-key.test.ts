@@ -48,6 +48,9 @@ describeStores('POST /keys', ({ open }) => {
       byok_usage_monthly: 0,
       budget_mode: null,
       parent_hash: null,
+      rotated_at: null,
+      previous_label: null,
+      previous_secret_expires_at: null,
       external_user: null,
       last_used_at: null,
     });

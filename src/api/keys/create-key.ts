@@ -91,7 +91,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
         return made;
       });
       setVersion(reply, key.version);
-      return reply.code(201).send({ data: describeKey(key, UNUSED), key: secret });
+      return reply.code(201).send({ data: describeKey(key, UNUSED, Date.parse(key.created_at)), key: secret });
     },
   });
 }

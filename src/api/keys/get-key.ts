@@ -36,7 +36,8 @@ export function getKey(server: Server, { keys, organizations, recorder, now }: G
       const key = await requireKey(principalOf(request), request.params.hash, { find, organizations });
       await recentOutcomes(recorder);
       setVersion(reply, key.version);
-      return { data: describeKey(key, await keys.findUsage(key.hash, windowStarts(now()))) };
+      const at = now();
+      return { data: describeKey(key, await keys.findUsage(key.hash, windowStarts(at)), at) };
     },
   });
 }

@@ -58,11 +58,12 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
         pageOf(request.query),
       );
       await recentOutcomes(recorder);
+      const at = now();
       const usages = await keys.findUsages(
         stored.map(({ hash }) => hash),
-        windowStarts(now()),
+        windowStarts(at),
       );
-      return { data: stored.map((key) => describeKey(key, usages.get(key.hash) ?? UNUSED)) };
+      return { data: stored.map((key) => describeKey(key, usages.get(key.hash) ?? UNUSED, at)) };
     },
   });
 }

@@ -34,6 +34,15 @@ export function checkMayChange(
   checkMode(caller, others.budget_mode);
 }
 
+/** Throws a 403 if a member wants the secret of a key that it did not make: whoever has the secret spends what the key may. */
+export function checkMayRotate(caller: Principal, key: Pick<StoredKey, 'made_by'>): void {
+  if (ownUserOf(caller) === undefined || key.made_by === 'session') return;
+  throw new GatewayError(
+    403,
+    'You did not make this key: you may disable or delete it, or end its previous secret; ask an administrator to rotate it',
+  );
+}
+
 /**
  * Throws a 409 if a member may make no further key in its sessions, in this workspace. Disabled and expired keys count. Call it with the
  * membership locked, so that the keys of two requests count for each other.

@@ -9,7 +9,9 @@ import { ownUserOf } from '../change.ts';
 import { mayUse } from '../workspaces/require-workspace.ts';
 
 /** The path parameter of operations on one key. */
-export const KeyParams = Type.Object({ hash: Type.String({ description: 'The SHA-256 of the secret, in hex.' }) });
+export const KeyParams = Type.Object({
+  hash: Type.String({ description: 'The `hash` of the key, which it keeps when it is rotated.' }),
+});
 
 /**
  * The ordinary key that a path names. Throws a 404 if there is none. Keys of other organizations and management keys count as missing; for

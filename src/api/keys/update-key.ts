@@ -60,7 +60,8 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
       });
       await recentOutcomes(recorder);
       setVersion(reply, changed.version);
-      return { data: describeKey(changed, await keys.findUsage(changed.hash, windowStarts(now()))) };
+      const at = now();
+      return { data: describeKey(changed, await keys.findUsage(changed.hash, windowStarts(at)), at) };
     },
   });
 }

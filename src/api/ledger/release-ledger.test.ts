@@ -12,7 +12,16 @@ describeStores('POST /ledger/release', ({ open }) => {
     const { server, call, change, home } = await managementServer(database, NOW);
     releaseLedger(server, { database, change, home, clock: { now_ms: Date.now } });
     const window = { budget_id: 'b', window_start: '' };
-    const none = { opening: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0, free: null, settled_elsewhere: 0 };
+    const none = {
+      opening: 0,
+      wanted: 0,
+      wanted_by: '',
+      wanted_at: 0,
+      granted: 0,
+      free: null,
+      settled_elsewhere: 0,
+      scarce: 0,
+    };
     await database.queries
       .insertInto('ledger_windows')
       .values({ ...window, ...none, spent: 3_000, leased: 2_000 })

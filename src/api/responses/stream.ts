@@ -73,7 +73,7 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
         // All output has arrived, though usage may follow.
         items.end(itemStatusOf(endingOf(finishReason, error, undefined)));
       }
-      return events.take();
+      return events.takeEach();
     },
     end: (end) => finish(end, end.error),
     failed(failure) {

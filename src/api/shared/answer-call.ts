@@ -17,7 +17,8 @@ export interface StreamEncoder {
   open(served: Served): string;
   /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
   debug(sent: SentBody): string;
-  chunks(chunks: readonly ChatChunk[]): string;
+  /** A list if the texts are long: each is written before the next one is joined. */
+  chunks(chunks: readonly ChatChunk[]): string | readonly string[];
   /** The end of an opened stream; with an `error` if the stream failed. */
   end(end: StreamEnd): string;
   /** The whole text of a stream that failed after the 200 and before it was opened. */
@@ -77,7 +78,7 @@ function streamed(
   const echoes = call.request.debug?.echo_upstream_body === true;
   const logFault = (fault: GatewayError) =>
     request.log.error({ request_id: request.id, err: fault.cause ?? fault }, 'stream failed');
-  const encode = (event: StreamEvent): string | Promise<string> => {
+  const encode = (event: StreamEvent): string | readonly string[] | Promise<string> => {
     switch (event.type) {
       case 'open': {
         const opened = encoder.open(event.served);

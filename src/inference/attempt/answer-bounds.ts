@@ -10,6 +10,11 @@ export function tooMany(parts: string, most: number): UpstreamError {
   return new UpstreamError('invalid_response', message, { status: 200 });
 }
 
+/** The failure of an answer with a call of no tool: no client can run it, and no provider accepts it in the next turn. */
+export function namelessCall(): UpstreamError {
+  return new UpstreamError('invalid_response', 'The provider called a tool without its name', { status: 200 });
+}
+
 /** The failure of an answer whose JSON breaks a rule of its structure. */
 export function tooComplex(breach: string): UpstreamError {
   const message = `The provider's answer is more than the gateway accepts: its JSON ${breach}`;

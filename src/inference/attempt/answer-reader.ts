@@ -6,23 +6,17 @@ import { createFramer } from '../../providers/transport/frames.ts';
 import { countAnswer, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, Delta } from '../../schemas/inner.ts';
-import type { JsonValue } from '../../schemas/json.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
-import { AnswerTail, asUpstreamFailure, tooComplex, tooMany } from './answer-bounds.ts';
-import { charsOf, dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
+import { AnswerTail, asUpstreamFailure, namelessCall, tooComplex, tooMany } from './answer-bounds.ts';
+import { charsOf, dividedChunks, probabilitiesOf, sliceEnd, tokensOf } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
 /** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
 const STREAM_KEPT_DIVISOR = 16;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
-
-function alternativesOf(token: JsonValue): number {
-  const top = (token as { top_logprobs?: unknown } | null)?.top_logprobs;
-  return Array.isArray(top) ? top.length : 0;
-}
 
 /** Counts the parts of one answer. */
 export class AnswerBounds {
@@ -35,6 +29,7 @@ export class AnswerBounds {
   #images = 0;
   #blocks = 0;
   #logprobs = 0;
+  #logprobChars = 0;
 
   /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
   add(chunks: readonly ChatChunk[]): number {
@@ -47,12 +42,18 @@ export class AnswerBounds {
         : charsOf(chunk.delta);
       if (chunk.ext?.slot?.open !== undefined) this.#blocks += 1;
       if (chunk.logprobs !== undefined) {
-        for (const token of tokensOf(chunk.logprobs)) this.#logprobs += 1 + alternativesOf(token);
+        for (const token of tokensOf(chunk.logprobs)) {
+          const { count, chars } = probabilitiesOf(token);
+          this.#logprobs += count;
+          this.#logprobChars += chars;
+        }
       }
       if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
       else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
       else if (this.#logprobs > limits.answer_logprobs_max) {
         this.failure = tooMany('probabilities', limits.answer_logprobs_max);
+      } else if (this.#logprobChars > limits.answer_logprobs_chars_max) {
+        this.failure = tooMany('characters of probabilities', limits.answer_logprobs_chars_max);
       } else if (!isPlain) this.failure = this.#count(chunk.delta);
       if (this.failure !== undefined) return at;
     }
@@ -61,7 +62,11 @@ export class AnswerBounds {
 
   #count({ tool_calls, annotations, reasoning_details, images }: Delta): UpstreamError | undefined {
     if (tool_calls !== undefined) {
-      for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
+      for (const { id, function: called } of tool_calls) {
+        if (id === undefined) continue;
+        this.#calls += 1;
+        if (!called.name) return namelessCall();
+      }
       if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
     }
     if (annotations !== undefined) {

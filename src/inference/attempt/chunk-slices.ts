@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk, Delta, ReasoningDetail, SlotEvent, ToolCallDelta } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { pieceEnd } from '../../schemas/json-pieces.ts';
+import { jsonChars, pieceEnd } from '../../schemas/json-pieces.ts';
 
 /** The characters that a client receives, and that are counted if the provider does not report usage. */
 export function charsOf({ content, tool_calls, reasoning, reasoning_details, refusal }: Delta): number {
@@ -31,6 +31,31 @@ const TOKEN_CHARS = 256;
 export function tokensOf(logprobs: ChatChunk['logprobs']): JsonValue[] {
   const content = (logprobs as { content?: unknown } | null | undefined)?.content;
   return Array.isArray(content) ? content : [];
+}
+
+/** Characters of JSON for one character of a token, with its bytes as some client APIs write them; and for one reported byte. */
+const TEXT_CHARS = 5;
+const BYTE_CHARS = 4;
+
+/** The probabilities of a token and its alternatives, and their characters as JSON without the numbers. */
+export function probabilitiesOf(token: JsonValue): { count: number; chars: number } {
+  let count = 1;
+  let chars = 0;
+  if (typeof token !== 'object' || token === null) return { count, chars: jsonChars(token) };
+  for (const name in token) {
+    const value = (token as JsonObject)[name];
+    if (typeof value === 'string') chars += value.length * TEXT_CHARS;
+    else if (typeof value !== 'object' || value === null) continue;
+    else if (!Array.isArray(value)) chars += jsonChars(value);
+    else if (name === 'top_logprobs') {
+      for (const alternative of value) {
+        const other = probabilitiesOf(alternative);
+        count += other.count;
+        chars += other.chars;
+      }
+    } else chars += name === 'bytes' ? value.length * BYTE_CHARS : jsonChars(value);
+  }
+  return { count, chars };
 }
 
 /** Where the chunks end that are handed on in one turn of the loop. */

@@ -156,20 +156,55 @@ export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRu
 const USUAL_OUTPUT_ANSWERS = 64;
 const USUAL_OUTPUT_ENDPOINTS_MAX = 10_000;
 
-/** The usual length of each endpoint's answers: a running mean in the memory of this process. */
+/** Where a call is answered. */
+type Place = Pick<Candidate, 'endpoint' | 'model' | 'provider'>;
+
+/** The output of completed answers of a model at a provider, on all nodes, as the store sums it up. */
+export interface OutputSum {
+  model: string;
+  provider_name: string;
+  answers: number;
+  output_tokens: number;
+}
+
+interface UsualLength {
+  mean: number;
+  answers: number;
+}
+
+/**
+ * The usual length of each endpoint's answers: a running mean in the memory of this process, which begins with what the store knows
+ * of the model at the provider.
+ */
 export class UsualOutput {
-  readonly #means = new Map<string, { mean: number; answers: number }>();
+  readonly #means = new Map<string, UsualLength>();
+  readonly #stored = new Map<string, UsualLength>();
+
+  /** Takes over sums of the store: for endpoints without answers of this process. */
+  seed(sums: readonly OutputSum[]): void {
+    for (const { model, provider_name, answers, output_tokens } of sums) {
+      if (answers <= 0 || this.#stored.size >= USUAL_OUTPUT_ENDPOINTS_MAX) continue;
+      const mean = output_tokens / answers;
+      this.#stored.set(`${model} ${provider_name}`, { mean, answers: Math.min(answers, USUAL_OUTPUT_ANSWERS) });
+    }
+  }
+
+  #storedOf({ model, provider }: Place): UsualLength | undefined {
+    return this.#stored.size === 0 ? undefined : this.#stored.get(`${model.id} ${provider.name}`);
+  }
 
   /** Adds a completed answer. */
-  note(endpointId: string, usage: TokenClasses): void {
+  note(place: Place, usage: TokenClasses): void {
     const tokens = outputTokens(usage);
-    const entry = this.#means.get(endpointId);
-    if (entry !== undefined) {
-      entry.answers = Math.min(entry.answers + 1, USUAL_OUTPUT_ANSWERS);
-      entry.mean += (tokens - entry.mean) / entry.answers;
-    } else if (this.#means.size < USUAL_OUTPUT_ENDPOINTS_MAX) {
-      this.#means.set(endpointId, { mean: tokens, answers: 1 });
+    const { id } = place.endpoint;
+    let entry = this.#means.get(id);
+    if (entry === undefined) {
+      if (this.#means.size >= USUAL_OUTPUT_ENDPOINTS_MAX) return;
+      entry = { ...(this.#storedOf(place) ?? { mean: 0, answers: 0 }) };
+      this.#means.set(id, entry);
     }
+    entry.answers = Math.min(entry.answers + 1, USUAL_OUTPUT_ANSWERS);
+    entry.mean += (tokens - entry.mean) / entry.answers;
   }
 
   /**
@@ -189,7 +224,8 @@ export class UsualOutput {
     let outputTokens = 0;
     if (!isMetered && estimate === undefined && output_tokens !== 0) {
       const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
-      const usual = Math.ceil(this.#means.get(endpoint.id)?.mean ?? limits.expected_completion_tokens);
+      const known = this.#means.get(endpoint.id) ?? this.#storedOf(candidate);
+      const usual = Math.ceil(known?.mean ?? limits.expected_completion_tokens);
       outputTokens = Math.min(bound, usual) * choicesOf(request);
     }
     const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };

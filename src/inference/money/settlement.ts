@@ -202,7 +202,7 @@ export function createSettlement(options: {
       reportOverrun(state, attempt, usage, grant, Math.max(counted_nano, cost_nano));
     if (failure !== null) return;
     // Of several answers to one request the length of each is unknown.
-    if (usage !== null && is_completed && choicesOf(call.request) === 1) usual.note(candidate.endpoint.id, usage);
+    if (usage !== null && is_completed && choicesOf(call.request) === 1) usual.note(candidate, usage);
     traffic.answered(candidate, {
       is_streamed: call.request.stream === true,
       sent_ms: attempt.sentMs,

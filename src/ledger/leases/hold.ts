@@ -1,5 +1,5 @@
 import type { GatewayError } from '../../errors.ts';
-import type { Budget, BudgetMode } from '../../schemas/budget.ts';
+import type { Budget, BudgetInterval, BudgetMode } from '../../schemas/budget.ts';
 import type { Metered, OpenRecord } from '../records.ts';
 
 /** What this node has of one window. Nano-USD; times are by the monotonic clock. See `freeOf` of the lease book. */
@@ -24,7 +24,11 @@ export interface Lease {
   spent: number;
   /** Free at the store, as of its last answer. */
   store_free: number;
-  /** Another node waits for money that is idle here. */
+  /** Little is free at the store compared with what is leased, or the store has not answered about it: it is returned soon. */
+  scarce: boolean;
+  /** Of the budget, if a request of this process has used it. */
+  interval: BudgetInterval | undefined;
+  /** Another node waits for money that is idle here, or the limit is exceeded or removed. */
   wanted: boolean;
   /** Other nodes return idle money for this node, until it withdraws its claim. */
   claims: boolean;

@@ -1,11 +1,15 @@
 import { brokenRule } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Charged } from '../records.ts';
-import type { LeaseRow, Settle, WindowState } from '../settle.ts';
+import { type LeaseRow, SCARCE_TIMES, type Settle, type WindowState } from '../settle.ts';
 import type { Hold, HoldLine, Lease } from './hold.ts';
 
-/** A lease that nobody used for so long goes back. */
+/** A lease that nobody used for so long is returned if money of its window is scarce. */
 export const LEASE_IDLE_MS = 5_000;
+/** With a lease that was kept for `limits.lease_kept_ms` all go back that were kept for this part of it, so that few batches return money. */
+const KEPT_PART = 4 / 5;
+/** How often all leases are looked through for those to be returned. */
+const LEASE_SWEEP_MS = 250;
 /** A lease holds what its node spends in about so long, where the limit is far. */
 const LEASE_SPAN_MS = 2_000;
 
@@ -39,6 +43,13 @@ function isCharged({ amount }: Charged): boolean {
 export class LeaseBook {
   readonly #monotonic: () => number;
   readonly #leases = new Set<Lease>();
+  /** Leases that were used lately, or lack money for a running request. */
+  readonly #used = new Set<Lease>();
+  /** Leases with a claim. */
+  readonly #claiming = new Set<Lease>();
+  /** Leases whose idle money is to be returned, unless they are used before. */
+  readonly #returnable = new Set<Lease>();
+  #sweptAt = Number.NEGATIVE_INFINITY;
   /** The same leases by budget and window: no key is built for each lookup. */
   readonly #byBudget = new Map<string, Map<string, Lease>>();
 
@@ -93,6 +104,8 @@ export class LeaseBook {
         elsewhere: undefined,
         spent: 0,
         store_free: 0,
+        scarce: true,
+        interval: undefined,
         wanted: false,
         claims: false,
         growth: 0,
@@ -124,7 +137,8 @@ export class LeaseBook {
     for (const lease of this.#leases) {
       lease.stored = 0;
       lease.returning = 0;
-      lease.claims = false;
+      lease.scarce = true;
+      this.claim(lease, false);
       // A store that was set back may not know the window any more.
       lease.is_new = true;
     }
@@ -142,8 +156,11 @@ export class LeaseBook {
     lease.elsewhere = state.leased - state.lease;
     lease.spent = state.spent + lease.pending;
     lease.store_free = state.free ?? 0;
-    lease.wanted = state.claimed;
-    lease.claims = state.claims;
+    lease.scarce = lease.store_free < SCARCE_TIMES * state.leased;
+    const isOver = state.free === null || state.free < 0;
+    lease.wanted = state.claimed || (isOver && lease.stored > 0);
+    if (lease.wanted) this.#returnable.add(lease);
+    this.claim(lease, state.claims);
     return lease;
   }
 
@@ -223,9 +240,75 @@ export class LeaseBook {
     }
   }
 
+  /** Other nodes return idle money for this one, or do not any more. */
+  claim(lease: Lease, claims: boolean): void {
+    lease.claims = claims;
+    if (claims) this.#claiming.add(lease);
+    else this.#claiming.delete(lease);
+  }
+
+  /** Leases with a claim; a live view. */
+  get claiming(): ReadonlySet<Lease> {
+    return this.#claiming;
+  }
+
+  /** Idle money of it is to be returned now. */
+  want(lease: Lease): void {
+    lease.wanted = true;
+    this.#returnable.add(lease);
+  }
+
+  /** A running request lacks `amount`. */
+  lack(lease: Lease, amount: number): void {
+    lease.growth = amount;
+    this.#used.add(lease);
+  }
+
+  /** Leases that were used lately, or lack money for a running request. */
+  used(): ReadonlySet<Lease> {
+    for (const lease of this.#used) if (lease.growth === 0 && this.isIdle(lease)) this.#used.delete(lease);
+    return this.#used;
+  }
+
+  /** Leases whose idle money may have to be returned; a live view. Those that need not be are removed with `retain`. */
+  get returnable(): ReadonlySet<Lease> {
+    return this.#returnable;
+  }
+
+  retain(lease: Lease): void {
+    this.#returnable.delete(lease);
+  }
+
+  /**
+   * Finds the leases that are to be returned because nobody uses them, and drops empty ones if there are many. Does nothing if it did so
+   * a moment ago. `isOpen`: whether the window of a lease still admits calls. `keeps`: whether money that is not scarce is kept.
+   * `needed`: leases that requests wait for.
+   */
+  sweep(isOpen: (lease: Lease) => boolean, keeps: boolean, needed: () => ReadonlySet<Lease>): void {
+    const now = this.#monotonic();
+    if (now - this.#sweptAt < LEASE_SWEEP_MS) return;
+    this.#sweptAt = now;
+    const keepsAll = keeps && this.#leases.size <= limits.leases_kept;
+    let isKeptLongEnough = false;
+    for (const lease of this.#leases) {
+      const unusedMs = now - lease.used_at;
+      if (unusedMs < LEASE_IDLE_MS || lease.stored === 0) continue;
+      if (unusedMs >= limits.lease_kept_ms) isKeptLongEnough = true;
+      else if (keepsAll && !lease.scarce && isOpen(lease)) continue;
+      this.#returnable.add(lease);
+    }
+    if (isKeptLongEnough) {
+      for (const lease of this.#leases) {
+        if (lease.stored > 0 && now - lease.used_at >= limits.lease_kept_ms * KEPT_PART) this.#returnable.add(lease);
+      }
+    }
+    this.#forget(needed);
+  }
+
   /** Notes that `amount` more was reserved at `now`, by the monotonic clock. */
   recordUse(lease: Lease, amount: number, now: number): void {
     lease.used_at = now;
+    this.#used.add(lease);
     if (now - lease.span_began >= LEASE_SPAN_MS) {
       lease.span_before = now - lease.span_began >= 2 * LEASE_SPAN_MS ? 0 : lease.span;
       lease.span = 0;
@@ -247,7 +330,7 @@ export class LeaseBook {
   }
 
   /** Drops empty idle leases if there are many. `needed`: those that requests wait for. */
-  forget(needed: () => ReadonlySet<Lease>): void {
+  #forget(needed: () => ReadonlySet<Lease>): void {
     if (this.#leases.size < limits.leases_remembered) return;
     const kept = needed();
     for (const lease of this.#leases) {
@@ -259,6 +342,8 @@ export class LeaseBook {
   #drop(lease: Lease): void {
     const { budget_id, window_start } = lease;
     this.#leases.delete(lease);
+    this.#used.delete(lease);
+    this.#returnable.delete(lease);
     lease.is_forgotten = true;
     const windows = this.#byBudget.get(budget_id);
     windows?.delete(window_start);

@@ -9,6 +9,9 @@ import { freeOf, LeaseBook } from './lease-book.ts';
 /** A node that gave back what another wished for asks for none of it for so long. */
 const CLAIM_YIELD_MS = 40;
 
+/** Leases that one batch returns because nobody uses them. */
+const RETURNS_MAX = 1_000;
+
 /** A lease is filled ahead of need once one part in so many of what its node spends in `LEASE_SPAN_MS` is missing. */
 const LACKING_PART = 4;
 
@@ -106,6 +109,10 @@ export class Leases {
   /** Leases for which the last batch may have made a claim. */
   #requested: Lease[] = [];
   #draining = false;
+  /** Whether leases may be kept while they are not used; not before the store has said so. */
+  #keeps = false;
+  /** More is to be returned than the last batch could carry. */
+  #hasMore = false;
   /** False until the replay has queued everything: nothing is granted or returned before. */
   #open = false;
   readonly #starts = new Map<BudgetInterval, { start: string; until: number }>();
@@ -264,6 +271,7 @@ export class Leases {
       at ??= this.#momentOf(request);
       const start = this.#startOf(budget.reset_interval, at);
       const lease = this.book.of(budget.id, start);
+      lease.interval = budget.reset_interval;
       lines.push({ budget, window_start: start, lease, amount: 0, share: 0, granted: 0 });
     }
     return lines;
@@ -297,7 +305,7 @@ export class Leases {
     const now = this.#options.monotonic();
     if (now - lease.growth_requested_at < limits.refusal_ms) return;
     lease.growth_requested_at = now;
-    lease.growth = amount;
+    this.book.lack(lease, amount);
     this.#options.onNeed();
   }
 
@@ -339,14 +347,10 @@ export class Leases {
   /** The store has applied a batch: takes over the state of each window, and the settles are no longer pending. */
   applied(settles: readonly Settle[], number: number, windows: readonly WindowState[]): void {
     this.book.acknowledge(settles);
-    let wanted = false;
     for (const state of windows) this.book.applyState(state);
     this.#serve(number);
-    for (const state of windows) {
-      if (state.claimed && freeOf(this.book.of(state.budget_id, state.window_start)) > 0) wanted = true;
-    }
-    if (wanted || this.#abandoned().length > 0) this.#options.onNeed();
-    this.book.forget(() => this.#awaited());
+    this.#sweep();
+    if (this.#hasMore || this.#isWanted() || this.#abandoned().length > 0) this.#options.onNeed();
   }
 
   /** The store had applied a batch whose answer was lost: the leases are known again, the windows are not. */
@@ -355,25 +359,46 @@ export class Leases {
     // The lost answer contained the claims: withdrawing one that does not exist changes nothing.
     const claiming = this.#awaited();
     for (const lease of this.#requested) claiming.add(lease);
-    for (const lease of this.book.all) if (lease.claims) claiming.add(lease);
+    for (const lease of this.book.claiming) claiming.add(lease);
     this.registered(rows);
-    for (const lease of claiming) lease.claims = true;
+    for (const lease of claiming) this.book.claim(lease, true);
     this.#serve(0);
-    if (this.#abandoned().length > 0) this.#options.onNeed();
+    if (this.#hasMore || this.#abandoned().length > 0) this.#options.onNeed();
   }
 
   /** Takes over the store's answer to `watch`. True if money is to be returned or a claim withdrawn now. */
-  watched({ wanted, nodes }: Watched): boolean {
+  watched({ wanted, scarce, keeps_leases, nodes }: Watched): boolean {
     this.#nodes = Math.max(1, nodes);
-    let returns = false;
+    this.#keeps = keeps_leases;
     for (const { budget_id, window_start } of wanted) {
       const lease = this.book.find(budget_id, window_start);
-      if (lease === undefined) continue;
-      lease.wanted = true;
-      if (freeOf(lease) > 0) returns = true;
+      if (lease !== undefined) this.book.want(lease);
     }
-    for (const lease of this.book.all) if (this.book.isIdle(lease) && freeOf(lease) > 0) returns = true;
-    return returns || this.#abandoned().length > 0;
+    for (const { budget_id, window_start } of scarce) {
+      const lease = this.book.find(budget_id, window_start);
+      if (lease !== undefined) lease.scarce = true;
+    }
+    this.#sweep();
+    return this.#isWanted() || this.#isUnused() || this.#abandoned().length > 0;
+  }
+
+  #sweep(): void {
+    const now = this.#options.now();
+    const isOpen = ({ interval, window_start }: Lease) =>
+      interval !== undefined && this.#startOf(interval, now) === window_start;
+    this.book.sweep(isOpen, this.#keeps, () => this.#awaited());
+  }
+
+  /** Whether money is to be returned that other nodes wait for, or that exceeds a limit. */
+  #isWanted(): boolean {
+    for (const lease of this.book.returnable) if (lease.wanted && freeOf(lease) > 0) return true;
+    return false;
+  }
+
+  /** Whether money is to be returned that nobody uses. */
+  #isUnused(): boolean {
+    for (const lease of this.book.returnable) if (freeOf(lease) > 0 && this.book.isIdle(lease)) return true;
+    return false;
   }
 
   /** Grants or refuses the requests that have waited as long as they may. */
@@ -409,12 +434,13 @@ export class Leases {
 
   /** Leases for which other nodes still return money, although no request here waits for it any more. */
   #abandoned(): Lease[] {
-    const claiming: Lease[] = [];
-    for (const lease of this.book.all) if (lease.claims) claiming.push(lease);
-    if (claiming.length === 0) return claiming;
+    const { claiming } = this.book;
+    if (claiming.size === 0) return [];
     const awaited = this.#awaited();
     const now = this.#options.monotonic();
-    return claiming.filter((lease) => !awaited.has(lease) && now - lease.growth_requested_at > limits.recall_wait_ms);
+    return [...claiming].filter(
+      (lease) => !awaited.has(lease) && now - lease.growth_requested_at > limits.recall_wait_ms,
+    );
   }
 
   #startOf(interval: BudgetInterval, now: number): string {
@@ -473,13 +499,25 @@ export class Leases {
 
   #return(requestOf: (lease: Lease) => WindowRequest): void {
     this.#takeBeforeReturn();
+    this.#sweep();
+    this.#hasMore = false;
     const now = this.#options.monotonic();
     const awaited = this.#awaited();
-    for (const lease of this.book.all) {
+    let returns = 0;
+    for (const lease of this.#draining ? this.book.all : this.book.returnable) {
       const idle = freeOf(lease);
-      if (idle <= 0 || !(lease.wanted || this.#draining || this.book.isIdle(lease))) continue;
+      if (!(lease.wanted || this.#draining || this.book.isIdle(lease))) {
+        this.book.retain(lease);
+        continue;
+      }
+      if (idle <= 0) continue;
       // If a request here waits for more of it, it is not idle.
       if (awaited.has(lease) && !(lease.wanted || this.#draining)) continue;
+      if (returns >= RETURNS_MAX && !lease.wanted) {
+        this.#hasMore = true;
+        continue;
+      }
+      returns += 1;
       if (lease.wanted) lease.yields_until = now + CLAIM_YIELD_MS;
       lease.wanted = false;
       lease.returning = idle;
@@ -520,7 +558,7 @@ export class Leases {
   #requestAhead(requestOf: (lease: Lease) => WindowRequest): void {
     if (this.#draining) return;
     const now = this.#options.monotonic();
-    for (const lease of this.book.all) {
+    for (const lease of this.book.used()) {
       const { growth } = lease;
       if (lease.wanted || now < lease.yields_until) continue;
       if (growth === 0 && (lease.store_free <= 0 || this.book.isIdle(lease))) continue;

@@ -91,7 +91,14 @@ test.each(['an answer reports', 'a watch reports'])(
     const claimed = by.startsWith('an answer');
     leases.freeze([], 1, true);
     leases.applied([], 1, [state('a', 946, { free: 0, leased: 3_417, claimed })]);
-    if (!claimed) leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 4, now: 0 });
+    if (!claimed)
+      leases.watched({
+        wanted: [{ budget_id: 'a', window_start: '' }],
+        scarce: [],
+        keeps_leases: true,
+        nodes: 4,
+        now: 0,
+      });
     expect(leases.freeze([], 2, true)).toEqual([]);
     expect((await waiting).granted_nano).toBe(946);
   },
@@ -102,7 +109,7 @@ test('what other nodes wait for is returned with the batch that has the last out
   leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
   const hold = leases.reserve(ask('1', [budget('a')], 1_000), undefined);
   if (hold instanceof Promise) throw new Error('waits');
-  leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 2, now: 0 });
+  leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], scarce: [], keeps_leases: true, nodes: 2, now: 0 });
   leases.book.settle(hold, () => 300);
   expect(leases.freeze([], 1, false)).toEqual([]);
   expect(leases.freeze([], 1, true)).toMatchObject([{ budget_id: 'a', returned: 700 }]);

@@ -1,8 +1,8 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asArray, asObject, remainder } from '../shared/json-shape.ts';
+import { asArray, asCount, asObject, remainder } from '../shared/json-shape.ts';
 
 /** Steps of other models that the usage of one answer counts. */
 const USAGE_ITERATIONS_MAX = 200;
@@ -22,11 +22,11 @@ const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = lookupTable(
  */
 export function readUsage(usage: JsonObject, model: string): TokenClasses {
   const classes: TokenClasses = {};
-  set(classes, 'in_uncached', count(usage['input_tokens']));
-  set(classes, 'in_cache_read', count(usage['cache_read_input_tokens']));
+  set(classes, 'in_uncached', asCount(usage['input_tokens']));
+  set(classes, 'in_cache_read', asCount(usage['cache_read_input_tokens']));
   readCacheWrites(classes, usage);
-  const output = count(usage['output_tokens']);
-  const thinking = count(asObject(usage['output_tokens_details'])?.['thinking_tokens']);
+  const output = asCount(usage['output_tokens']);
+  const thinking = asCount(asObject(usage['output_tokens_details'])?.['thinking_tokens']);
   if (output !== undefined) {
     const reasoning = Math.min(thinking ?? 0, output);
     classes.out_text = output - reasoning;
@@ -35,9 +35,9 @@ export function readUsage(usage: JsonObject, model: string): TokenClasses {
   const serverTools = asObject(usage['server_tool_use']);
   if (serverTools !== undefined) {
     const counts: NonNullable<TokenClasses['counts']> = {};
-    set(counts, 'web_search', count(serverTools['web_search_requests']));
-    set(counts, 'web_fetch', count(serverTools['web_fetch_requests']));
-    set(counts, 'code', count(serverTools['code_execution_requests']));
+    set(counts, 'web_search', asCount(serverTools['web_search_requests']));
+    set(counts, 'web_fetch', asCount(serverTools['web_fetch_requests']));
+    set(counts, 'code', asCount(serverTools['code_execution_requests']));
     classes.counts = counts;
   }
   const extra = readExtra(usage, model);
@@ -61,9 +61,9 @@ export function usageRest(usage: JsonObject): JsonObject {
  */
 function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
   const split = asObject(usage['cache_creation']);
-  const short = count(split?.['ephemeral_5m_input_tokens']);
-  const long = count(split?.['ephemeral_1h_input_tokens']);
-  const reported = count(usage['cache_creation_input_tokens']);
+  const short = asCount(split?.['ephemeral_5m_input_tokens']);
+  const long = asCount(split?.['ephemeral_1h_input_tokens']);
+  const reported = asCount(usage['cache_creation_input_tokens']);
   if (short === undefined && long === undefined) {
     set(classes, 'in_cache_write_5m', reported);
     return;
@@ -94,10 +94,6 @@ function readExtra(usage: JsonObject, model: string): NonNullable<TokenClasses['
     extra.push({ model: typeof named === 'string' ? named : model, classes: readUsage(iteration, model) });
   }
   return extra;
-}
-
-function count(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
 }
 
 function set<K extends string>(into: { [key in K]?: number }, key: K, value: number | undefined): void {

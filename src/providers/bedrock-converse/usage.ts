@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../shared/json-shape.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asArray, asCount, asObject } from '../shared/json-shape.ts';
 
 /**
  * The disjoint token classes of a usage object. On this wire `inputTokens` excludes the cache, and reasoning has no count of its own
@@ -10,21 +10,21 @@ import { asArray, asObject } from '../shared/json-shape.ts';
  */
 export function readUsage(usage: JsonObject): TokenClasses {
   const classes: TokenClasses = {};
-  set(classes, 'in_uncached', count(usage['inputTokens']));
-  set(classes, 'in_cache_read', count(usage['cacheReadInputTokens']));
+  set(classes, 'in_uncached', asCount(usage['inputTokens']));
+  set(classes, 'in_cache_read', asCount(usage['cacheReadInputTokens']));
   readCacheWrites(classes, usage);
-  set(classes, 'out_text', count(usage['outputTokens']));
+  set(classes, 'out_text', asCount(usage['outputTokens']));
   return classes;
 }
 
 /** The details split the writes by duration; writes without details are of five minutes, the default. */
 function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
-  const written = count(usage['cacheWriteInputTokens']);
+  const written = asCount(usage['cacheWriteInputTokens']);
   let hour: number | undefined;
   let sum = 0;
   for (const value of asArray(usage['cacheDetails'])) {
     const detail = asObject(value);
-    const tokens = count(detail?.['inputTokens']) ?? 0;
+    const tokens = asCount(detail?.['inputTokens']) ?? 0;
     sum += tokens;
     if (detail?.['ttl'] === '1h') hour = (hour ?? 0) + tokens;
   }
@@ -33,10 +33,6 @@ function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
   const long = Math.min(hour ?? 0, total);
   classes.in_cache_write_5m = total - long;
   if (hour !== undefined) classes.in_cache_write_1h = long;
-}
-
-function count(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
 }
 
 function set<K extends string>(into: { [key in K]?: number }, key: K, value: number | undefined): void {

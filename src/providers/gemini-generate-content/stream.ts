@@ -67,6 +67,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   const rest: JsonObject = {};
   let reason: string | undefined;
   let blocked: JsonObject | undefined;
+  /** Something of the answer arrived after the last usage, which does not cover it. */
+  let isOutrun = false;
 
   function response(isFinal: boolean): ResponseExt {
     const classes = usage.classes(isFinal);
@@ -76,7 +78,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       wire: WIRE,
       rest: isFinal ? { ...rest, ...candidate, ...grounded() } : {},
       ...(requestId === undefined ? {} : { requestId }),
-      ...(counted === undefined ? {} : { usage: counted }),
+      ...(counted === undefined || (isFinal && isOutrun) ? {} : { usage: counted }),
     };
   }
 
@@ -128,6 +130,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const feedback = asObject(event['promptFeedback']);
     if (asText(feedback?.['blockReason']) !== '') blocked = feedback;
     const chunks = asArray(event['candidates']).flatMap((value) => takeCandidate(asObject(value) ?? {}));
+    if (counted !== undefined) isOutrun = false;
+    else if (chunks.length > 0) isOutrun = true;
     if (!isStarted) {
       isStarted = true;
       chunks.unshift({ delta: { role: 'assistant' }, ext: { response: response(false) } });
@@ -148,6 +152,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const native = reason ?? (blocked === undefined ? null : asText(blocked['blockReason']));
     const finalReason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
     const error = errorOf(finalReason, native ?? 'no reason was reported');
+    // Before the end, it is not taken for a report of the whole answer.
+    if (isOutrun) chunks.push({ delta: {}, ext: { response: response(false) } });
     chunks.push({
       delta: {},
       finish_reason: finalReason,

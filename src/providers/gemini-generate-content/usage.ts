@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../shared/json-shape.ts';
+import { asArray, asCount, asObject } from '../shared/json-shape.ts';
 
 /** The counts of one `usageMetadata`; undefined if not reported. */
 interface Counts {
@@ -62,17 +62,17 @@ function outOf({ candidates = 0, thoughts = 0 }: Counts): number {
  * sum of the four others: a missing count is the rest of the total, or undefined without a total.
  */
 function readCounts(usage: JsonObject): Counts | undefined {
-  const total = count(usage['totalTokenCount']);
+  const total = asCount(usage['totalTokenCount']);
   let {
     prompt,
     tool_prompt: toolPrompt,
     candidates,
     thoughts,
   } = {
-    prompt: count(usage['promptTokenCount']),
-    tool_prompt: count(usage['toolUsePromptTokenCount']),
-    candidates: count(usage['candidatesTokenCount']),
-    thoughts: count(usage['thoughtsTokenCount']),
+    prompt: asCount(usage['promptTokenCount']),
+    tool_prompt: asCount(usage['toolUsePromptTokenCount']),
+    candidates: asCount(usage['candidatesTokenCount']),
+    thoughts: asCount(usage['thoughtsTokenCount']),
   };
   if (prompt === undefined && candidates === undefined && thoughts === undefined && total === undefined)
     return undefined;
@@ -84,7 +84,7 @@ function readCounts(usage: JsonObject): Counts | undefined {
     toolPrompt ??= 0;
     thoughts ??= 0;
   }
-  const cached = count(usage['cachedContentTokenCount']) ?? (prompt === undefined ? undefined : 0);
+  const cached = asCount(usage['cachedContentTokenCount']) ?? (prompt === undefined ? undefined : 0);
   const modalities = {
     promptTokensDetails: addModalities(usage['promptTokensDetails'], usage['toolUsePromptTokensDetails']),
     cacheTokensDetails: addModalities(usage['cacheTokensDetails']),
@@ -98,8 +98,8 @@ function addModalities(...lists: (JsonValue | undefined)[]): Modalities {
   const modalities: Modalities = { audio: 0, image: 0 };
   for (const value of lists.flatMap(asArray)) {
     const { modality, tokenCount } = asObject(value) ?? {};
-    if (modality === 'AUDIO') modalities.audio += count(tokenCount) ?? 0;
-    if (modality === 'IMAGE') modalities.image += count(tokenCount) ?? 0;
+    if (modality === 'AUDIO') modalities.audio += asCount(tokenCount) ?? 0;
+    if (modality === 'IMAGE') modalities.image += asCount(tokenCount) ?? 0;
   }
   return modalities;
 }
@@ -159,8 +159,4 @@ function sum(one: Counts, other: Counts): Counts {
       candidatesTokensDetails: join('candidatesTokensDetails'),
     },
   };
-}
-
-function count(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
 }

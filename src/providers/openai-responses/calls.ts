@@ -1,6 +1,7 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
 import { asText, remainder } from '../shared/json-shape.ts';
 import { type BlockSlot, createSlot } from '../shared/slot.ts';
 import { mintCallId } from '../shared/tool-ids.ts';
@@ -67,7 +68,9 @@ export function createCallReader(item: WireItem, context: TurnContext): ItemRead
     },
     end(finished) {
       const chunks = finished === undefined ? [] : begin(finished);
-      if (slot === undefined) return chunks;
+      // A call of no tool cannot be run, and must not be lost in silence.
+      if (slot === undefined)
+        throw new UpstreamError('invalid_response', 'The provider called a tool without its name.');
       if (isCustom && hasFragments) chunks.push(slot.emit({ tool_calls: [{ index, function: { arguments: '"}' } }] }));
       append(chunks, emitWhole(finished ?? item));
       const ext = finished === undefined ? undefined : extOf(rest(finished));

@@ -15,6 +15,14 @@ export function asArray(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
+/**
+ * A count of a usage object, without its fraction; undefined for everything that is no count. A negative number is none: read as zero,
+ * it would be a report that nothing was used.
+ */
+export function asCount(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;
+}
+
 /** The object without the known fields, nulls and empty lists: the fields that must be preserved. */
 export function remainder(object: JsonObject, known: readonly string[]): JsonObject {
   const rest: JsonObject = {};

@@ -17,11 +17,13 @@ export type Counts = { reasoning: number; text: number; call: number; native: nu
  */
 export function orderOf(message: Message, counts: Counts): Slot[] {
   const order: Slot[] = [];
-  const visited = new Set<string>();
+  /** The visited entries of each kind: turns may have tens of thousands, so no key is made for one. */
+  const visited: { [kind in Slot['kind']]?: Set<number> } = {};
   const visit = (kind: Slot['kind'], at: number, ext?: Slot['ext']) => {
-    const key = `${kind} ${at}`;
-    if (visited.has(key)) return;
-    visited.add(key);
+    visited[kind] ??= new Set();
+    const known = visited[kind];
+    if (known.has(at)) return;
+    known.add(at);
     order.push(ext === undefined ? { kind, at } : { kind, at, ext });
   };
   for (const { kind, at, span = 1, ext } of message.ext?.order ?? []) {
