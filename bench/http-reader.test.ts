@@ -44,21 +44,21 @@ function read(parts: readonly Buffer[]): Message[] {
   return messages;
 }
 
-describe('the benchmark reads answers', () => {
+describe('the answer reader of the benchmark', () => {
   const bytes = Buffer.from(CHUNKED + LENGTH + EMPTY + CHUNKED);
 
-  it('with their transfer coding taken off, one after the other', () => {
+  it('removes the transfer coding of consecutive answers', () => {
     const messages = read([bytes]);
     expect(messages.map(({ head }) => head.slice(9, 12))).toEqual(['200', '404', '204', '200']);
     expect(messages[0]!.body).toBe(BODY);
     expect(messages[1]!.body).toBe('abc');
   });
 
-  it('and counts chunks without comments, and takes empty text for no text', () => {
+  it('counts chunks without comments, and ignores empty text', () => {
     expect(read([bytes])[0]).toMatchObject({ chunks: 3, first_content_at: 2 });
   });
 
-  it('the same in any splitting', () => {
+  it('gives the same result for any split of the bytes', () => {
     const whole = read([bytes]);
     for (let at = 1; at < bytes.length; at += 1) {
       expect(read([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);

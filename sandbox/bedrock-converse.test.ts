@@ -49,8 +49,8 @@ const weather = {
   },
 };
 
-describe("bedrock-converse, by AWS's own client", () => {
-  test('an answer has content, a reason to stop and a usage that adds up', async () => {
+describe("bedrock-converse, through AWS's own client", () => {
+  test('an answer has content, a stop reason and a usage that adds up', async () => {
     const { output, stopReason, usage } = await client.send(new ConverseCommand(ask('echo')));
     expect(output?.message?.content).toEqual([{ text: 'Good morning.' }]);
     expect(stopReason).toBe('end_turn');
@@ -58,7 +58,7 @@ describe("bedrock-converse, by AWS's own client", () => {
   });
 
   test.each(['echo', 'story', 'think', 'json', 'refuse'])(
-    'a stream says what the whole answer says: %s',
+    'a stream has the same content as the whole answer: %s',
     async (model) => {
       const whole = await client.send(new ConverseCommand(ask(model)));
       const events = await stream(ask(model));
@@ -106,7 +106,7 @@ describe("bedrock-converse, by AWS's own client", () => {
     expect(second.usage).toMatchObject({ cacheWriteInputTokens: 0, cacheReadInputTokens: tokens });
   });
 
-  test('faults are exceptions, before the answer and inside it', async () => {
+  test('faults are exceptions, before the answer and within its stream', async () => {
     await expect(client.send(new ConverseCommand(ask('fail-429')))).rejects.toMatchObject({
       name: 'ThrottlingException',
     });

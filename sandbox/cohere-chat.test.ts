@@ -26,7 +26,7 @@ const tool = (required: string[]) => ({
 });
 
 describe('cohere-chat', () => {
-  test('an answer has content, finish reason and what is billed apart from what is counted', async () => {
+  test('an answer has content and a finish reason, and separates billed units from counted tokens', async () => {
     const { text } = await post(ask());
     expect(JSON.parse(text)).toMatchObject({
       finish_reason: 'COMPLETE',
@@ -35,7 +35,7 @@ describe('cohere-chat', () => {
     });
   });
 
-  test('a stream names its events, and counts contents and calls apart', async () => {
+  test('a stream names its events, and numbers contents and tool calls separately', async () => {
     const { text } = await post(
       ask({ model: 'tools', stream: true, tools: [tool(['c'])], thinking: { type: 'enabled' } }),
     );

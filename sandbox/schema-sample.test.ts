@@ -41,7 +41,7 @@ test.each<[string, JsonObject]>([
   expect(Schema.Check(schema, value), JSON.stringify(value)).toBe(true);
 });
 
-test('a small schema that asks for very many values ends', () => {
+test('the sample of a small schema that requires very many values is bounded', () => {
   const names = Array.from({ length: 30 }, (_, at) => `p${at}`);
   const node: JsonObject = {
     type: 'object',

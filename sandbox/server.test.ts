@@ -50,7 +50,7 @@ async function post(path: string, body: unknown, headers: Record<string, string>
 }
 
 describe('openai-chat', () => {
-  test('an answer has text, finish reason and a usage that adds up', async () => {
+  test('an answer has text, a finish reason and a usage that adds up', async () => {
     const answer = await openai.chat.completions.create(ask('echo', 'Good morning, world.'));
     expect(answer.choices[0]?.message.content).toBe('Good morning, world.');
     expect(answer.choices[0]?.finish_reason).toBe('stop');
@@ -61,7 +61,7 @@ describe('openai-chat', () => {
     expect(answer.usage?.total_tokens).toBe(answer.usage!.prompt_tokens + answer.usage!.completion_tokens);
   });
 
-  test('a history may hold calls of custom tools', async () => {
+  test('a history may contain calls of custom tools', async () => {
     const custom = { id: 'a', type: 'custom' as const, custom: { name: 'note', input: 'Hello.' } };
     const messages: OpenAiRequest['messages'] = [
       { role: 'user', content: 'Note it.' },
@@ -73,7 +73,7 @@ describe('openai-chat', () => {
   });
 
   test.each(['echo', 'story', 'think', 'json', 'refuse'])(
-    'a stream accumulates to the unstreamed answer: %s',
+    'a stream accumulates to the whole answer: %s',
     async (model) => {
       const whole = await openai.chat.completions.create(ask(model));
       const stream = openai.chat.completions.stream({ ...ask(model), stream_options: { include_usage: true } });
@@ -87,7 +87,7 @@ describe('openai-chat', () => {
     },
   );
 
-  test('all tools are called at once with arguments by their schemas, and their results are answered', async () => {
+  test('all tools are called at once with arguments that match their schemas, and their results are answered', async () => {
     const tools = [weather, clock].map((one) => ({ type: 'function' as const, function: one }));
     const request = { ...ask('tools'), tools };
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
@@ -126,7 +126,7 @@ describe('openai-chat', () => {
     expect(answer.choices[0]?.message.parsed).toEqual({ city: 'sample city', unit: 'celsius' });
   });
 
-  test('images are counted, stop sequences and the output bound honoured', async () => {
+  test('images are counted, and stop sequences and the output bound are respected', async () => {
     const content = [
       { type: 'image_url' as const, image_url: { url: pixel } },
       { type: 'image_url' as const, image_url: { url: pixel } },
@@ -177,7 +177,7 @@ describe('openai-chat', () => {
 
 describe('anthropic-messages', () => {
   test.each(['echo', 'story', 'think', 'json', 'refuse'])(
-    'a stream accumulates to the unstreamed answer: %s',
+    'a stream accumulates to the whole answer: %s',
     async (model) => {
       const whole = await anthropic.messages.create(askAnthropic(model));
       const streamed = await anthropic.messages.stream(askAnthropic(model)).finalMessage();
@@ -185,7 +185,7 @@ describe('anthropic-messages', () => {
     },
   );
 
-  test('thinking is signed, and a changed thought is refused', async () => {
+  test('thinking is signed, and changed thinking is refused', async () => {
     const request = { ...askAnthropic('echo'), thinking: { type: 'enabled' as const, budget_tokens: 2048 } };
     const whole = await anthropic.messages.create(request);
     expect(whole.content.map((block) => block.type)).toEqual(['thinking', 'text']);
@@ -302,7 +302,7 @@ describe('anthropic-messages', () => {
     expect(JSON.parse(text)).toMatchObject({ type: 'error', error: { message: expect.stringContaining(message) } });
   });
 
-  test('counts tokens as it bills them, and refuses what the question has no place for', async () => {
+  test('counts tokens as it bills them, and refuses fields that a count request does not have', async () => {
     const { model, messages } = askAnthropic('echo');
     const { usage } = await anthropic.messages.create(askAnthropic('echo'));
     expect(await anthropic.messages.countTokens({ model, messages })).toEqual({ input_tokens: usage.input_tokens });
@@ -315,7 +315,7 @@ describe('faults', () => {
   const path = '/v1/chat/completions';
   const streamed = (model: string) => ({ ...ask(model), stream: true, stream_options: { include_usage: true } });
 
-  test('model, body and header choose a fault', async () => {
+  test('the model, the body or a header selects a fault', async () => {
     expect((await post(path, ask('fail-503'))).status).toBe(503);
     expect((await post(path, ask('echo;status=418'))).status).toBe(418);
     expect((await post(path, { ...ask('echo'), sandbox: { status: 418 } })).status).toBe(418);
@@ -323,7 +323,7 @@ describe('faults', () => {
     expect((await post(path, ask('fail-429'))).headers.get('retry-after')).toBe('1');
   });
 
-  test('fail-once fails the first request of a user, on whichever wire, and then works', async () => {
+  test('fail-once fails the first request of a user on each wire, and later ones succeed', async () => {
     expect((await post(path, { ...ask('fail-once'), user: 'one' })).status).toBe(503);
     expect((await post('/v1/messages', { ...askAnthropic('fail-once'), metadata: { user_id: 'one' } })).status).toBe(
       200,
@@ -332,7 +332,7 @@ describe('faults', () => {
     expect((await post(path, { ...ask('fail-once'), user: 'two' })).status).toBe(503);
   });
 
-  test('streams lack what they are told to lack', async () => {
+  test('a selected fault changes the stream as its name says', async () => {
     expect((await post(path, streamed('echo'))).text).toMatch(
       /"usage":\{.*\ndata: \[DONE\]\n\n$|"usage":\{[^\n]*\n\ndata: \[DONE\]\n\n$/,
     );
@@ -351,7 +351,7 @@ describe('faults', () => {
     expect(late).toMatch(/event: error\ndata: \{"type":"error","error":\{"type":"overloaded_error"/);
   });
 
-  test('a connection breaks in mid stream, and in mid body', async () => {
+  test('a connection breaks in the middle of a stream or a body', async () => {
     await expect(post(path, streamed('fail-mid-stream'))).rejects.toThrow();
     await expect(post(path, ask('fail-mid-stream'))).rejects.toThrow();
   });
@@ -363,7 +363,7 @@ describe('faults', () => {
     expect(body(split.text)).toBe(body(plain.text));
   });
 
-  test('an attempt is found by the id its caller gave, with its end', async () => {
+  test('an attempt can be queried by the id that its caller sent, with its outcome', async () => {
     await post(path, ask('echo'), { 'x-client-request-id': 'mine' });
     const attempts = (await (await fetch(`${sandbox.url}/sandbox/attempts/mine`)).json()) as { data: unknown[] };
     expect(attempts.data).toMatchObject([
@@ -372,7 +372,7 @@ describe('faults', () => {
     expect((await fetch(`${sandbox.url}/sandbox/attempts/other`)).status).toBe(404);
   });
 
-  test('a client that leaves is counted as aborted, and the rest is not made', async () => {
+  test('a request whose client disconnects is counted as aborted, and its answer is not generated further', async () => {
     const before = sandbox.requests().aborted;
     const leave = new AbortController();
     const response = await fetch(`${sandbox.url}${path}`, {
@@ -386,7 +386,7 @@ describe('faults', () => {
     await expect.poll(() => sandbox.requests().aborted).toBe(before + 1);
   });
 
-  test('a reader that stops reading stops the writer', async () => {
+  test('a client that stops reading stops the writes', async () => {
     const sent = sandbox.requests().chunks;
     const slow = await new Promise<import('node:http').IncomingMessage>((resolve) => {
       const request = httpRequest(`${sandbox.url}${path}`, { method: 'POST' }, resolve);
@@ -409,7 +409,7 @@ describe('credentials', () => {
     return () => closed.stop();
   });
 
-  test('a sandbox with a key refuses another one, as each wire does', async () => {
+  test('a sandbox with a key refuses other keys with the error of each wire', async () => {
     const wrong = new OpenAI({ baseURL: `${closed.url}/v1`, apiKey: 'wrong', maxRetries: 0 });
     await expect(wrong.chat.completions.create(ask('echo'))).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
     const right = new Anthropic({ baseURL: closed.url, apiKey: 'right', maxRetries: 0 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { countTokens, tokensOf } from './tokens.ts';
 
-test('the pieces joined are the text, and the count is their number', () => {
+test('the joined pieces are the text, and the count is their number', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
       const tokens = tokensOf(text);

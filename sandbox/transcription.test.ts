@@ -36,7 +36,7 @@ const token = { authorization: 'Token k', 'content-type': 'audio/wav' };
 
 test.each<[string, Sent]>([
   [
-    'a body that is no form',
+    'a body that is not a form',
     { path: '/v1/audio/transcriptions', body: '{}', headers: { ...bearer, 'content-type': 'application/json' } },
   ],
   ['no file', { path: '/v1/audio/transcriptions', body: form((made) => made.delete('file')), headers: bearer }],
@@ -46,7 +46,7 @@ test.each<[string, Sent]>([
   ],
   ['an unknown field', { path: '/v1/audio/transcriptions', body: form((made) => made.set('x', 'y')), headers: bearer }],
   [
-    'times without their format',
+    'timestamps without the verbose format',
     {
       path: '/v1/audio/transcriptions',
       body: form((made) => made.set('timestamp_granularities[]', 'word')),
@@ -57,15 +57,18 @@ test.each<[string, Sent]>([
     'a temperature above 1',
     { path: '/v1/audio/transcriptions', body: form((made) => made.set('temperature', '1.5')), headers: bearer },
   ],
-  ['no model of Deepgram', { path: '/deepgram/v1/listen', body: wav, headers: token }],
+  ['a request to Deepgram without a model', { path: '/deepgram/v1/listen', body: wav, headers: token }],
   [
-    'a language beside its detection',
+    'a language together with its detection',
     { path: '/deepgram/v1/listen?model=echo&language=en&detect_language=true', body: wav, headers: token },
   ],
-  ['bytes that are no sound', { path: '/deepgram/v1/listen?model=echo', body: 'x', headers: token }],
-  ['no model of ElevenLabs', { path: '/elevenlabs/v1/speech-to-text', body: form(), headers: { 'xi-api-key': 'k' } }],
+  ['bytes that are not audio', { path: '/deepgram/v1/listen?model=echo', body: 'x', headers: token }],
   [
-    'an upload that was not made here',
+    'a request to ElevenLabs without a model',
+    { path: '/elevenlabs/v1/speech-to-text', body: form(), headers: { 'xi-api-key': 'k' } },
+  ],
+  [
+    'an upload that the sandbox did not create',
     {
       path: '/assemblyai/v2/transcript',
       body: JSON.stringify({ speech_models: ['echo'], audio_url: 'https://x.test/y' }),
@@ -77,7 +80,7 @@ test.each<[string, Sent]>([
   expect([status, Object.keys(body).length]).toEqual([400, expect.any(Number)]);
 });
 
-test('each wire wants its credential where the real service does', async () => {
+test('each wire expects its credential where the real service does', async () => {
   const wrong = { authorization: 'Bearer other' };
   for (const path of [
     '/v1/audio/transcriptions',
@@ -90,7 +93,7 @@ test('each wire wants its credential where the real service does', async () => {
   expect((await send({ path: '/v1/audio/transcriptions', body: form(), headers: bearer })).status).toBe(200);
 });
 
-test('faults are those of the other wires', async () => {
+test('the faults are those of the other wires', async () => {
   const named = (model: string) => form((made) => made.set('model', model));
   const path = '/v1/audio/transcriptions';
   expect((await send({ path, body: named('fail-429'), headers: bearer })).status).toBe(429);

@@ -19,7 +19,7 @@ interface Reading {
   collections: number;
 }
 
-test('a whole answer allocates no more than it did', { timeout: 300_000 }, async () => {
+test('a whole answer allocates no more than the recorded amount', { timeout: 300_000 }, async () => {
   const upstream = createServer((request, response) => {
     request.resume();
     request.on('end', () => {

@@ -51,7 +51,7 @@ describe('a wire', () => {
     expect(linesWith(WIRE_COMPARED, inFolder('src/providers/'))).toEqual([]);
   });
 
-  test('has a folder that only src/providers imports, and so has the client API with the same name', () => {
+  test('has a folder that only src/providers imports, and a client API of the same name has one that only src/api imports', () => {
     expect(linesWith(WIRE_FOLDER, inFolder('src/providers/', 'src/api/messages/', 'src/api/responses/'))).toEqual([]);
   });
 });

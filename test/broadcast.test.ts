@@ -91,7 +91,7 @@ async function metric(outcome: string): Promise<number> {
 describe('a call', () => {
   const shared = sharedSite();
 
-  test('is sent as a span with model, tokens, money, times and end, and spans of its attempts below it', async () => {
+  test('is sent as a span with model, tokens, cost, times and outcome, and a child span for each attempt', async () => {
     shared();
     const id = await ask({ model: 'sandbox/fallback', temperature: 1, max_tokens: 50, user: 'u-1', session_id: 's-1' });
     const response = await gateway.call('GET', `/generation?id=${id}`);
@@ -143,7 +143,7 @@ describe('a call', () => {
     expect(collector.requests.map(({ body }) => body).join()).not.toContain('a secret word');
   });
 
-  test('that failed is sent as failed', async () => {
+  test('is sent as failed if it failed', async () => {
     shared();
     await ask({ model: 'sandbox/fail-503' });
     await seen(1);
@@ -178,7 +178,7 @@ describe('a call', () => {
       { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', parentSpanId: undefined },
     ],
     [
-      'nobody, where its header names none',
+      'a new trace, since its header names none',
       {},
       { traceparent: '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01' },
       { traceId: expect.not.stringContaining('0af7651916cd43dd'), parentSpanId: undefined },
@@ -193,7 +193,7 @@ describe('a call', () => {
     }
   });
 
-  test('of any API is sent, whole or streamed, and an id without a known form becomes the same id each time', async () => {
+  test('is sent for every API, whole or streamed, and an id of unknown form always becomes the same trace id', async () => {
     shared();
     const trace = { trace_id: 'my trace' };
     await ask({ trace, stream: true });
@@ -218,8 +218,8 @@ describe('a call', () => {
   });
 });
 
-describe('contents are sent', () => {
-  test('if they are kept and the destination wants them, in the form of the conventions', async () => {
+describe('contents', () => {
+  test('are sent if they are kept and the destination wants them, in the form of the conventions', async () => {
     await start('include_content: true');
     await gateway.set({ is_observability_io_logging_enabled: true });
     const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
@@ -253,7 +253,7 @@ describe('contents are sent', () => {
   test.each([
     ['the destination does not want them', 'include_content: false', {}],
     ['the workspace keeps none', 'include_content: true', { is_observability_io_logging_enabled: false }],
-  ])('never if %s', async (_what, settings, workspace) => {
+  ])('are not sent if %s', async (_what, settings, workspace) => {
     await start(settings);
     await gateway.set({ is_observability_io_logging_enabled: true, ...workspace });
     await ask({ metadata: { job: 'a secret word' } });
@@ -282,7 +282,7 @@ describe('destinations', () => {
     expect(collector.calls()[0]?.attributes['gen_ai.response.id']).toBe(id);
   });
 
-  test('receive a sample of conversations, each of them whole', async () => {
+  test('receive a sample of conversations, each of them completely', async () => {
     await start('sampling_rate: 0.5');
     for (let session = 0; session < 16; session += 1) {
       for (let turn = 0; turn < 2; turn += 1) await ask({ session_id: `session ${session}` });
@@ -362,7 +362,7 @@ describe('a destination that', () => {
     expect(collector.requests).toHaveLength(1);
   });
 
-  test('answers without an end has received them all the same', async () => {
+  test('answers without an end counts as having received them', async () => {
     await begin();
     collector.behave((response) => void response.writeHead(200).end(Buffer.alloc(BROADCAST_ANSWER_BYTES_MAX * 2)));
     await ask();
@@ -370,7 +370,7 @@ describe('a destination that', () => {
     expect(collector.requests).toHaveLength(1);
   });
 
-  test('never answers, or does not exist, delays no call, and the stop of the gateway only within a bound', async () => {
+  test('never answers or does not exist delays no call, and delays the stop of the gateway at most by a bound', async () => {
     await start();
     collector.behave(() => undefined);
     for (let sent = 0; sent < 5; sent += 1) expect(await ask()).toMatch(/^gen-/);
@@ -380,7 +380,7 @@ describe('a destination that', () => {
     expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 5_000);
   });
 
-  test('is reachable when the gateway stops receives what waits', async () => {
+  test('is reachable when the gateway stops receives the queued spans', async () => {
     await start();
     const restore = changeLimits({ broadcast_gather_ms: 60_000 });
     const ids = [await ask(), await ask()];

@@ -151,15 +151,15 @@ afterEach(async () => {
   for (const id of made.splice(0)) await manage('DELETE', `/byok/${id}`);
 });
 
-describe('which credential is sent', () => {
-  test('the gateway’s, if the workspace has none', async () => {
+describe('the credential of a call', () => {
+  test('is the gateway’s if the workspace has none', async () => {
     const { metadata, body } = await ask('wire/one');
     expect(arrived()).toEqual([GATEWAYS_OWN]);
     expect(metadata.attempts).toMatchObject([{ provider: 'Paid', model: 'wire/one', status: 200, is_byok: false }]);
     expect(body['usage']).toMatchObject({ is_byok: false, cost: COST_USD });
   });
 
-  test('the workspace’s own first, on every wire', async () => {
+  test('is the workspace’s own first, on every wire', async () => {
     const id = await bring({ name: 'team' });
     await bring({ provider: 'messages' });
     const { metadata } = await ask('wire/one');
@@ -179,14 +179,14 @@ describe('which credential is sent', () => {
     expect(wire.exchanges[1]?.headers['x-api-key']).toBe(OURS);
   });
 
-  test('also before a cheaper endpoint of the gateway, and before the client’s own order', async () => {
+  test('is the workspace’s own even before a cheaper endpoint of the gateway and the client’s own order', async () => {
     await bring({ allow_shared_fallback: true });
     await ask('wire/cheap-other');
     await ask('wire/cheap-other', { provider: { order: ['other'] } });
     expect(arrived()).toEqual([OURS, OURS]);
   });
 
-  test('not if the client excludes its provider: then the gateway’s account pays', async () => {
+  test('is the gateway’s if the client excludes the provider of the own credential', async () => {
     await bring();
     await ask('wire/two', { provider: { ignore: ['paid'] } });
     await ask('wire/two', { provider: { only: ['other'] } });
@@ -194,7 +194,7 @@ describe('which credential is sent', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, GATEWAYS_OWN, GATEWAYS_OWN]);
   });
 
-  test('in sort_order, and the next one after 401, 402, 403, 429 and 5xx', async () => {
+  test('is chosen by sort_order, and is the next one after 401, 402, 403, 429 and 5xx', async () => {
     await bring({ key: SECOND, sort_order: 2 });
     await bring({ key: OURS, sort_order: 1 });
     for (const status of [401, 402, 403, 429, 500]) {
@@ -207,7 +207,7 @@ describe('which credential is sent', () => {
     }
   });
 
-  test('to a provider for which the gateway has no credential', async () => {
+  test('may be for a provider for which the gateway has no credential', async () => {
     expect((await ask('wire/keyless')).status).toBe(400);
     const elsewhere = await ask('wire/keyless-too');
     expect(elsewhere.metadata.attempts).toMatchObject([{ provider: 'Paid' }]);
@@ -218,7 +218,7 @@ describe('which credential is sent', () => {
     expect(arrived()).toEqual([OURS, GATEWAYS_OWN]);
   });
 
-  test('without anything of the gateway’s account', async () => {
+  test('is sent without any part of the gateway’s account', async () => {
     await bring({ provider: 'account' });
     await ask('wire/account');
     const { headers } = wire.exchanges[0] ?? { headers: {} };
@@ -227,15 +227,15 @@ describe('which credential is sent', () => {
   });
 });
 
-describe('who may use it', () => {
-  test('only calls of the models that it allows, by id or canonical slug', async () => {
+describe('a credential may be used', () => {
+  test('only by calls of the models that it allows, by id or canonical slug', async () => {
     await bring({ allowed_models: ['wire/two'] });
     await ask('wire/one');
     await ask('wire/two');
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('only the keys that it allows', async () => {
+  test('only by the keys that it allows', async () => {
     const other = await manage('POST', '/keys', { name: 'other' });
     await bring({ allowed_api_key_hashes: [String(other.data['hash'])] });
     await ask('wire/one');
@@ -244,7 +244,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('only the users that it allows', async () => {
+  test('only by the users that it allows', async () => {
     const { data } = await manage('GET', '/organization/members');
     const [{ id: owner } = { id: '' }] = data as unknown as { id: string }[];
     await bring({ allowed_user_ids: [owner] });
@@ -252,7 +252,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([OURS]);
   });
 
-  test('only its workspace', async () => {
+  test('only by its workspace', async () => {
     const workspace = await manage('POST', '/workspaces', { name: 'Another', slug: 'another' });
     await bring({ workspace_id: workspace.data['id'] });
     await ask('wire/one');
@@ -266,7 +266,7 @@ describe('who may use it', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('nobody while it is disabled; a change applies when it is answered', async () => {
+  test('by nobody while it is disabled; a change applies once it is answered', async () => {
     const id = await bring({ disabled: true });
     await ask('wire/one');
     await manage('PATCH', `/byok/${id}`, { disabled: false });
@@ -381,8 +381,8 @@ describe('fallbacks', () => {
   });
 });
 
-describe('who pays', () => {
-  test('its own account: no cost, and the list price separately, to the nano', async () => {
+describe('a call with an own credential', () => {
+  test('costs nothing at the gateway, and its list price is recorded separately, to the nano-dollar', async () => {
     const byokId = await bring();
     const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
     const { body, id } = await ask('wire/one');
@@ -407,7 +407,7 @@ describe('who pays', () => {
     expect(Number(after['byok_usage']) - Number(before['byok_usage'])).toBeCloseTo(COST_USD, 12);
   });
 
-  test('its own account: streams report the same, and activity counts it separately', async () => {
+  test('reports the same in a stream, and activity counts it separately', async () => {
     await bring();
     const chunk = (over: object) =>
       `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', ...over })}\n\n`;
@@ -434,7 +434,7 @@ describe('who pays', () => {
     ['its own', 'the gateway’s', OURS, { allow_shared_fallback: true }],
     ['the gateway’s', 'its own', GATEWAYS_OWN, { is_fallback: true }],
   ])(
-    'both, if an attempt on %s account may have been billed before %s answered',
+    'is billed to both accounts if an attempt on %s account may have been billed before %s answered',
     async (_first, _then, broken, over) => {
       await bring(over);
       scripts[broken] = brokenOff;
@@ -459,7 +459,7 @@ describe('who pays', () => {
     },
   );
 
-  test('a limit counts it only if the key says so', async () => {
+  test('counts against a limit only if the key says so', async () => {
     await bring();
     const keyWith = async (over: object) => {
       const response = await gateway.call(
@@ -478,14 +478,14 @@ describe('who pays', () => {
     expect(statuses).toEqual([200, 402, 402]);
   });
 
-  test('a call without a known price is refused with an own credential too', async () => {
+  test('is refused as well if its price is not known', async () => {
     await bring();
     expect((await ask('wire/unpriced')).status).toBe(404);
     expect(arrived()).toEqual([]);
   });
 });
 
-test('no log line, metric, audit entry or record has a credential', async () => {
+test('leaves no credential in any log line, metric, audit entry or record', async () => {
   await bring({ name: 'team' });
   scripts[OURS] = refused(400, `Incorrect API key provided: ${OURS}`);
   const { id } = await ask('wire/one');
@@ -507,7 +507,7 @@ test('no log line, metric, audit entry or record has a credential', async () => 
 });
 
 describeStores('a credential that another node changes', ({ freshUrl }) => {
-  test('no node uses an old state of it after the change is answered', async () => {
+  test('is not used in its old state on any node after the change is answered', async () => {
     const url = await freshUrl();
     const environment: Record<string, string> = { GATEWAY_SECRET: 'a-secret-that-both-nodes-share-0123456789' };
     if (url !== undefined) environment['DATABASE_URL'] = url;

@@ -81,7 +81,7 @@ test('the context of the image contains every file of the package', () => {
   expect(missing).toEqual([]);
 });
 
-test('the README names every setting that the configuration reads, and no document names another', () => {
+test('the README names every setting that the configuration reads, and no document names an unknown setting', () => {
   const all = Object.keys(variables).flatMap((name) => [name, fileVariable(name) ?? name]);
   const read = new Set(all.filter((name) => name.startsWith('GATEWAY_')));
   const named = (text: string) =>
@@ -220,7 +220,7 @@ function administration(): {
     });
 }
 
-test('the commands for administrators in the README and the guides work in their order', async () => {
+test('the commands for administrators in the README and the guides succeed in their order', async () => {
   const gateway = await startGateway();
   try {
     const ids: Record<string, string> = { '…': '0', '$(date -u +%F)': new Date().toISOString().slice(0, 10) };

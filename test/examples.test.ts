@@ -20,7 +20,7 @@ async function run(command: string, file: string, env: Record<string, string>): 
   return stdout;
 }
 
-test('limited-key.sh makes a key with a limit and prints what a request cost and what is left', async () => {
+test('limited-key.sh makes a key with a limit and prints the cost of a request and the remaining amount', async () => {
   const output = await run('bash', 'limited-key.sh', { MANAGEMENT_KEY: gateway.management_key });
   const [, cost, left] = /\ncost: ([\d.e-]+) USD\nleft: ([\d.]+) USD\n$/.exec(output) ?? [];
   expect(Number(cost) + Number(left)).toBeCloseTo(5, 9);
@@ -32,7 +32,7 @@ test('tools.mjs shows the call of the model and its answer', async () => {
 });
 
 // stream.py needs Python and its openai package, which the tests do not install.
-test('every example says in its first lines how to run it', () => {
+test('the first lines of every example say how to run it', () => {
   const examples = readdirSync(join(root, 'examples')).filter((name) => name !== 'README.md');
   const silent = examples.filter(
     (name) => !/Run it: /.test(readFileSync(join(root, 'examples', name), 'utf8').slice(0, 600)),

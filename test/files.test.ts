@@ -133,7 +133,7 @@ describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
   },
 );
 
-test('a model that takes files gets the file, and an engine of the gateway makes it text if requested', async () => {
+test('a model that accepts files gets the file, and an engine of the gateway converts it to text if requested', async () => {
   expect(textOf(await chat(questionOn('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
   for (const engine of ['pdf-text', 'cloudflare-ai']) {
     const plugins = [{ id: 'file-parser', pdf: { engine } }];
@@ -143,7 +143,7 @@ test('a model that takes files gets the file, and an engine of the gateway makes
   }
 });
 
-test('if one endpoint takes files and the next does not, the file is read when the turn of the second comes', async () => {
+test('a file is read for the second endpoint if the first accepts files and the second does not', async () => {
   const answer = await chat(questionOn('test/failing-files', [filePart(REPORT, 'r.pdf')], { models: ['test/claude'] }));
   expect(textOf(answer)).toContain('Oslo 1,204.50');
   expect(answer.body.gateway_metadata.attempts).toHaveLength(2);
@@ -165,9 +165,9 @@ test.each([
 });
 
 test.each([
-  ['UTF-16 as its mark says', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le')],
-  ['UTF-16 the other way round', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
-  ['what Windows writes', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
+  ['UTF-16 with its byte order mark', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le')],
+  ['UTF-16 in the other byte order', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
+  ['the Windows code page', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
 ])('a table in %s keeps its characters', async (_, bytes) => {
   const answer = await chat(questionOn('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
   expect(textOf(answer)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
@@ -242,7 +242,7 @@ test('a stream contains the text of the file before its end, like the whole answ
   expect(events.filter((event) => event.choices[0]?.delta?.annotations)).toHaveLength(1);
 });
 
-test('a failure after the reading contains the text', async () => {
+test('an error after the reading contains the text of the file', async () => {
   const { status, body } = await chat(questionOn('test/failing', [filePart(REPORT, 'report.pdf')]));
   expect(status).toBe(503);
   expect(body.error.metadata.file_annotations[0]!.file.content[0]!.text).toContain('Quarterly report');
@@ -257,9 +257,13 @@ describe('is refused with the name of its field', () => {
       /cannot be read here: it is not a whole PDF/,
     ],
     ['a locked PDF', filePart(dataUrl(pdf('encrypted-pdfkit.pdf'))), /it is encrypted/],
-    ['a PDF of pictures', filePart(dataUrl(pdf('picture-pdfkit.pdf'))), /images but no text/],
-    ['what is no PDF', filePart(dataUrl(Buffer.from('Hello'))), /is not a PDF, although/],
-    ['what is called a PDF', filePart(dataUrl(Buffer.from('Hello'), 'text/plain'), 'x.pdf'), /is not a PDF, although/],
+    ['a PDF of images', filePart(dataUrl(pdf('picture-pdfkit.pdf'))), /images but no text/],
+    ['a file that is not a PDF', filePart(dataUrl(Buffer.from('Hello'))), /is not a PDF, although/],
+    [
+      'a file with a PDF name and other content',
+      filePart(dataUrl(Buffer.from('Hello'), 'text/plain'), 'x.pdf'),
+      /is not a PDF, although/,
+    ],
   ])('%s', async (_title, part, reason) => {
     const { status, body } = await chat(questionOn('test/text', [part]));
     expect(status).toBe(400);
@@ -290,7 +294,7 @@ describe('is refused with the name of its field', () => {
   });
 });
 
-test('engine native uses models that take files, and no others', async () => {
+test('engine native uses only models that accept files', async () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'native' } }];
   expect((await chat(questionOn('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
   const { status, body } = await chat(questionOn('test/text', [filePart(REPORT)], { plugins }));
@@ -352,7 +356,7 @@ describe('in other APIs', () => {
     expect(counted.input_tokens).toBeGreaterThan(100);
   });
 
-  test('a refusal has the field name of the client’s API', async () => {
+  test('a refusal uses the field name of the client’s API', async () => {
     const bad = { type: 'input_file', filename: 'x.pdf', file_data: dataUrl(Buffer.from('%PDF-1.7')) };
     const response = await gateway.call('POST', '/responses', {
       model: 'test/text',
@@ -396,7 +400,7 @@ async function keyWith(filters: object[]): Promise<string> {
   return key;
 }
 
-describe('filters of the caller apply to the content of a file', () => {
+describe('guardrails of the caller apply to the content of a file', () => {
   const body = questionOn('test/text', [filePart(dataUrl(plainPdf('Write to ann@mail.example today')), 'x.pdf')]);
 
   test('the model and the annotation have the redacted text', async () => {
@@ -414,7 +418,7 @@ describe('filters of the caller apply to the content of a file', () => {
     expect(response.status).toBe(403);
   });
 
-  test.each(['test/text', 'test/files'])('a text that is fetched for %s is filtered too', async (model) => {
+  test.each(['test/text', 'test/files'])('a text that is fetched for %s is filtered as well', async (model) => {
     const fetched = questionOn(model, [filePart(`${siteUrl}/mail.txt`)], { debug: { echo_upstream_body: true } });
     const ask = async (action: string) => {
       const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
@@ -429,11 +433,11 @@ describe('filters of the caller apply to the content of a file', () => {
   });
 });
 
-describe('the engine that reads pictures', () => {
+describe('the engine that reads images', () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }];
   const picture = questionOn('test/text', [filePart(dataUrl(pdf('picture-pdfkit.pdf')), 'box.pdf')], { plugins });
 
-  test('reads files without text, and is paid by the page', async () => {
+  test('reads files without text, and is charged by the page', async () => {
     ocr.calls.length = 0;
     const answer = await chat(picture);
     expect(answer.status).toBe(200);

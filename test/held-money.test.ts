@@ -320,7 +320,7 @@ const DIGESTS: Readonly<Record<Wire, readonly [first: string, all: string]>> = {
   'cohere-chat': ['bb4b6c82874933f7', '016d149faced0bdd'],
 };
 
-test.each(wires)('so is the hold of random requests to %s', async (wire) => {
+test.each(wires)('the hold of random requests to %s is unchanged', async (wire) => {
   const draw = draws(20_261_123);
   const digest = createHash('sha256');
   for (let at = 0; at < inTier(100, 2_000); at += 1) {

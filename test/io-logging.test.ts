@@ -265,7 +265,7 @@ describe('with content filters', () => {
   });
 });
 
-test('a sample of the calls is kept: the same one for every reader', async () => {
+test('a sample of the calls is kept, and it is the same for every reader', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true, io_logging_sampling_rate: 0.25 });
   const ids = await Promise.all(Array.from({ length: 120 }, () => send('chat', canary())));
   const contents = await Promise.all(ids.map((id) => gateway.content(id)));
@@ -296,7 +296,7 @@ test('a change of the workspace takes effect at once', async () => {
   expect(statuses).toEqual([404, 200, 404]);
 });
 
-test('contents are encrypted on the disk, and log lines contain none', async () => {
+test('contents are encrypted on disk, and log lines contain none', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   const word = canary();
   const id = await send('chat', word);
@@ -308,7 +308,7 @@ test('contents are encrypted on the disk, and log lines contain none', async () 
   expect(gateway.log_lines.join('\n')).not.toContain(word);
 });
 
-test('a key cannot read those of another workspace or member; a management key reads all', async () => {
+test('a key cannot read contents of another workspace or member; a management key reads all', async () => {
   const made = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
     name: 'apart',
     slug: `apart-${canary()}`,

@@ -191,7 +191,7 @@ describe.each(wires)('over %s', (wire) => {
     expectNothingOf(secret, groups);
   });
 
-  test('bytes cut at every place give the same', () => {
+  test('bytes cut at every place have the same result', () => {
     const all = (of: readonly string[]) => of.join(' and ');
     const bytes = bytesOf(wire, outputOf(all(SECRETS.map(([secret]) => secret))));
     const wanted = expected(all(SECRETS.map(([, placeholder]) => placeholder)));
@@ -234,7 +234,7 @@ describe.each(wires)('over %s', (wire) => {
     }
   });
 
-  test('a signature stays if its text is shown unchanged, and only then', () => {
+  test('a signature is kept if its text is shown unchanged, and only then', () => {
     const signed = (text: string) =>
       JSON.stringify(
         accumulate(filtered(decoded(wire, [bytesOf(wire, outputOf(text))])).flat(), 1).choices[0].message
@@ -245,7 +245,7 @@ describe.each(wires)('over %s', (wire) => {
   });
 });
 
-test('any text in any pieces gives the whole text filtered', () => {
+test('any text in any pieces becomes the filtered whole text', () => {
   const word = fc.oneof(
     { weight: 2, arbitrary: fc.constantFrom(...SECRETS.map(([secret]) => secret)) },
     {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../sandbox/server.ts';
 
-test('ten thousand requests, one after the other, leave nothing behind', { timeout: 600_000 }, async () => {
+test('ten thousand consecutive requests leave no memory in use', { timeout: 600_000 }, async () => {
   const probe = new URL('./memory-probe.ts', import.meta.url).pathname;
   const sandbox = await startSandbox();
   const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', probe, sandbox.url, '10000']);

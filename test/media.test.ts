@@ -97,7 +97,7 @@ function ask(model: string, urls: string[], more: object = {}, headers: Record<s
 
 const shown = { 'x-gateway-experimental-metadata': 'enabled' };
 
-test('an upstream that takes no addresses gets the bytes, fetched once for two parts and two attempts', async () => {
+test('an upstream that accepts no addresses gets the bytes, fetched once for two parts and two attempts', async () => {
   const url = `${allowed}/a.png`;
   const response = await ask('twice', [url, url], { stream: true, debug: { echo_upstream_body: true } });
   const text = await response.text();
@@ -119,7 +119,7 @@ test('a private address is refused with the name of its field, and without detai
   expect(sandbox.requests().open).toBe(0);
 });
 
-test('content that is no image is refused, and so is a redirect into the private network', async () => {
+test('content that is not an image is refused, and so is a redirect into the private network', async () => {
   answer = (_request, response) => response.writeHead(200, { 'content-type': 'image/png' }).end('<html></html>');
   expect(((await (await ask('echo', [`${allowed}/a`])).json()) as { error: object }).error).toMatchObject({
     message: 'messages[1].content[1].image_url.url cannot be fetched: it is text/plain, not image',

@@ -94,7 +94,7 @@ function asks(): Ask[] {
 }
 
 describeStores('a session of everything', ({ freshUrl }) => {
-  test('is paid once, never beyond a limit, and all its totals are sums of their parts', async () => {
+  test('is charged once, never beyond a limit, and all its totals are sums of their parts', async () => {
     const engine = await startSearchEngine(PAGES);
     const engines = { exa: { api_key: 'k', base_url: engine.url, price_per_search_usd: SEARCH_USD } };
     const yaml = JSON.stringify({ plugins: { web: { engines } } });

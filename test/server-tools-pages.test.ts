@@ -92,7 +92,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('and on Messages, with its content; the turn may return', async () => {
+  test('a page that was read is shown on Messages with its content, and the turn may be sent back', async () => {
     fetchTurns();
     const body = {
       model: 'test/tools',
@@ -118,7 +118,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('the time costs only the turns, and is not shown', async () => {
+  test('the time tool costs only its turns, and is not shown', async () => {
     model.follow({ calls: [{ name: 'datetime', args: '' }] }, { text: 'It is late.' });
     const tools = [{ type: 'openrouter:datetime', timezone: 'Asia/Tokyo' }];
     const response = await gateway.call('POST', '/responses', { model: 'test/tools', input: 'Hi', tools, stream });
@@ -164,7 +164,7 @@ test('a stream has heartbeats during a long search', async () => {
   expect(frames.at(-2)).toBe('data: [DONE]');
 });
 
-test('filters of the caller apply to results of tools, whatever their quoting', async () => {
+test('guardrails of the caller apply to results of tools in any quoting', async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   const manage = async (path: string, body: object) => {
     const answer = await gateway.call('POST', path, body, { authorization });

@@ -170,7 +170,7 @@ const slice = (text: string, { start_index, end_index }: { start_index: number; 
   [...text].slice(start_index, end_index).join('');
 
 describe.each([false, true])('streamed: %s', (stream) => {
-  test('runs the tools that the model calls, returns the results to it, and answers as one', async () => {
+  test('runs the tools that the model calls, returns the results to it, and gives one answer', async () => {
     model.follow({ text: 'Let me look.', calls: [search()] }, { text: '🌍 [One](https://a.example/one) says so.' });
     const answer = await ask(stream, { tools: [SEARCH] });
     expect(answer).toMatchObject({
@@ -189,7 +189,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(second!.messages.at(-1)!.content).toContain('The second page.');
   });
 
-  test('bills all steps and fees once: usage, record and charges are the same', async () => {
+  test('charges all steps and fees once: usage, record and charges are the same', async () => {
     model.follow({ calls: [search('a'), search('b')] }, { calls: [search('c')] }, { text: 'Done.' });
     const answer = await ask(stream, { tools: [SEARCH] });
     expect(answer.usage).toMatchObject({
@@ -229,7 +229,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('lists all sources without a place if the answer cites none', async () => {
+  test('lists all sources without positions if the answer cites none', async () => {
     model.follow({ calls: [search()] }, { text: 'I know it.' });
     const { annotations } = await ask(stream, { tools: [SEARCH] });
     expect(annotations.map(({ url_citation: { url, end_index } }) => [url, end_index])).toEqual(
@@ -237,7 +237,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     );
   });
 
-  test("moves the provider's own citations behind the text before them", async () => {
+  test("moves the provider's own citations behind the text that precedes them", async () => {
     const urlCitation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
     model.follow(
       { text: '😀!', calls: [search()] },
@@ -305,7 +305,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(engine.searches).toHaveLength(1);
   });
 
-  test('informs the model once a tool has no uses left', async () => {
+  test('informs the model when a tool has no uses left', async () => {
     const tool = { type: 'gateway:web_search', parameters: { max_uses: 1 } };
     model.follow({ calls: [search()] }, { calls: [search()] }, { text: 'Ok' });
     await ask(stream, { tools: [tool] });
@@ -336,7 +336,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
-  test('runs nothing for a client that allows no tool, whatever the model does', async () => {
+  test('runs nothing for a client that allows no tool, whatever the model calls', async () => {
     model.follow({ text: 'No.', calls: [search()] });
     const answer = await ask(stream, { tools: [SEARCH], tool_choice: 'none' });
     expect(answer).toMatchObject({ text: 'No.', calls: [], finish_reason: 'stop' });
@@ -366,7 +366,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(model.requests.map(({ tool_choice }) => tool_choice)).toEqual(['required', 'auto']);
   });
 
-  test('tells the model the fault of a call', async () => {
+  test('reports the error of a call to the model', async () => {
     model.follow(
       {
         calls: [
@@ -450,7 +450,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
       await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
-    test('does not run a tool that cannot be paid for, and lets the model end', async () => {
+    test('skips a tool that cannot be paid for, and lets the model end', async () => {
       const { key, usage } = await keyWith(0.008);
       model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Unpaid.' } : { calls: [search()] });
       const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
@@ -460,7 +460,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
       await expect.poll(usage).toBeCloseTo(answer.usage.cost, 9);
     });
 
-    test('ends with the text so far if the next step cannot be paid', async () => {
+    test('ends with the text so far if the next step cannot be paid for', async () => {
       const { key, usage } = await keyWith(0.0103);
       model.follow({ text: 'So far.', calls: [search()] });
       const answer = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
@@ -508,45 +508,48 @@ test('runs several tools at once', async () => {
 
 test.each([
   ['while a tool runs', { tools: [SEARCH] }, TURN_USD + SEARCH_USD, 1],
-  ['while there is a search before its call', { plugins: [{ id: 'web' }] }, SEARCH_USD, 0],
-])('a client that disconnects %s ends everything, and pays for what was begun', async (_when, wants, cost, turns) => {
-  let release = () => {};
-  engine.before = () => new Promise<void>((resolve) => (release = resolve));
-  model.follow({ text: 'Look.', calls: [search()] });
-  const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
-  const made = await fetch(`${gateway.base_url}/keys`, {
-    method: 'POST',
-    headers,
-    body: '{"name":"leaving","limit":1}',
-  });
-  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
-  const leaving = new AbortController();
-  const request = fetch(`${gateway.base_url}/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: 'test/tools',
-      stream: true,
-      provider: { order: ['one'] },
-      messages: [{ role: 'user', content: 'Hi' }],
-      ...wants,
-    }),
-    signal: leaving.signal,
-  }).then(
-    (response) => response.text(),
-    () => {},
-  );
-  await expect.poll(() => engine.searches.length).toBe(1);
-  leaving.abort();
-  await request.catch(() => {});
-  const spent = async () => {
-    const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
-    return ((await read.json()) as { data: { usage: number } }).data.usage;
-  };
-  await expect.poll(spent, { timeout: 5_000 }).toBeCloseTo(cost, 9);
-  release();
-  expect(model.requests).toHaveLength(turns);
-});
+  ['while a search runs before its call', { plugins: [{ id: 'web' }] }, SEARCH_USD, 0],
+])(
+  'a client that disconnects %s ends everything, and pays for the work that had begun',
+  async (_when, wants, cost, turns) => {
+    let release = () => {};
+    engine.before = () => new Promise<void>((resolve) => (release = resolve));
+    model.follow({ text: 'Look.', calls: [search()] });
+    const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
+    const made = await fetch(`${gateway.base_url}/keys`, {
+      method: 'POST',
+      headers,
+      body: '{"name":"leaving","limit":1}',
+    });
+    const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+    const leaving = new AbortController();
+    const request = fetch(`${gateway.base_url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'test/tools',
+        stream: true,
+        provider: { order: ['one'] },
+        messages: [{ role: 'user', content: 'Hi' }],
+        ...wants,
+      }),
+      signal: leaving.signal,
+    }).then(
+      (response) => response.text(),
+      () => {},
+    );
+    await expect.poll(() => engine.searches.length).toBe(1);
+    leaving.abort();
+    await request.catch(() => {});
+    const spent = async () => {
+      const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
+      return ((await read.json()) as { data: { usage: number } }).data.usage;
+    };
+    await expect.poll(spent, { timeout: 5_000 }).toBeCloseTo(cost, 9);
+    release();
+    expect(model.requests).toHaveLength(turns);
+  },
+);
 
 describeStores('many answers at once', ({ freshUrl }) => {
   test('never spend more than their limit, and their reported cost is the spending', {

@@ -79,7 +79,7 @@ test('no modules import each other in a circle, types included, except listed on
   expect(circlesOf(importsOf(true))).toEqual(TYPE_CIRCLES);
 });
 
-test('a circle is found, and a module that only imports from one is no part of it', () => {
+test('a circle is found, and a module that only imports from one is not part of it', () => {
   const graph = new Map([
     ['a', new Set(['b'])],
     ['b', new Set(['c'])],

@@ -109,7 +109,7 @@ test('rooms import only the rooms that the table allows', () => {
   expect(wrong).toEqual([]);
 });
 
-test('the gateway imports only the entry of the sandbox, and the sandbox only the gateway’s measuring of sound', () => {
+test('the gateway imports only the entry of the sandbox, and the sandbox imports only the gateway’s audio measuring', () => {
   const crossings = production.flatMap(({ file, text }) =>
     importsOf(text)
       .filter((name) => name.startsWith('.'))
@@ -160,7 +160,7 @@ test('only inference, which meters, gets access to the providers', () => {
   expect(senders.filter((file) => !file.startsWith('src/inference/'))).toEqual(['src/app.ts']);
 });
 
-test('the core has no clock, no chance and no input or output', () => {
+test('the core has no clock, no randomness and no input or output', () => {
   const banned =
     /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.now\b|\bsetTimeout\b|\bsetInterval\b|from 'node:(?:fs|net|http|https|dns|child_process|worker_threads)/;
   const wrong = production.filter(({ file, text }) => PURE.test(file) && !EDGES.test(file) && banned.test(text));
@@ -172,7 +172,7 @@ test('only the configuration reads the environment', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('no source promises later work', () => {
+test('no source has a TODO, a suppressed type check, a focused test or debug output', () => {
   const banned = /\bFIXME\b|\bTODO\b|\bXXX\b|@ts-ignore|@ts-nocheck|\.only\(|console\.log/;
   const files = [
     ...sources,
@@ -182,7 +182,7 @@ test('no source promises later work', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('no source cites a document outside of the project', () => {
+test('no source cites a document outside the project', () => {
   const cites = /\b(?:api-facts|rivals-and-pitfalls|DESIGN\.md|model-gateway-api)\b/;
   const tests = globSync('test/**/*.ts', { cwd: root }).map((file) => ({
     file,

@@ -15,7 +15,7 @@ const samples = globSync('test/recordings/*/*.json', { cwd: root }).map((file) =
   recording: JSON.parse(read(file)) as Recording & { dialect: string },
 }));
 
-test('a module that files share registers no hook while it is loaded: it is loaded once', () => {
+test('a module that files share registers no hook while it is loaded, since it is loaded only once', () => {
   const shared = testFiles.filter((file) => !file.endsWith('.test.ts'));
   expect(shared.filter((file) => /^(?:before|after)(?:Each|All)\(|^onTestF/m.test(read(file)))).toEqual([]);
 });
@@ -28,7 +28,7 @@ test('folders beside the checkout are read only if the tier allows it', () => {
   for (const file of readers.slice(0, 2)) expect(read(file)).toContain('inTier(false, existsSync(');
 });
 
-test('the second tier runs the long files, and those of which the first runs a part', () => {
+test('the second tier runs the long files, and those of which the first tier runs a part', () => {
   const { include } = filesOf('second');
   expect(include).toEqual(
     expect.arrayContaining([
@@ -42,7 +42,7 @@ test('the second tier runs the long files, and those of which the first runs a p
   expect(filesOf('first').exclude).toContain('**/*.long.test.ts');
 });
 
-test.each([...dialects.keys()])('the sample of %s has whole and streamed answers, and calls of tools', (wire) => {
+test.each([...dialects.keys()])('the sample of %s has whole answers, streamed answers, and tool calls', (wire) => {
   const own = samples.filter(({ recording }) => recording.dialect === wire);
   const answers = own.filter(({ recording }) => recording.response.status === 200);
   expect(answers.filter(({ recording }) => recording.response.json !== undefined)).not.toEqual([]);

@@ -83,7 +83,7 @@ describe.skipIf(address === undefined)('to an upstream with a private authority'
   };
 
   test.each(Object.entries(PROXIES).filter(([, { program }]) => existsSync(program)))(
-    'an answer comes through %s; with NO_PROXY it comes without it, and without the authority not at all',
+    'an answer arrives through %s, without it for hosts of NO_PROXY, and not at all without the certificate authority',
     async (_, proxy) => {
       const folder = mkdtempSync(join(tmpdir(), 'upstream-proxy-'));
       const port = await freePort();

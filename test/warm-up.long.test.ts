@@ -32,7 +32,7 @@ async function startsStripping(): Promise<string> {
   return readFileSync(reportFile, 'utf8');
 }
 
-test('after an installation the first start compiles nothing any more', { timeout: 180_000 }, async () => {
+test('after an installation the first start compiles nothing', { timeout: 180_000 }, async () => {
   await promisify(execFile)(process.execPath, [program, 'warm-up'], { env, cwd: directory });
   expect(await startsStripping()).toBe('false');
 });

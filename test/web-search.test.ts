@@ -171,7 +171,7 @@ describe('the plugin web', () => {
     ['the plugin', { plugins: [{ id: 'web' }] }],
     ['the suffix', { model: 'test/chat:online' }],
     ['both', { model: 'test/chat:online', plugins: [{ id: 'web' }] }],
-  ])('%s: one search with the user’s words, and its pages in the prompt', async (_name, more) => {
+  ])('%s: it makes one search with the user’s words, and puts the pages into the prompt', async (_name, more) => {
     const answer = await call(question(more));
     expect(answer.body.choices[0]!.message.content).toBe(LINK);
     expect(engines.requests).toMatchObject([{ engine: 'exa', query: QUESTION, body: { numResults: 5 } }]);
@@ -199,7 +199,7 @@ describe('the plugin web', () => {
   });
 
   test.each([false, true])(
-    'is charged once for each of several prompts, whatever money is left (stream: %s)',
+    'is charged once for each of several prompts at any balance (stream: %s)',
     async (stream) => {
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       // Two searches, and one answer at a time.
@@ -274,7 +274,7 @@ describe('the plugin web', () => {
     expect(shown().results).toHaveLength(5);
   });
 
-  test('has its options', async () => {
+  test('applies its options', async () => {
     const plugin = {
       id: 'web',
       engine: 'firecrawl',
@@ -294,7 +294,7 @@ describe('the plugin web', () => {
     expect(sent[0]!.messages[0]!.content).toMatch(/^Use these\.\n\n\{"note"/);
   });
 
-  test('that is disabled searches for nothing, also if the model has :online', async () => {
+  test('searches nothing if it is disabled, also if the model has :online', async () => {
     await call(question({ model: 'test/chat:online', plugins: [{ id: 'web', enabled: false }] }));
     expect(engines.requests).toEqual([]);
     expect(sent[0]!.messages).toHaveLength(1);
@@ -316,14 +316,14 @@ describe('the plugin web', () => {
     expect(body.usage.cost).toBeCloseTo(0.01 + 20e-6, 9);
   });
 
-  test('searches here if that endpoint cannot apply the filter, or has no price for it', async () => {
+  test('searches itself if that endpoint cannot apply the filter, or has no price for the search', async () => {
     await call(question({ model: 'test/claude', plugins: [{ id: 'web', include_domains: ['*.example.com'] }] }));
     await call(question({ model: 'test/unpriced', plugins: [{ id: 'web' }] }));
     expect(engines.requests).toHaveLength(2);
     expect(sent.map(({ tools }) => tools)).toEqual([undefined, undefined]);
   });
 
-  test('that fails fails the call: nothing is sent, nothing is charged', async () => {
+  test('fails the call if it fails: nothing is sent, nothing is charged', async () => {
     for (const [query, status] of [
       ['refused', 502],
       ['busy', 503],

@@ -79,7 +79,7 @@ test.each(answers)('$wire, $name: the chunks are metered like the collected answ
   expect(readingOf(streamed)).toEqual(readingOf(whole));
 });
 
-test.each(answers)('$wire, $name: usage follows the last text, which is included in it', ({ chunks }) => {
+test.each(answers)('$wire, $name: usage follows the last text, which it includes', ({ chunks }) => {
   const usage = chunks.findLastIndex(({ ext }) => ext?.response?.usage !== undefined);
   const text = chunks.findLastIndex(({ delta }) => delta.content || delta.reasoning || delta.tool_calls?.length);
   if (usage !== -1) expect(usage).toBeGreaterThanOrEqual(text);

@@ -52,7 +52,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     [360, 'light'],
     [360, 'dark'],
   ] as const)(
-    'no page at %d px, %s, has a finding, a fault, a foreign request, or is too wide',
+    'no page at %d px, %s, has an axe finding, an error, a request to another site, or is too wide',
     async (width, colorScheme) => {
       const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       for (const path of PAGES) {
@@ -115,7 +115,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.context().close();
   });
 
-  test('usage: a metric by two dimensions, one value alone, the period before, and a file without formulas', async () => {
+  test('usage: a metric by two dimensions, one value alone, the previous period, and a file without formulas', async () => {
     const hostile = {
       model: 'sandbox/echo',
       metadata: { tags: '=HYPERLINK(1)' },

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => open?.stop());
 
 test.skipIf(BROWSER === undefined)(
-  'a person signs in by a link, makes a key by keyboard, and calls a model with it; no fault, no foreign request',
+  'a person signs in by a link, makes a key by keyboard, and calls a model with it, without errors or foreign requests',
   async () => {
     const { page, faults, foreign } = await open.visit();
     await page.keyboard.press('/');

@@ -52,7 +52,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     [360, 'light'],
     [360, 'dark'],
   ] as const)(
-    'no finding, fault, or page that is too wide at %d px, %s; the panel included',
+    'cause no axe finding, error or overflow at %d px, %s, including the panel',
     async (width, colorScheme) => {
       const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       const all =
@@ -99,7 +99,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await page.context().close();
   });
 
-  test('by keyboard: find the call that fell back, read why, show its prompt, replay it in the playground', async () => {
+  test('by keyboard: find the call that fell back, read the reason, show its prompt, replay it in the playground', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('Control+k');
     await page.keyboard.type('logs');
@@ -155,7 +155,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await page.context().close();
   });
 
-  test('the live tail shows new calls without a reload, and a session adds its costs up', async () => {
+  test('the live tail shows new calls without a reload, and a session sums its costs', async () => {
     const { page, faults } = await open.visit();
     await page.goto(`${open.gateway.url}/logs?session=live-1&live=1`);
     await page.getByText('No call matches').waitFor();
@@ -178,7 +178,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await page.context().close();
   });
 
-  test('the live tail asks once in five seconds, and no other page asks by itself', async () => {
+  test('the live tail sends a request every five seconds, and no other page sends requests by itself', async () => {
     const { page, faults } = await open.visit();
     const requests: string[] = [];
     page.on('request', (request) => {
@@ -211,7 +211,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await page.context().close();
   });
 
-  test('a member sees its own calls alone', async () => {
+  test('a member sees only its own calls', async () => {
     const { page, faults } = await open.visit({ member: { email: 'member@example.com', role: 'member' } });
     await page.getByRole('link', { name: 'Logs' }).first().click();
     await page.getByText('No call yet').waitFor();

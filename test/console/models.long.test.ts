@@ -162,7 +162,7 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     [360, 'light'],
     [360, 'dark'],
   ] as const)(
-    'no page of models at %d px, %s, has a finding or is too wide; addresses stay text',
+    'no page of models at %d px, %s, has an axe finding or is too wide; addresses stay text',
     async (width, colorScheme) => {
       const { page, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       for (const path of [

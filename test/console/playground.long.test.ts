@@ -113,7 +113,7 @@ models:
   const promptOf = (page: Page) => page.getByLabel('Prompt', { exact: true });
   const isDone = (page: Page, model: string) => page.getByRole('button', { name: `Try ${model} again` }).waitFor();
 
-  test('tools: calls are shown, results are typed for each, and the model goes on', async () => {
+  test('tools: calls are shown, a result is entered for each, and the model continues', async () => {
     const { page, faults, answer } = await start('sandbox/tools');
     await openPart(page, 'Tools');
     await page.getByLabel('Tools, as JSON').fill(TOOLS);
@@ -140,7 +140,7 @@ models:
     await page.context().close();
   });
 
-  test('tools that are not valid say where they are wrong, and nothing is sent', async () => {
+  test('invalid tools show the place of the error, and nothing is sent', async () => {
     const { page, faults } = await start('sandbox/tools');
     await openPart(page, 'Tools');
     const field = page.getByLabel('Tools, as JSON');
@@ -185,7 +185,7 @@ models:
     await page.context().close();
   });
 
-  test('arguments of a tool and answers that are no JSON stay as the model wrote them', async () => {
+  test('arguments and answers that are not JSON stay as the model wrote them', async () => {
     const { page, faults, answer } = await start('scripted/m');
     await openPart(page, 'Tools');
     await page.getByLabel('Tools, as JSON').fill('[{"type": "function", "function": {"name": "f"}}]');
@@ -212,7 +212,7 @@ models:
     await page.context().close();
   });
 
-  test('a schema of the answer: sent, and the answer is laid out; another answer is marked', async () => {
+  test('a schema of the answer is sent, a matching answer is formatted, and another answer is marked', async () => {
     const { page, faults, answer } = await start('sandbox/json,sandbox/refuse');
     await openPart(page, 'JSON schema of the answer');
     await page.getByRole('button', { name: 'Insert an example' }).click();
@@ -228,7 +228,7 @@ models:
     await page.context().close();
   });
 
-  test('images: chosen, pasted or dropped, bounded, previewed, sent, and kept out of the code', async () => {
+  test('images are chosen, pasted or dropped, bounded, previewed and sent, and are left out of the code', async () => {
     const { page, faults, foreign, answer } = await start('sandbox/echo,scripted/blind');
     const [chooser] = await Promise.all([
       page.waitForEvent('filechooser'),
@@ -332,7 +332,7 @@ models:
     await page.context().close();
   });
 
-  test('turns: the models remember, a prompt is edited and sent again, turns are removed, and one failure leaves the rest', async () => {
+  test('turns: models remember, a prompt is edited and resent, turns are removed, and one failure leaves the others', async () => {
     const { page, answer } = await start('scripted/m,sandbox/echo');
     bodies.length = 0;
     await promptOf(page).fill('please fail');
@@ -376,7 +376,7 @@ models:
     await page.context().close();
   });
 
-  test('one model is stopped and keeps its words while another goes on; a long answer is cut in its place', async () => {
+  test('a stopped answer keeps its text, and a long answer is shortened until all of it is requested', async () => {
     const { page, faults, answer } = await start('scripted/m');
     await promptOf(page).fill('please hang');
     await page.keyboard.press('Control+Enter');
@@ -397,7 +397,7 @@ models:
     await page.context().close();
   });
 
-  test('the key and the conversation are in the memory of the tab alone', async () => {
+  test('the key and the conversation are stored only in the memory of the tab', async () => {
     const { page } = await start('sandbox/echo');
     const key = await page.getByLabel('API key').inputValue();
     expect(key).toMatch(/^sk-gw-/);

@@ -55,7 +55,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     [360, 'light'],
     [360, 'dark'],
   ] as const)(
-    'none at %d px, %s, has a finding, a fault, a foreign request, is too wide, or runs a hostile name',
+    'no page at %d px, %s, has an axe finding, an error, a foreign request, is too wide, or runs a hostile name',
     async (width, colorScheme) => {
       const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       for (const path of pages()) {
@@ -82,7 +82,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     },
   );
 
-  test('by mouse a model is forbidden for one team, the draft is tested first, and the key of the team is refused', async () => {
+  test("by mouse a model is forbidden for one team, the draft is tested first, and the team's key is refused", async () => {
     const { page, faults } = await open.visit();
     await page.getByRole('link', { name: 'Guardrails' }).first().click();
     await page.getByRole('button', { name: 'Create guardrail' }).click();
@@ -231,7 +231,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     await page.context().close();
   });
 
-  test('a member explains a request and reads the policy with its own keys alone', async () => {
+  test('a member explains a request and reads the policy with only its own keys', async () => {
     const member = { email: 'routing@example.com', role: 'member' } as const;
     const { page, faults } = await open.visit({ member });
     expect(await page.getByRole('link', { name: 'Guardrails' }).count()).toBe(0);

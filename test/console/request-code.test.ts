@@ -21,7 +21,7 @@ const body = {
   ],
 };
 
-test('values of a request are literals of the language, also beside texts that look like them', () => {
+test('values of a request are literals of the language, also next to texts that look like literals', () => {
   const [curl, python, script] = requests('http://127.0.0.1/', body).map(({ text }) => text);
   expect(python).toContain('"strict": True,\n');
   expect(python).toContain('"parameters": {"default": None, "deprecated": False},');
@@ -50,18 +50,18 @@ test.each([
   ['"a\nb"', String.raw`line 1, column 1: "\"a\nb\"" stands where a value is expected`],
   ['['.repeat(5_000_000), 'longer than 1000000 characters, not checked'],
   ['['.repeat(500_000), 'line 1, column 101: nested more than 100 levels deep'],
-])('a text that is no JSON says where: %.20j', (text, fault) => {
+])('a text that is not JSON gives the place of the error: %.20j', (text, fault) => {
   expect(readJson(text)).toEqual({ pretty: '', fault });
 });
 
-test('JSON is laid out without a change of its tokens: long numbers, escapes and repeated names stay', () => {
+test('JSON is formatted without a change of its tokens: long numbers, escapes and repeated names stay', () => {
   const text = '{"n":12345678901234567890.10,"a":[],"o":{},"n":["\\u0041",{"x":null}]}';
   expect(readJson(text).pretty).toBe(
     '{\n  "n": 12345678901234567890.10,\n  "a": [],\n  "o": {},\n  "n": [\n    "\\u0041",\n    {\n      "x": null\n    }\n  ]\n}',
   );
 });
 
-test('a text that would grow beyond bounds stays as it is', () => {
+test('a text that would exceed the bounds when formatted stays as it is', () => {
   const text = `${'['.repeat(99)}${'1,'.repeat(100_000)}1${']'.repeat(99)}`;
   expect(readJson(text)).toEqual({ pretty: text });
 });

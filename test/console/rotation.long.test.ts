@@ -20,7 +20,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
   const statusOf = async (secret: string) =>
     (await open.gateway.call('GET', '/key', undefined, { authorization: `Bearer ${secret}` })).status;
 
-  test('a rotation shows the new secret once, and then that the old one still works, until it is ended', async () => {
+  test('a rotation shows the new secret once, and the old one as valid until it is ended', async () => {
     const { page, faults } = await open.visit();
     const { data, key } = await makeKey(HOSTILE);
     await page.goto(`${open.gateway.url}/keys?id=${data.hash}`);
@@ -57,7 +57,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.context().close();
   });
 
-  test('without a grace the dialog says that the old secret stops, and it does', async () => {
+  test('without a grace period the dialog says that the old secret stops, and it does', async () => {
     const { page, faults } = await open.visit();
     const { data, key } = await makeKey('leaked');
     await page.goto(`${open.gateway.url}/keys?id=${data.hash}`);
@@ -74,7 +74,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.context().close();
   });
 
-  test('a member that may not rotate a key reads why', async () => {
+  test('a member that may not rotate a key sees the reason', async () => {
     const member = { email: 'rotation@example.com', role: 'member' as const };
     const { page } = await open.visit({ member });
     const { user_id } = (await page.evaluate(
@@ -98,7 +98,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     [1_440, 'dark'],
     [360, 'light'],
     [360, 'dark'],
-  ] as const)('at %d px, %s, page and dialogs have no finding and fit', async (width, colorScheme) => {
+  ] as const)('at %d px, %s, page and dialogs have no axe finding and fit', async (width, colorScheme) => {
     const { page } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
     const { data } = await makeKey('nightly job');
     const check = async (name: string) => {

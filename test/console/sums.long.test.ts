@@ -194,7 +194,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
     return links.map((link) => ({ page: path, ...link }));
   }
 
-  test('every sum equals that of the calls or the usage that it leads to, and of the ledger, to the nano-dollar', async () => {
+  test('every sum equals that of the linked calls or usage, and of the ledger, to the nano-dollar', async () => {
     const { page, faults } = await open.visit();
     const { data: verification } = await manage<{ data: { differences: []; generations: number } }>(
       'POST',

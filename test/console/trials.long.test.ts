@@ -48,7 +48,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.context().close();
   });
 
-  test('by keyboard: a provider is added, and its credential tested', async () => {
+  test('by keyboard: a provider is added, and its credential is tested', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('/');
     await page.keyboard.type('add a provider');
@@ -91,7 +91,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.context().close();
   });
 
-  test('by mouse: a prompt on two models, each chosen without a further step', async () => {
+  test('by mouse: a prompt is sent to two models, each chosen without a further step', async () => {
     const { page, faults } = await open.visit();
     await page.getByRole('link', { name: 'Playground' }).first().click();
     await page.getByRole('button', { name: 'Make a $1 key' }).click();
@@ -115,7 +115,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.context().close();
   });
 
-  describe('with calls of the days before', () => {
+  describe('with calls of earlier days', () => {
     let yesterday: ConsoleBrowser;
     let fellBack = '';
     beforeAll(async () => {
@@ -142,7 +142,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     });
     afterAll(() => yesterday.stop());
 
-    test('by mouse: why yesterday’s bill rose, down to the calls', async () => {
+    test('by mouse: the reason for yesterday’s higher bill is found, down to the calls', async () => {
       const { page, faults } = await yesterday.visit();
       const card = page.locator('.figures > div', { hasText: 'Spent yesterday' });
       expect(await card.innerText()).toMatch(/\+\d+ %/);
@@ -158,7 +158,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       await page.context().close();
     });
 
-    test('by keyboard: the call that failed at 10:42, and why it fell back', async () => {
+    test('by keyboard: the call that failed at 10:42 is found, and why it fell back', async () => {
       const { page, faults } = await yesterday.visit();
       await page.keyboard.press('/');
       await page.keyboard.type('logs');

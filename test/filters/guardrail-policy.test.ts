@@ -151,7 +151,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     });
   });
 
-  test('if anything else excludes one of its endpoints as well, it is a 404', async () => {
+  test('a call without endpoints is a 404 if anything besides guardrails excludes one of them', async () => {
     await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], allowed_providers: ['clean'] }));
     const status = async (model: string, extra: object) => (await chat(model, extra)).status;
     expect(await status('openai/m', {})).toBe(403);

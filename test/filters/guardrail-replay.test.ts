@@ -46,7 +46,7 @@ async function say(text: string, path = '/chat/completions'): Promise<string> {
   return answer.headers.get('x-generation-id') ?? '';
 }
 
-test('a draft is replayed on the kept requests of a workspace, of every API, and the result has no match', async () => {
+test('a draft is replayed on the kept requests of a workspace, of every API, and the result contains no matched text', async () => {
   await say('nothing of note');
   const mail = await say('write to ann@example.com and bob@example.com', '/messages');
   const card = await say('pay with 4111 1111 1111 1111, tell ann@example.com', '/responses');
@@ -85,9 +85,9 @@ test('a draft is replayed on the kept requests of a workspace, of every API, and
 });
 
 test.each<[string, object, object, string]>([
-  ['a workspace that there is not', { workspace_id: 'nowhere' }, draft, 'replay.workspace_id'],
-  ['too many', { workspace_id: 'default', limit: 100_000 }, draft, 'limit'],
-  ['a moment that is none', { workspace_id: 'default', since: 'yesterday' }, draft, 'since'],
+  ['an unknown workspace', { workspace_id: 'nowhere' }, draft, 'replay.workspace_id'],
+  ['a count above the maximum', { workspace_id: 'default', limit: 100_000 }, draft, 'limit'],
+  ['an invalid time', { workspace_id: 'default', since: 'yesterday' }, draft, 'since'],
   ['a draft without filters', { workspace_id: 'default' }, { limit_usd: 1 }, 'filter'],
 ])('%s is refused', async (_what, replay, guardrail, named) => {
   const { status, body } = await gateway.managed<{ error: { message: string } }>('POST', '/guardrails/test', {
@@ -98,7 +98,7 @@ test.each<[string, object, object, string]>([
   expect(body.error.message).toContain(named);
 });
 
-test('a text beside it is refused, and so is an ordinary key', async () => {
+test('a text together with a replay is refused, and so is an ordinary key', async () => {
   const replay = { workspace_id: 'default' };
   expect((await gateway.managed('POST', '/guardrails/test', { guardrail: draft, replay, text: 'x' })).status).toBe(400);
   expect((await gateway.call('POST', '/guardrails/test', { guardrail: draft, replay })).status).toBe(403);

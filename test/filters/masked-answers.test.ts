@@ -258,7 +258,7 @@ describe.each(wires)('over %s', (wire) => {
     expect(finish_reason).toBe('tool_calls');
   });
 
-  test('so do the clients of Messages and Responses', async () => {
+  test('clients of Messages and Responses receive placeholders as well', async () => {
     const message = await anthropic()
       .messages.stream({
         model,
@@ -373,7 +373,7 @@ describe('a block', () => {
 
   const says = { code: 403, message: 'Response blocked by content filter: Credit card number' };
 
-  test('ends a chat stream at the start of the match, closes the provider’s connection, and charges the generated part', async () => {
+  test('ends a chat stream at the start of the match, closes the upstream connection, and charges the generated part', async () => {
     const response = await gateway.call('POST', '/chat/completions', { model, messages, stream: true });
     const text = await response.text();
     const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
@@ -522,7 +522,7 @@ describe('reversible redaction', () => {
   const body = { model: 'acme/echo', messages: [{ role: 'user', content: `Pay with ${SECRET}.` }], tools: [send] };
   const expectedText = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
 
-  test('returns to the client what the model never received, as a stream and whole', async () => {
+  test('restores for the client what the model never received, streamed and whole', async () => {
     const { choices } = await openai()
       .chat.completions.stream(body as never)
       .finalChatCompletion();

@@ -203,7 +203,7 @@ describe('redacted text', () => {
     expect(metrics).toMatch(/^gateway_content_filtered_total\{filter="email",action="redact"\} \d+$/m);
   });
 
-  test('is redacted in provider options of the client', async () => {
+  test('is redacted in the client’s provider options', async () => {
     await holds(filter('redact'));
     const provider = { options: { acme: { note: PROMPT, deep: { list: [EMAIL] } } } };
     for (const [path, body] of [
@@ -217,7 +217,7 @@ describe('redacted text', () => {
     }
   });
 
-  test('may be split over the parts and messages of one speaker', async () => {
+  test('is found across the parts and messages of one speaker', async () => {
     await holds(filter('redact', 'credit-card'));
     const parts = (...texts: string[]) => texts.map((one) => ({ type: 'text', text: one }));
     const body = {
@@ -235,7 +235,7 @@ describe('redacted text', () => {
     expect(received[0]?.body).toContain(', you know.');
   });
 
-  test('leaves arguments and results of tools valid JSON, whatever their escapes', async () => {
+  test('leaves arguments and results of tools valid JSON for any escapes', async () => {
     await holds({
       content_filter_builtins: [
         { slug: 'email', action: 'redact' },
@@ -276,7 +276,7 @@ describe('redacted text', () => {
     expect(sent[2]?.content).toBe('{"sent_to": "[EMAIL]", "id": 12345678901234567890}');
   });
 
-  test('is redacted in text files, and pictures are unchanged', async () => {
+  test('is redacted in text files, and images are unchanged', async () => {
     await holds(filter('redact'));
     const file = (type: string, content: string) => `data:${type};base64,${Buffer.from(content).toString('base64')}`;
     const picture = file('image/png', `\x89PNG ${EMAIL} ${'x'.repeat(200)}`);
@@ -408,7 +408,7 @@ describe('blocked text', () => {
     expect(received).toHaveLength(1);
   });
 
-  test('may be a redacted name or address', async () => {
+  test('may be a detected name or address', async () => {
     await holds(filter('redact'));
     const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
     const image = [{ type: 'image_url', image_url: { url: `https://a.example/?of=${EMAIL}` } }];
@@ -425,7 +425,7 @@ describe('blocked text', () => {
     });
   });
 
-  test('is every input in tokens, which filters cannot read', async () => {
+  test('includes every input in tokens, which filters cannot read', async () => {
     await holds(filter('redact'));
     const response = await call('POST', '/embeddings', { model: 'acme/vectors', input: [[1, 2, 3]] });
     expect([response.status, await response.text()]).toEqual([
@@ -456,18 +456,21 @@ describe('reversible redaction', () => {
     ['responses', '/responses', (input: string) => ({ model: 'acme/m', input })],
     ['messages', '/messages', (content: string) => ({ ...text, messages: [{ role: 'user', content }] })],
     ['completions', '/completions', (prompt: string) => ({ ...text, prompt })],
-  ])('returns to the client of %s what the model never received, whole and in a stream', async (_name, path, body) => {
-    await holds(reversible);
-    says = 'I told [EMAIL_2] and [EMAIL_1].';
-    const other = 'bob@example.org';
-    const prompt = `Tell ${EMAIL}, ${other}, and ${EMAIL} again.`;
-    const whole = await (await call('POST', path, body(prompt))).text();
-    expect(received[0]?.body).toContain('Tell [EMAIL_1], [EMAIL_2], and [EMAIL_1] again.');
-    expect(whole).toContain(`I told ${other} and ${EMAIL}.`);
-    const stream = await (await call('POST', path, { ...body(prompt), stream: true })).text();
-    expect(stream).not.toContain('EMAIL_');
-    expect(received[1]?.body).not.toContain('example');
-  });
+  ])(
+    'restores for the client of %s what the model never received, whole and in a stream',
+    async (_name, path, body) => {
+      await holds(reversible);
+      says = 'I told [EMAIL_2] and [EMAIL_1].';
+      const other = 'bob@example.org';
+      const prompt = `Tell ${EMAIL}, ${other}, and ${EMAIL} again.`;
+      const whole = await (await call('POST', path, body(prompt))).text();
+      expect(received[0]?.body).toContain('Tell [EMAIL_1], [EMAIL_2], and [EMAIL_1] again.');
+      expect(whole).toContain(`I told ${other} and ${EMAIL}.`);
+      const stream = await (await call('POST', path, { ...body(prompt), stream: true })).text();
+      expect(stream).not.toContain('EMAIL_');
+      expect(received[1]?.body).not.toContain('example');
+    },
+  );
 
   test('has the same numbers as the conversation continues', async () => {
     await holds(reversible);
@@ -486,7 +489,7 @@ describe('reversible redaction', () => {
   });
 });
 
-describe('names that could not be searched in time', () => {
+describe('texts whose search for names exceeds its time', () => {
   const body = { ...text, messages: [{ role: 'user', content: 'Jane Doe wrote to John Smith from Berlin.' }] };
 
   async function with_(settings: string, ask: (call: TestGateway['call']) => Promise<void>) {
@@ -540,7 +543,7 @@ guardrails: ${settings}`,
   });
 });
 
-test('filters apply to turns that the gateway remembers from before them', async () => {
+test('guardrails apply to remembered turns from before the guardrails existed', async () => {
   const { gateway: other, answer, last, stop } = await startMessagesUpstream();
   try {
     const authorization = `Bearer ${other.management_key}`;
@@ -597,7 +600,7 @@ test('filters apply to turns that the gateway remembers from before them', async
   }
 });
 
-test('a stored response is continued through the same filters', async () => {
+test('a stored response is continued through the same guardrails', async () => {
   await holds(filter('redact'));
   const first = await call('POST', '/responses', { model: 'acme/m', input: PROMPT, store: true });
   const { id } = (await first.json()) as { id: string };

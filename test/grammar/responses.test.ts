@@ -92,7 +92,7 @@ const FREE = /web_search_call\.|image_generation_call\./;
 /** Behind it nothing more comes of its item. */
 const OVER = /_call\.completed$/;
 
-test('a correct stream passes, and has every event', () => {
+test('a correct stream passes, and contains every event', () => {
   expect(EVENTS.length).toBeGreaterThan(40);
   expect(passes(EVENTS)).toBe(true);
 });
@@ -156,7 +156,7 @@ function changed(value: JsonValue, [name, ...path]: readonly string[]): JsonValu
   return replaced(value, [name], changed(of!, path));
 }
 
-test('it fails if any value changes, except free ones', () => {
+test('it fails if any value changes, except values that are free', () => {
   const free = new Set<string>();
   const passed: string[] = [];
   let changes = 0;
@@ -193,7 +193,7 @@ test('it fails if an event has no position, or the response lacks a default of t
   expect(passed).toEqual([]);
 });
 
-test('a late citation of a closed message follows all items, in its position, and is in the last event', () => {
+test('a late citation of a closed message follows all items, has its position, and is in the last event', () => {
   const late: ChatChunk = {
     delta: { annotations: [{ ...cited, url_citation: { ...cited.url_citation, title: 'L' } }] },
   };

@@ -271,7 +271,7 @@ async function ask(path: string, model: string, body: object): Promise<{ status:
 }
 
 describe.each(FIELDS)('%s: %s', (path, field, body) => {
-  test('is refused with its field name if it points into a network or has another scheme', async () => {
+  test('is refused with its field name if it points into the private network or has another scheme', async () => {
     for (const url of forbiddenIn(path, field)) {
       const { status, message } = await ask(path, 'test/openai-chat', body(url));
       expect({ url, status, message }).toEqual({ url, status: 400, message: expect.stringContaining(field) });
@@ -292,7 +292,7 @@ describe.each([...DIALECTS.map((dialect) => `test/${dialect}`), 'test/openai', '
       messages: [{ role: 'user', content: content.with(1, { type: 'image_url', image_url: { url } }) }],
     });
 
-    test('gets the content of an address of a listed host, and not the address', async () => {
+    test('gets the content of an address on a listed host instead of the address', async () => {
       await ask('chat/completions', model, asking(`${listed}/a.png`));
       expect(visited).toEqual(['/a.png']);
       expect(bodies).toHaveLength(1);
@@ -311,7 +311,7 @@ describe.each([...DIALECTS.map((dialect) => `test/${dialect}`), 'test/openai', '
   },
 );
 
-test('a server that is declared to fetch itself gets public and listed addresses unchanged', async () => {
+test('gets public and listed addresses unchanged if it is declared to fetch them itself', async () => {
   for (const dialect of DIALECTS) {
     for (const url of ['https://example.com/a.png', `${listed}/a.png`]) {
       bodies = [];
@@ -353,7 +353,7 @@ test('content that cannot replace its address is refused, and not sent to a serv
   expect(bodies).toEqual([]);
 });
 
-test('addresses that nobody fetches pass: arguments, schemas, cited sources, notes', async () => {
+test('addresses that are not fetched pass: arguments, schemas, cited sources, notes', async () => {
   const url = 'http://10.0.0.1/';
   await ask('chat/completions', 'test/openai-chat', {
     messages: [

@@ -140,7 +140,7 @@ describe.each(WIRES)('%s', (wire) => {
     },
   );
 
-  test('small comments without end are read up to a bound of time', async () => {
+  test('endless small comments are read up to a bound of time', async () => {
     Object.assign(limits, { upstream_tail_ms_max: 0 });
     const read = await readOf(wire, endless(ANSWERS[wire] ?? '', ':\n\n'));
     expect(read).toMatchObject({ text: 'Hi', finish_reason: 'stop' });
@@ -154,7 +154,7 @@ test('usage that arrives after the end is read', async () => {
   expect(read.usage).toMatchObject({ out_text: 9 });
 });
 
-test('an answer that continues after a stated end, as some do in each event, is read completely', async () => {
+test('an answer that continues after a stated end, as some servers do in each event, is read completely', async () => {
   Object.assign(limits, { upstream_tail_bytes_max: 64 });
   try {
     const event = (text: string) =>
@@ -166,7 +166,7 @@ test('an answer that continues after a stated end, as some do in each event, is 
   }
 });
 
-test('usage that arrived while the reader waited for its client is read, whatever the wait', async () => {
+test('usage that arrives while the reader waits for its client is read, for any wait', async () => {
   Object.assign(limits, { upstream_tail_ms_max: 20 });
   const late = chat([], { usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 } });
   const read = await readOf('openai-chat', [ANSWERS['openai-chat'] ?? '', late], { slowly: true });

@@ -127,7 +127,7 @@ const oddDelta = fc.dictionary(
   oddValue,
 );
 
-test('whatever fields a provider’s answer has, its content for the log is JSON', () => {
+test('an answer with any fields from a provider has log content that is JSON', () => {
   fc.assert(
     fc.property(fc.array(oddDelta, { maxLength: 4 }), oddDelta, oddValue, (deltas, message, error) => {
       for (const read of [

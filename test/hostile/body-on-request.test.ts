@@ -32,9 +32,9 @@ async function refusal(text: string): Promise<string> {
 
 test.each([
   ['no key', 401, () => head('/api/v1/chat/completions')],
-  ['a key that is none', 401, () => head('/api/v1/chat/completions', { key: 'sk-gw-v1-none' })],
+  ['an unknown key', 401, () => head('/api/v1/chat/completions', { key: 'sk-gw-v1-none' })],
   ['a key of the other kind', 403, () => head('/api/v1/keys', { key: gateway.key })],
-  ['a path that is none', 404, () => head('/api/v1/nothing', { key: gateway.key })],
+  ['an unknown path', 404, () => head('/api/v1/nothing', { key: gateway.key })],
   ['a path that is no URL', 400, () => head('/api/v1/keys/%zz', { key: gateway.key })],
   [
     'a name that is too long',
@@ -102,7 +102,7 @@ test('a client that waits to send a body gets one 100 Continue, and its connecti
 
 test.each([
   ['no length', 'GET', ''],
-  ['a length of nothing', 'POST', 'Content-Length: 0\r\n'],
+  ['a length of zero', 'POST', 'Content-Length: 0\r\n'],
 ])('a refused request that announces no body keeps its connection: %s', async (_name, method, more) => {
   const client = await rawClient(gateway.url);
   const bytes = `${method} /api/v1/keys HTTP/1.1\r\nHost: gateway.example\r\nExpect: 100-continue\r\n${more}\r\n`;

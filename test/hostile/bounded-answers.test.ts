@@ -77,22 +77,25 @@ describe('before the first content', () => {
     },
   );
 
-  test.each(TOO_MANY)('so does a whole answer with too many %s if a stream was requested', async (_what, message) => {
-    site.scripts['a'] = () => whole(message);
-    const { seen, attempts } = await attemptsOf({});
-    expect([seen.status, seen.text]).toEqual([200, 'From b']);
-    expect(attempts[0]).toMatchObject({ provider: 'A', failure: 'invalid_response' });
-  });
+  test.each(TOO_MANY)(
+    'a whole answer with too many %s to a request for a stream leads to the next endpoint',
+    async (_what, message) => {
+      site.scripts['a'] = () => whole(message);
+      const { seen, attempts } = await attemptsOf({});
+      expect([seen.status, seen.text]).toEqual([200, 'From b']);
+      expect(attempts[0]).toMatchObject({ provider: 'A', failure: 'invalid_response' });
+    },
+  );
 
   test.each<[string, string]>([
     [
       'a whole answer',
       `{"id":"up-1","choices":[{"index":0,"message":{"content":"a","annotations":[{"type":"file","x":${deep(DEEP)}}]}}]}`,
     ],
-    ['an error inside of a 200', `{"error":{"message":"x","detail":${deep(DEEP)}}}`],
+    ['an error inside a 200', `{"error":{"message":"x","detail":${deep(DEEP)}}}`],
     ['an error of nested details', `{"detail":${'{"detail":'.repeat(DEEP)}1${'}'.repeat(DEEP)}}`],
-    ['a body that is nothing but levels', deep(DEEP)],
-    ['levels that never close', '['.repeat(DEEP)],
+    ['a body of brackets only', deep(DEEP)],
+    ['brackets that are never closed', '['.repeat(DEEP)],
   ])('%s with thousands of levels leads to the next endpoint, whole and streamed', async (_what, body) => {
     for (const head of [responseHead(200, 'application/json'), responseHead(500, 'application/json')]) {
       site.scripts['a'] = () => [head, body, 'END'];
@@ -112,7 +115,7 @@ describe('before the first content', () => {
     ],
     ['a head of one endless line', () => [`HTTP/1.1 200 OK\r\nx-a: ${'a'.repeat(1_000_000)}\r\n\r\n{}`, 'END']],
     [
-      'interim answers without end',
+      'endless interim answers',
       () => [{ repeat: 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(100), times: 1_000_000 }],
     ],
     [

@@ -71,15 +71,15 @@ const CALLS = {
 
 test.each<[keyof typeof CALLS, string, string]>([
   ['/embeddings', 'thousands of levels', vectors('[0.6,0.8]', `,"x":${deep}`)],
-  ['/embeddings', 'nothing but levels', deep],
-  ['/embeddings', 'levels that never close', '['.repeat(DEEP)],
+  ['/embeddings', 'brackets only', deep],
+  ['/embeddings', 'brackets that are never closed', '['.repeat(DEEP)],
   [
     '/embeddings',
     'more values than its inputs can have',
     vectors(zeros(limits.answer_values_max + EMBEDDING_ANSWER_VALUES_MAX)),
   ],
   ['/audio/transcriptions', 'thousands of levels', transcript('[]', `,"x":${deep}`)],
-  ['/audio/transcriptions', 'nothing but levels', deep],
+  ['/audio/transcriptions', 'brackets only', deep],
   ['/audio/transcriptions', 'more values than a transcript has', transcript(zeros(TRANSCRIPT_VALUES_MAX))],
 ])('an answer of %s with %s leads to the next endpoint', async (path, _what, body) => {
   answer = body;
@@ -104,7 +104,7 @@ test('an answer with many vectors may have as many values as they need', async (
 
 test.each([
   ['thousands of levels', `{"input_tokens":7,"x":${deep}}`],
-  ['nothing but levels', deep],
+  ['brackets only', deep],
   ['more values than are read', `{"input_tokens":7,"x":${zeros(limits.answer_values_max)}}`],
 ])('an impossible token count of %s is replaced by the gateway’s count', async (_what, body) => {
   answer = body;
@@ -121,7 +121,7 @@ test.each([
   expect(await count()).toEqual([200, 7]);
 });
 
-test('a service’s reply with more levels, values or keys than a request may have is no JSON', () => {
+test('a service’s reply with more levels, values or keys than a request may have is not accepted as JSON', () => {
   const keys = Array.from({ length: limits.json_keys_max + 1 }, (_, i) => `"k${i}":0`);
   for (const text of [deep, zeros(limits.json_values_max), `{${keys}}`, '['.repeat(DEEP)])
     expect(() => parseServiceJson(text)).toThrow(SyntaxError);

@@ -22,7 +22,7 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
     return;
   }
 
-  test('refuses a key that has expired by the store’s clock, warns, and counts its skew', async () => {
+  test('refuses a key that has expired by the store’s clock, warns, and reports the skew', async () => {
     const nowMs = () => Date.now() - TWO_HOURS_MS;
     gateway = await startGateway({
       environment: { DATABASE_URL: (await freshUrl()) ?? '' },

@@ -78,7 +78,7 @@ test('closed connections of an address can be opened again', async () => {
   }
 });
 
-test('the connections of a trusted proxy are not counted by address', async () => {
+test('connections of a trusted proxy are not counted by address', async () => {
   await startWith({ connections_max: 100, connections_per_address_max: 1, trusted_proxies: ['127.0.0.2'] });
   for (let count = 0; count < 20; count += 1) await open('127.0.0.2');
   expect(await ask('127.0.0.2', '/api/v1/models')).toMatch(/^HTTP\/1\.1 200 /);
@@ -91,7 +91,7 @@ test('if all connections are used, a health probe is served, and the store answe
   expect(await ask('127.0.0.20', '/health/ready')).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test('beyond the bounds a flood of silent connections keeps few open, and a health probe is served meanwhile', async () => {
+test('beyond the bounds a flood of silent connections keeps few open, and a health probe is still served', async () => {
   await startWith({ connections_max: 1, connections_per_address_max: 1 });
   for (let index = 0; index < 5 * limits.connections_reserved_max; index += 1) await open('127.0.0.2');
   const { connections } = gateway.gateway.app.server;

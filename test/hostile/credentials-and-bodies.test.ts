@@ -54,7 +54,7 @@ describe('a key', () => {
     }
   });
 
-  test('may be sent twice, but two different ones are a 400, whichever is valid', async () => {
+  test('may be sent twice, but two different ones are a 400, even if one is valid', async () => {
     const same = { ...json, ...bearer(), 'api-key': gateway.key, 'x-api-key': gateway.key };
     expect((await chat(same, JSON.stringify(ask))).status).toBe(200);
     for (const other of ['api-key', 'x-api-key']) {
@@ -66,7 +66,7 @@ describe('a key', () => {
     expect(both.status).toBe(400);
   });
 
-  test('in api-key is in no log, and in Vary of answers that depend on it', async () => {
+  test('in api-key appears in no log, and in Vary of answers that depend on it', async () => {
     await chat({ ...json, 'api-key': 'sk-wrong-0123456789' }, JSON.stringify(ask));
     await chat({ ...json, 'api-key': gateway.key }, JSON.stringify(ask));
     const log = gateway.log_lines.join('');
@@ -128,7 +128,7 @@ describe('a body in gzip', () => {
     expect((await chat({ ...packed, ...bearer() }, fill(BODY_BYTES_MAX + 1))).status).toBe(413);
   });
 
-  test('that unpacks to far more holds no memory for it', async () => {
+  test('that unpacks to far more does not reserve memory for it', async () => {
     const bomb = gzipSync(Buffer.alloc(200 * BODY_BYTES_MAX, ' '));
     const before = process.memoryUsage().rss;
     const answers = await Promise.all(Array.from({ length: 8 }, () => chat({ ...packed, ...bearer() }, bomb)));
@@ -137,7 +137,7 @@ describe('a body in gzip', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
   });
 
-  test('may be compressed once: a second layer is no JSON, and a list of encodings is refused', async () => {
+  test('may be compressed once: a second layer is not JSON, and a list of encodings is refused', async () => {
     const twice = gzipSync(gzipSync(JSON.stringify(ask)));
     expect((await chat({ ...packed, ...bearer() }, twice)).status).toBe(400);
     for (const coding of ['gzip, gzip', 'br', 'deflate', 'x-gzip', 'identity, gzip']) {
@@ -148,16 +148,16 @@ describe('a body in gzip', () => {
   });
 
   test.each([
-    ['is none', Buffer.from(JSON.stringify(ask))],
+    ['is not gzip', Buffer.from(JSON.stringify(ask))],
     ['breaks off', gzipSync(JSON.stringify(ask)).subarray(0, -12)],
     ['is empty', gzipSync('')],
-    ['holds no JSON', gzipSync('Good morning')],
+    ['contains no JSON', gzipSync('Good morning')],
   ])('that %s is a 400', async (_, bytes) => {
     expect((await chat({ ...packed, ...bearer() }, bytes)).status).toBe(400);
     expect((await chat({ ...packed, ...bearer() }, gzipSync(JSON.stringify(ask)))).status).toBe(200);
   });
 
-  test('must be JSON', async () => {
+  test('must contain JSON', async () => {
     const headers = { ...bearer(), 'content-type': 'multipart/form-data; boundary=x', 'content-encoding': 'gzip' };
     expect((await raw('/audio/transcriptions', headers, [gzipSync('--x--')])).status).toBe(400);
   });

@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 test.skipIf(process.platform === 'win32').each([[1], [2]])(
-  'only its user can read the gateway’s files from their creation: store, log of changes, journal, secret, backup (%i workers)',
+  'only the gateway’s user can read its files from their creation: store, write-ahead log, journal, secret, backup (%i workers)',
   async (workers) => {
     const home = freshDir();
     const dataDir = join(home, 'made', 'data');
@@ -44,7 +44,7 @@ test.skipIf(process.platform === 'win32').each([[1], [2]])(
 );
 
 test.skipIf(process.platform === 'win32')(
-  'files that other users can read are closed at the start, with a warning; doctor names them before',
+  'the start removes other users’ access to the files, with a warning; doctor names the files before',
   async () => {
     const first = await serve();
     await makeKey(first);

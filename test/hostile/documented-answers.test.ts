@@ -56,7 +56,7 @@ function faulty(method: string, path: string): [string, string][] {
   return requests;
 }
 
-test('every error of an operation is in the document, with its body', async () => {
+test('every error of an operation is documented, with its body', async () => {
   const undocumented: string[] = [];
   for (const { method, path, responses } of operations) {
     for (const [name, text] of faulty(method, path)) {
@@ -77,7 +77,7 @@ test('every error of an operation is in the document, with its body', async () =
   expect(undocumented).toEqual([]);
 });
 
-test('errors that every operation can return are in the document of each', () => {
+test('errors that every operation can return are documented at each', () => {
   for (const { method, path, responses } of operations) {
     const owed = [
       '400',

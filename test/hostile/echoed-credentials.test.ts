@@ -102,12 +102,12 @@ test('text that only mentions keys and addresses is shown', () => {
   expect(redact(`got ${'Ab3d'.repeat(20)}`, account)).toBe('got [redacted]');
 });
 
-test('a text and a credential are read up to their bounds', () => {
+test('a text and a credential are searched up to their bounds', () => {
   const secret = 'q1'.repeat(CREDENTIAL_ECHO_CHARS_MAX * 8);
   expect(redact('q1'.repeat(1_000_000), secret).length).toBeLessThanOrEqual(limits.upstream_raw_chars_max + 1);
 });
 
-test('a running gateway shows none of it, in whole answers, streams and early failures, nor its own headers', async () => {
+test('a running gateway shows no credential in whole answers, streams and early failures, nor its own headers', async () => {
   const secret = 'sk-live/9f8e7d6c5b4a39281706f5e4d3c2b1a0';
   const header = 'hdr-0a1b2c3d4e5f60718293a4b5c6d7e8f9';
   const upstream = createServer((_request, response) => {

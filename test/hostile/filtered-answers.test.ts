@@ -93,7 +93,7 @@ test('probabilities of a streamed answer are bounded in each event and in all', 
   expect(bounds.failure?.message).toContain('probabilities');
 });
 
-test('so are the characters of tokens with probabilities, and of whatever a server adds to them', () => {
+test('the characters of tokens with probabilities, and of anything that a server adds to them, are bounded as well', () => {
   const { answer_logprobs_chars_max } = limits;
   Object.assign(limits, { answer_logprobs_chars_max: 10_000 });
   try {

@@ -84,7 +84,7 @@ describeStores('a disk without space', ({ open }) => {
     },
   );
 
-  test('a journal of one segment closes it, so that it can be deleted', async () => {
+  test('a journal of one segment closes that segment so that it can be deleted', async () => {
     const { recorder, disk } = await onDisk(1_000 * MB);
     expect(await callAll(recorder, 40)).toBe(0);
     await recorder.flush();
@@ -98,7 +98,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
   });
 
-  test('records that only the journal has stay: calls are refused with the cause until the store accepts outcomes again', async () => {
+  test('records that only the journal has are kept: calls are refused with the cause until the store accepts outcomes again', async () => {
     const { database, store, data_dir, recorder } = await onDisk(4 * MB);
     const settle = store.settle;
     store.settle = down;
@@ -152,7 +152,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(recorder.state().journal_discarded_bytes).toBe(0);
   });
 
-  test('records for a store that was restored to an earlier state stay, and a full disk does not prevent sending them', async () => {
+  test('records for a store that was restored to an earlier state are kept, and a full disk does not prevent their delivery', async () => {
     const { database, store, data_dir, recorder, disk } = await onDisk(8 * MB);
     expect(await callAll(recorder, 100)).toBe(0);
     await recorder.flush();

@@ -234,7 +234,7 @@ async function ask(wire: Wire, script: JsonObject | JsonObject[]) {
   return { status: reply.status, text, cost: Number(/"cost":([^,}]+)/.exec(text)?.[1]) };
 }
 
-describe('a count below zero is no count: the answer is charged by what arrived', () => {
+describe('a negative count is ignored, and the answer is charged by the received content', () => {
   test.each(wires)('%s, whole', async (wire) => {
     const { cost } = await ask(wire, scripts[wire].counted(5, -1));
     expect(cost).toBeGreaterThan(0.005);
@@ -245,7 +245,7 @@ describe('a count below zero is no count: the answer is charged by what arrived'
   });
 });
 
-test('what arrives after the last usage of a stream of Gemini is charged', async () => {
+test('content that arrives after the last usage of a Gemini stream is charged', async () => {
   const first = gemini([{ text: 'The' }], { promptTokenCount: 5, candidatesTokenCount: 1, totalTokenCount: 6 });
   const { candidates } = gemini([{ text: TEXT }], {});
   delete (first['candidates'] as JsonObject[])[0]!['finishReason'];
@@ -253,7 +253,7 @@ test('what arrives after the last usage of a stream of Gemini is charged', async
   expect(cost).toBeGreaterThan(0.005);
 });
 
-describe('a call of a tool without a name is a failure of the provider', () => {
+describe('a tool call without a name is a failure of the provider', () => {
   test.each(wires)('%s, whole', async (wire) => {
     const good = await ask(wire, scripts[wire].called('look'));
     expect([good.status, good.text]).toEqual([200, expect.stringContaining('"name":"look"')]);

@@ -22,7 +22,7 @@ function turn(hasOutput: boolean) {
 }
 
 describe.each(Object.entries(finishes))('the finish reason of %s', (_wire, finish) => {
-  test('is that of an unknown reason', () => {
+  test('is handled as an unknown reason', () => {
     for (const hasOutput of [true, false]) {
       const unknown = finish('zzz', hasOutput);
       for (const name of NAMES) {

@@ -20,7 +20,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
   });
   const setUp = (yaml?: string) => keyFamily(freshUrl, cleanups, yaml);
 
-  test('spend together no more than its limit, on all nodes, whatever their number, and the accounts stay right', async () => {
+  test('spend together no more than its limit on all nodes, in any number, and the accounts stay correct', async () => {
     const { one, other, makeKey, makeChild, chat, keyOf, verified } = await setUp();
     // One call sets 0.00004 aside, and costs 0.0000014.
     const limit = 0.0001;
@@ -114,7 +114,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await both(child.secret)).toEqual([402, 402]);
   }, 120_000);
 
-  test('may form a line of at most the bound, checked at the code and at the exchange', async () => {
+  test('may form a chain of at most the bound, checked at the code and at the exchange', async () => {
     const { makeKey, makeChild, code, ask, one } = await setUp();
     let secret = (await makeKey()).secret;
     for (let depth = 0; depth < limits.key_ancestors_max; depth += 1) secret = (await makeChild(secret)).secret;
@@ -194,7 +194,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(await Promise.all([...family, stranger].map(paysItself))).toEqual([true, true, true, false]);
   }, 120_000);
 
-  test('cannot be made if the operator disables it, nor by codes that wait', async () => {
+  test('cannot be made if the operator disables it, not even with pending codes', async () => {
     const { one, makeKey, code, exchange } = await setUp('auth: { codes_by_api_key: on }');
     const { secret } = await makeKey();
     const waiting = await code(secret);

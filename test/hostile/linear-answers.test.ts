@@ -110,7 +110,7 @@ test.each(wires)('%s: twice as many parts are twice as many steps of each functi
   expect(excesses).toEqual([]);
 });
 
-test.each(memoryWires)('%s: four times as many parts take four times as much memory on their way', async (wire) => {
+test.each(memoryWires)('%s: four times as many parts need four times as much memory', async (wire) => {
   const excesses: string[] = [];
   for (const flood of floods.filter((one) => one.wire === wire)) {
     const stages = Object.values(stagesOf(flood));

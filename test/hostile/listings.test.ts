@@ -32,7 +32,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test('lists of models with different filters for each client hold no more than a share of the memory, and others are served', async () => {
+test('lists of models with a different filter for each client use only a share of the memory, and others are served', async () => {
   const whole = (await (await fetch(`${gateway.base_url}/models`)).arrayBuffer()).byteLength;
   expect(whole).toBeGreaterThan(3_500_000);
   const tried = parameters.slice(0, 20);

@@ -19,15 +19,15 @@ describe('the code points of a text', () => {
   test.each([
     ['of one byte each', 'a'.repeat(100_000), 100_000],
     ['of two bytes each', '彼'.repeat(100_000), 100_000],
-    ['with pairs everywhere', 'a🙂'.repeat(50_000), 100_000],
-    ['with one pair at its end', `${'彼'.repeat(100_000)}🙂`, 100_001],
+    ['of surrogate pairs only', 'a🙂'.repeat(50_000), 100_000],
+    ['with one surrogate pair at its end', `${'彼'.repeat(100_000)}🙂`, 100_001],
     ['of a few characters', '🙂a', 2],
   ])('are counted for one %s', (_name, text, points) => {
     expect(countCodePoints(text)).toBe(points);
     expect([...text].length).toBe(points);
   });
 
-  test('count a pair once that is split over two texts', () => {
+  test('count a surrogate pair once if it is split over two texts', () => {
     const text = `${'a'.repeat(80)}🙂${'b'.repeat(80)}`;
     expect(countCodePoints(text.slice(0, 81)) + countCodePoints(text.slice(81))).toBe(161);
   });
@@ -60,13 +60,13 @@ describe('reasoning and refusals of a long answer', () => {
     expect(accumulate(dividedChunks(summary), 0)).toEqual(accumulate(summary, 0));
   });
 
-  test('are counted a bounded part a turn', () => {
+  test('are counted in bounded parts, one a turn', () => {
     const chunks = times(40, () => ({ delta: { reasoning: 'a'.repeat(100_000) } }));
     for (let at = 0; at < chunks.length; at = sliceEnd(chunks, at))
       expect(sliceEnd(chunks, at) - at).toBeLessThanOrEqual(6);
   });
 
-  test('are no longer packed into an envelope once they are longer than it may be', () => {
+  test('are not packed into an envelope if they are longer than it may be', () => {
     const envelope = createEnvelopes('a secret of some length')('org');
     let read = 0;
     const toJSON = () => {
@@ -81,8 +81,8 @@ describe('reasoning and refusals of a long answer', () => {
   });
 });
 
-describe('an answer of more than the gateway accepts', () => {
-  test('in characters fails, whole and streamed, of whatever kind they are', () => {
+describe('an answer above the gateway’s bounds', () => {
+  test('fails if it has too many characters of any kind, whole and streamed', () => {
     const piece = 'a'.repeat(limits.answer_chars_max / 4);
     for (const delta of [
       { content: piece },
@@ -107,7 +107,7 @@ describe('an answer of more than the gateway accepts', () => {
     ['cohere-chat', limits.answer_calls_max, (list) => ({ message: { tool_calls: list } })],
   ];
 
-  test.each(answers)('in parts is cut before %s decodes it, and fails', (_wire, most, bodyOf) => {
+  test.each(answers)('fails if it has too many parts, and is cut before %s decodes it', (_wire, most, bodyOf) => {
     const legal: JsonValue[] = times(most, () => ({ type: 'text' }));
     expect(cutParts(bodyOf(legal))).toBeUndefined();
     expect(legal).toHaveLength(most);
@@ -116,14 +116,14 @@ describe('an answer of more than the gateway accepts', () => {
     expect(large).toHaveLength(most);
   });
 
-  test('in parts of many lists together is cut to a bounded number', () => {
+  test('is cut to a bounded number of parts over all lists', () => {
     const body = { output: times(4_000, () => ({ content: times(100, () => ({})) })) };
     expect(cutParts(body)).toBeDefined();
     const left = body.output.reduce((sum, { content }) => sum + content.length, body.output.length);
     expect(left).toBeLessThanOrEqual(3 * limits.answer_annotations_max);
   });
 
-  test('in one string is refused by the memory that it would take, before it is joined', () => {
+  test('is refused by the memory that one string would need, before the string is joined', () => {
     const read = (text: string, most: number) =>
       atOnce(readSlices(Buffer.from(JSON.stringify([text])), JSON.parse, most));
     const chars = 400_000;

@@ -43,7 +43,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
       .set({ seen_at: sql<number>`seen_at - ${ms}` })
       .execute();
 
-  test('a used lease has no row, and neither has an unused one', async () => {
+  test('a used lease has no row, and an unused one has none either', async () => {
     const { database, recorder } = await setUp();
     const budget = await budgetOf(database, 1_000);
     const ask = { id: 'g', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
@@ -87,7 +87,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
     expect(JSON.stringify(plan)).toContain('ledger_leases_held');
   });
 
-  test('the leases of a lost node are booked as spent, once, with an audit entry; nothing becomes free', async () => {
+  test('the leases of a lost node are booked as spent, once, with an audit entry, and nothing is released', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const { home, change } = await managementServer(database, NOW);
     const budget = await budgetOf(database, 10_000);
@@ -164,7 +164,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
   });
 
-  test('the rest of a limit does not include the holds of a lost node, booked or not', async () => {
+  test('the rest of a limit excludes the holds of a lost node, booked or not', async () => {
     const { database, recorder } = await setUp();
     const keys = keyStore(database.queries);
     const { addKey } = await managementServer(database, NOW);

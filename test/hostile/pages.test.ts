@@ -34,19 +34,19 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe('a form acts only if it comes from this site', () => {
+describe('a form is accepted only from this site', () => {
   test.each([
-    ['no word of where it comes from', ''],
-    ['another origin', 'Origin: http://evil.example\r\n'],
-    ['no origin', 'Origin: null\r\n'],
-    ['our host by another scheme', `Origin: https://${HOST}\r\n`],
-    ['our host as a prefix', `Origin: http://${HOST}.evil.example\r\n`],
-    ['two origins', `${SAME_SITE}Origin: http://evil.example\r\n`, 400],
-    ['two origins in one', `Origin: http://${HOST}, http://evil.example\r\n`],
-    ['our origin from another site', `${SAME_SITE}Sec-Fetch-Site: cross-site\r\n`],
-    ['another name of the site', 'Sec-Fetch-Site: same-site\r\n'],
-    ['a person’s address bar', 'Sec-Fetch-Site: none\r\n'],
-    ['a referer alone', `Referer: http://${HOST}/sign-in\r\n`],
+    ['a form without any origin header', ''],
+    ['a form from another origin', 'Origin: http://evil.example\r\n'],
+    ['a form from a null origin', 'Origin: null\r\n'],
+    ['a form from our host with another scheme', `Origin: https://${HOST}\r\n`],
+    ['a form from a host that begins with ours', `Origin: http://${HOST}.evil.example\r\n`],
+    ['a form with two origin headers', `${SAME_SITE}Origin: http://evil.example\r\n`, 400],
+    ['a form with two origins in one header', `Origin: http://${HOST}, http://evil.example\r\n`],
+    ['a form of our origin that was sent cross-site', `${SAME_SITE}Sec-Fetch-Site: cross-site\r\n`],
+    ['a form from another host of the same site', 'Sec-Fetch-Site: same-site\r\n'],
+    ['a form submitted from the address bar', 'Sec-Fetch-Site: none\r\n'],
+    ['a form with only a referer', `Referer: http://${HOST}/sign-in\r\n`],
   ])('%s is refused', async (_name, headers, status = 403) => {
     for (const path of ['/sign-in', '/sign-out', '/auth']) {
       const answer = await post(path, { management_key: gateway.management_key }, `${headers}Cookie: ${cookie}\r\n`);
@@ -83,7 +83,7 @@ describe('redirects lead only to checked addresses', () => {
     '/a/../..//evil.example',
     'javascript:alert(1)',
     '@evil.example',
-  ])('%j is no target of a redirect', async (returnTo) => {
+  ])('%j is not accepted as a target of a redirect', async (returnTo) => {
     const answer = await post('/sign-in', { management_key: gateway.management_key, return_to: returnTo });
     expect([answer?.status, answer?.headers['location']]).toEqual([303, './']);
     const page = await get(`/sign-in?${new URLSearchParams({ return_to: returnTo })}`);
@@ -112,7 +112,7 @@ describe('redirects lead only to checked addresses', () => {
     'https://app.example\\@evil.example/',
     'https://app.example;script-src x/cb',
     '//app.example/cb',
-  ])('%j is no callback, and changes no policy of the page', async (callbackUrl) => {
+  ])('%j is not accepted as a callback, and changes no policy of the page', async (callbackUrl) => {
     const page = await get(`/auth?${new URLSearchParams({ callback_url: callbackUrl })}`, `Cookie: ${cookie}\r\n`);
     expect(page?.status).toBe(400);
     expect(page?.headers['content-security-policy']).toMatch(/form-action 'self'; frame-ancestors 'none'/);

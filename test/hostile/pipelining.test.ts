@@ -116,7 +116,7 @@ test('on every route, a few pipelined requests are answered one after the other,
   }
 });
 
-test('a refused request whose body is withheld closes the connection: nothing behind it is answered', async () => {
+test('a refused request whose body is withheld closes the connection, and nothing behind it is answered', async () => {
   const { client } = await watched.open();
   const withheld = { method: 'POST', path: '/api/v1/keys', more: 'expect: 100-continue\r\n' };
   const live = { method: 'GET', path: '/health/live' };
@@ -127,7 +127,7 @@ test('a refused request whose body is withheld closes the connection: nothing be
   expect(answers.match(/^connection: close\r$/gim)).toHaveLength(1);
 });
 
-test('during a request no more than one read is taken, and the rest is answered after it', async () => {
+test('during a request at most one read is taken, and the rest is answered after it', async () => {
   const { client, server } = await watched.open();
   const slow = { model: 'sandbox/story', messages: [{ role: 'user', content: 'x' }], sandbox: { delay_ms: 700 } };
   const body = JSON.stringify(slow);
@@ -196,7 +196,7 @@ test('many clients that read nothing share the bytes of one answer', async () =>
   for (const { client } of opened) client.destroy();
 });
 
-test('bytes that are no request do not appear in the answer before them', async () => {
+test('bytes that are not a request do not appear in the answer before them', async () => {
   const { client } = await watched.open();
   const body = JSON.stringify(BODIES['/api/v1/chat/completions']);
   client.write(

@@ -37,7 +37,7 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     return { ...made, add };
   }
 
-  test('has no key on any node, no key made with one, and no waiting code', async () => {
+  test('has no key on any node, no key made with one, and no pending code', async () => {
     const { add, makeKey, makeChild, both, code, exchange, manage, other } = await setUp();
     const creatorUserId = await add('ada');
     const parent = await makeKey({ creator_user_id: creatorUserId });
@@ -51,7 +51,7 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     expect((await exchange(waiting, other)).status).toBe(403);
   }, 120_000);
 
-  test('gets no key by a race of codes and exchanges with the removal', async () => {
+  test('gets no key if codes and exchanges race with the removal', async () => {
     const { add, makeKey, code, exchange, manage, one, other, chat } = await setUp();
     const creatorUserId = await add('ada');
     const parent = await makeKey({ creator_user_id: creatorUserId });
@@ -75,7 +75,7 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     }
   }, 120_000);
 
-  test('is no longer the one for whom the environment’s management key acts', async () => {
+  test('is no longer the owner of keys that the environment’s management key creates', async () => {
     const { add, manage, ask, other } = await setUp();
     const { creator_user_id: owner } = await manage('POST', '/keys', { name: 'before' });
     const ada = await add('ada', 'admin');

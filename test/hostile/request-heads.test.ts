@@ -90,11 +90,11 @@ test.each([
   ['gzip, chunked of GET', `${GET}${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`],
   ['identity of GET', `${GET}${HOST}Transfer-Encoding: identity\r\n\r\n${SMUGGLED}`],
   ['an encoding of GET', `${GET}${HOST}Transfer-Encoding: gzip\r\n\r\n${SMUGGLED}`],
-  ['a size of a chunk in another form', `${POST}${CHUNKED}\r\n0x2\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
-  ['a size of a chunk that ends with LF', `${POST}${CHUNKED}\r\n2\n{}\r\n0\r\n\r\n${SMUGGLED}`],
+  ['a chunk size in another form', `${POST}${CHUNKED}\r\n0x2\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
+  ['a chunk size that ends with LF', `${POST}${CHUNKED}\r\n2\n{}\r\n0\r\n\r\n${SMUGGLED}`],
   ['a chunk without its end', `${POST}${CHUNKED}\r\n2\r\n{}0\r\n\r\n${SMUGGLED}`],
-  ['a size of a chunk beyond all integers', `${POST}${CHUNKED}\r\n10000000000000002\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
-  ['LF in an extension of a chunk', `${POST}${CHUNKED}\r\n2;a\nb\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
+  ['a chunk size beyond all integers', `${POST}${CHUNKED}\r\n10000000000000002\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
+  ['LF in a chunk extension', `${POST}${CHUNKED}\r\n2;a\nb\r\n{}\r\n0\r\n\r\n${SMUGGLED}`],
 ])('%s: one 400 with an error body, and the connection ends', async (_name, text) => {
   const client = await rawClient(gateway.url);
   client.send(text);
@@ -125,7 +125,7 @@ test.each([
   expect(JSON.parse(answer?.body ?? '')).toMatchObject({ data: { count: expect.any(Number) } });
 });
 
-test('the host of an absolute target replaces the header, as links of the feed show', async () => {
+test('the host of an absolute target replaces the header, as the links of the feed show', async () => {
   const target = 'http://public.example/api/v1/models?use_rss=true';
   const answer = await ask(gateway.url, `GET ${target} HTTP/1.1\r\nHost: inner.example\r\n\r\n`);
   expect(answer?.body).toContain('http://public.example/');
@@ -157,7 +157,7 @@ test('chunks with an extension and trailers are one body, and trailers are no he
   client.socket.destroy();
 });
 
-test('a fault behind a running answer leaves nothing in it', async () => {
+test('a fault after a running answer adds nothing to it', async () => {
   const body = JSON.stringify({
     model: 'sandbox/story',
     stream: true,

@@ -45,7 +45,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
     }
   }, 300_000);
 
-  test('ends with its grace on a node that remembers it, without any change that is announced', async () => {
+  test('ends with its grace period on a node that caches it, without any notification', async () => {
     const { makeKey, rotate, both, other, chat } = await setUp();
     const { secret, hash } = await makeKey();
     const { secret: next, data } = await rotate(hash, { grace_seconds: 4 });
@@ -57,7 +57,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
     expect(await both(next)).toEqual([200, 200]);
   }, 300_000);
 
-  test('ends early on every node, and with the key when that is disabled or deleted', async () => {
+  test('ends early on every node, and ends with the key if that is disabled or deleted', async () => {
     const { makeKey, rotate, both, manage } = await setUp();
     const { secret, hash } = await makeKey();
     const { secret: next } = await rotate(hash);
@@ -92,7 +92,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
     expect(await verified()).toEqual([]);
   }, 300_000);
 
-  test('makes no key, changes none, and keys made with it stay what they were', async () => {
+  test('makes and changes no key, and keys made with it stay unchanged', async () => {
     const { makeKey, makeChild, rotate, code, both, ask, one, keyOf } = await setUp();
     const { secret, hash } = await makeKey({ limit: 5 });
     const child = await makeChild(secret);
@@ -109,7 +109,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
     expect(await keyOf((await makeChild(next)).hash)).toMatchObject({ parent_hash: hash });
   }, 300_000);
 
-  test('never is a third one: of rotations on two nodes at once, one current secret and at most one older one stay', async () => {
+  test('is at most one: rotations on two nodes at once leave one current and at most one older secret', async () => {
     const { makeKey, ask, one, other, both } = await setUp();
     for (const body of [{}, { grace_seconds: 0 }, { grace_seconds: 60, keep: 'current' }]) {
       const { secret, hash } = await makeKey();
@@ -129,7 +129,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
     }
   }, 300_000);
 
-  test('stands nowhere: the store has digests, and records of calls name the key whichever secret called', async () => {
+  test('is stored only as a digest, and records of calls name the key for either secret', async () => {
     const { makeKey, rotate, chat, one, manage, url } = await setUp();
     const { secret, hash } = await makeKey();
     const { secret: next } = await rotate(hash);

@@ -53,7 +53,7 @@ async function inSingleBytes(body: Buffer, read: (payload: Readable) => Promise<
 const BYTES = Buffer.from('She said "yes". '.repeat(12_500));
 
 describe('a body in HTTP chunks of one byte', () => {
-  test('is one read of its connection a turn, and is handed on in blocks', async () => {
+  test('is one read of its connection a turn, and is passed on in blocks', async () => {
     let blocks = 0;
     const { answer, most } = await inSingleBytes(BYTES, (payload) => {
       const body = gathered(payload, count());
@@ -72,7 +72,7 @@ describe('a body in HTTP chunks of one byte', () => {
     expect(answer).toContain('Request payload too large');
   });
 
-  test('waits for memory, and goes on when there is some', async () => {
+  test('waits for memory, and continues once memory is available', async () => {
     const memory = createMemory(MEMORY);
     const other = memory.claim('other');
     await other.take(MEMORY * 0.7);
@@ -86,7 +86,7 @@ describe('a body in HTTP chunks of one byte', () => {
   });
 });
 
-test('what is gathered may be any stream, and its error is passed on', async () => {
+test('a body to gather may be any stream, and its error is passed on', async () => {
   const packed = gzipSync(BYTES);
   const pass = new Transform({ transform: (chunk, _encoding, done) => done(null, chunk) });
   const reading = text(gathered(pass, count()));
@@ -95,7 +95,7 @@ test('what is gathered may be any stream, and its error is passed on', async () 
   await expect(reading).rejects.toThrow('broke off');
 });
 
-test('a form that is nearly its own boundary is searched in many steps', () => {
+test('a form that nearly repeats its own boundary is searched in many steps', () => {
   const boundary = '-'.repeat(60);
   const file = Buffer.alloc(8 * limits.joined_slice_bytes, `\r\n--${'-'.repeat(59)}x`);
   const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n`;

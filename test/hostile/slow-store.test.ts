@@ -46,7 +46,7 @@ describeStores('a store that is slow by the clock', ({ engine, freshUrl }) => {
   }
 
   test.skipIf(engine === 'sqlite')(
-    'a call whose reads are in time one by one, but not together, is refused, and the next one is served',
+    'a call whose reads are in time singly but not together is refused, and the next one is served',
     async () => {
       const { gateway, answersTake, other } = await setUp();
       const key = await makeKey(other);

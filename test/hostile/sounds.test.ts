@@ -50,7 +50,7 @@ test.each(FLOODS)('%s', (_what, format, start, piece, bytes, end) => {
   if (piece !== '\0' || format !== 'm4a') expect(soundMs(few, format)).toBeGreaterThan(1_000);
 });
 
-test('blocks before FLAC, bytes that imitate its frames, and bytes that only begin like one', () => {
+test('blocks before FLAC, bytes that imitate its frames, and bytes that only start like one are measured correctly', () => {
   const sound = speech('speech.flac');
   const blocks = Buffer.concat([latin1('fLaC'), Buffer.alloc(2_000 * 4, '\x01\0\0\0', 'latin1'), sound.subarray(4)]);
   expect(soundMs(blocks, 'flac')).toBeUndefined();

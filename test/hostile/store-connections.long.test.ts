@@ -107,7 +107,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     return tally(statuses);
   }
 
-  test('four nodes on a server with sixteen connections refuse no call for lack of one', async () => {
+  test('four nodes on a server with sixteen connections refuse no call for lack of a connection', async () => {
     const { url } = await freshDatabase();
     const gateways = await nodes(4, { DATABASE_URL: url });
     // One more program holds some of what is left.
@@ -183,7 +183,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
       return port;
     }
 
-    test('calls, limits, rates and changes work, and remembered keys do not read the store', async () => {
+    test('calls, limits, rates and changes work, and cached keys do not read the store', async () => {
       const { name, url } = await freshDatabase();
       const port = await startPgBouncer();
       const pooled = Object.assign(new URL(url), { port: String(port) }).href;

@@ -58,7 +58,7 @@ const serveFor = (seconds: number) => `ledger: { on_store_outage: { serve_for: $
 
 describeStores('a store that does not answer', ({ engine, freshUrl }) => {
   if (engine === 'sqlite') {
-    test('does not apply to the embedded store: its calls have no header', async () => {
+    test('does not concern the embedded store: its calls have no header', async () => {
       const gateway = await startGateway({ yaml: serveFor(60) });
       cleanups.push(() => gateway.stop());
       expect(await chat(gateway)).toMatchObject(SERVED);
@@ -78,7 +78,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
   };
 
   test.each(['closed', 'silent'] as const)(
-    '%s: calls are refused with 503 at once, and served again when it is back',
+    '%s: calls are refused with 503 at once, and served again when the store returns',
     async (state) => {
       const { way, gateway } = await setUp();
       way.set(state);
@@ -97,7 +97,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     },
   );
 
-  test('that is slow: a key whose records are in time one by one, but not together, is refused', async () => {
+  test('that is slow: a key whose records are in time singly but not together is refused', async () => {
     const { way, gateway } = await setUp();
     way.delay(700);
     const { key } = await makeKey(gateway).catch(() => ({ key: 'sk-never-seen' }));
@@ -122,7 +122,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     },
   );
 
-  test('a key that an operator revokes on the node is refused there, without the store and with it, until that is undone', async () => {
+  test('a key that an operator revokes on the node is refused there with and without the store, until that is undone', async () => {
     const { way, gateway } = await setUp(serveFor(300));
     way.set('silent');
     await becomes(() => chat(gateway), WITHOUT_STORE);
@@ -138,7 +138,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     expect(await chat(gateway)).toMatchObject(SERVED);
   });
 
-  test('a key that another node revokes is refused here as soon as the store is reachable, and at the end of the time at the latest', async () => {
+  test('a key that another node revokes is refused once the store is reachable, and at the end of the time at the latest', async () => {
     const { url, way, gateway } = await setUp(serveFor(6));
     const other = await node(url, undefined);
     way.set('silent');
@@ -150,7 +150,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
     await becomes(() => chat(gateway), { status: 401 });
   });
 
-  test('two nodes do not exceed a limit while they cannot reach the store', async () => {
+  test('two nodes do not exceed a limit while the store is unreachable', async () => {
     const { url, way, gateway } = await setUp(serveFor(60));
     const other = await node(url, way, serveFor(60));
     const limit = 0.0004;

@@ -50,7 +50,7 @@ async function requiredOf(request: (typeof REQUESTS)[number]): Promise<number> {
 }
 
 test.each(REQUESTS)(
-  '%s %j: a limit that can never pay for it is final, with a window and without',
+  '%s %j: a limit that can never pay for it is final, with and without a window',
   async (path, body) => {
     for (const limitReset of [null, 'daily']) {
       const answer = await ask(await keyWith({ limit: 0, limit_reset: limitReset }), [path, body]);
@@ -60,7 +60,7 @@ test.each(REQUESTS)(
 );
 
 test.each(REQUESTS)(
-  '%s %j: a limit that is spent until its window ends names the seconds until then',
+  '%s %j: a limit that is spent until its window ends states the seconds until then',
   async (path, body) => {
     const required = await requiredOf([path, body]);
     const key = await keyWith({ limit: required, limit_reset: 'daily' });

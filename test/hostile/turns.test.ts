@@ -69,7 +69,7 @@ describe('an answer in HTTP chunks of one byte', () => {
   });
 
   test.each(['own', 'undici'] as const)(
-    'of a provider is read a bounded number of chunks a turn by %s',
+    'is read from a provider in a bounded number of chunks a turn by %s',
     async (client) => {
       const ms = { upstream_connect_ms_max: 5_000, upstream_headers_ms_max: 5_000, upstream_idle_ms_max: 5_000 };
       const upstream = createUpstream(ms, undefined, client);
@@ -93,7 +93,7 @@ describe('an answer in HTTP chunks of one byte', () => {
     },
   );
 
-  test('of a service is read in many turns', async () => {
+  test('is read from a service in many turns', async () => {
     const services = createServices();
     const { value, turns } = await turnsOf(services.ask({ url, bytes_max: PIECES, timeout_ms: 5_000 }));
     expect(value.body.toString()).toBe(body);
@@ -110,7 +110,7 @@ test('a buffer of very many short pieces is joined in many steps', () => {
   expect(steps).toBeGreaterThanOrEqual(16);
 });
 
-test('work after several steps begins with a turn of its own, after one step at once', async () => {
+test('work that needs several steps begins with a turn of its own, and work of one step begins at once', async () => {
   const order: string[] = [];
   const work = function* (steps: number): Generator<void, void, undefined> {
     for (let step = 1; step < steps; step += 1) yield;
@@ -143,12 +143,12 @@ describe('an event of very many lines', () => {
     expect(JSON.parse(data)).toHaveLength(limits.stream_frame_lines_max - 1);
   });
 
-  test.each([7, 64_000, 10_000_000])('beyond it is refused, in reads of %i bytes', (split) => {
+  test.each([7, 64_000, 10_000_000])('is refused beyond the bound, in reads of %i bytes', (split) => {
     const text = `data: {}\n\n${lines(limits.stream_frame_lines_max + 2)}`;
     expect(() => framesOf(text, split)).toThrow(/an event of more than 100000 lines/);
   });
 
-  test('keeps its empty lines, whatever the reads', () => {
+  test('keeps its empty lines for any reads', () => {
     const [data] = framesOf('data:a\ndata\ndata: b\ndata:\n\n', 1);
     expect(data).toBe('a\n\nb\n');
   });
@@ -172,7 +172,7 @@ describe('a long body', () => {
   const CHARS = 6 * 1024 * 1024;
 
   test.each<Wire>(['openai-chat', 'gemini-generate-content', 'bedrock-converse'])(
-    'of data is measured in many steps for %s, to the same end',
+    'of data is measured in many steps for %s, with the same result',
     async (wire) => {
       const data = randomBytes((CHARS * 3) / 4).toString('base64');
       const attempt = await attemptOf({ messages: [{ role: 'user', content: [image(data)] }] }, wire);
@@ -219,7 +219,7 @@ describe('a long body', () => {
     expect(estimatePrompt(long) / estimatePrompt(request({}))).toBeCloseTo(1, 1);
   });
 
-  test('is hashed for a signature in many turns, with the same signature as at once', async () => {
+  test('is hashed for a signature in many turns, with the same signature as in one', async () => {
     const payload = randomBytes(CHARS);
     const { value, turns } = await turnsOf(digestInTurns(payload));
     expect(value).toBe(createHash('sha256').update(payload).digest('hex'));
@@ -248,14 +248,14 @@ describe('the JSON of a long answer', () => {
     `,"text":${JSON.stringify(text)}}`,
   ];
 
-  test('is written in many turns, with the same result as at once', async () => {
+  test('is written in many turns, with the same result as in one', async () => {
     const { value: bytes, turns } = await turnsOf(writeParts(parts) as Promise<Buffer>);
     expect(bytes.toString()).toBe(joinParts(parts));
     expect(JSON.parse(bytes.toString())).toMatchObject({ output: [value, { a: 1 }], input: { text } });
     expect(turns).toBeGreaterThanOrEqual(bytes.length / limits.json_piece_chars / 2);
   });
 
-  test('with very many short parts is written in several turns, and a short one at once', async () => {
+  test('with very many short parts is written in several turns, and a short one in one', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => (at % 2 === 0 ? ',' : { value: { at, text: 'a text' } }));
     const { value: bytes, turns } = await turnsOf(writeParts(many) as Promise<Buffer>);
     expect(bytes.toString()).toBe(joinParts(many));

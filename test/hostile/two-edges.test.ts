@@ -339,7 +339,7 @@ test('an operation of the direct edge has no hook that this edge does not run', 
 });
 
 // The last: the gateway does not serve afterwards.
-test('a gateway that leaves closes the connections of both edges, and one that stops refuses requests on both', async () => {
+test('a gateway in its grace period closes the connections of both edges, and one that stops refuses requests on both', async () => {
   const { running } = gateway.gateway.app.server;
   running.leave();
   const body = bodyOf('/chat/completions');

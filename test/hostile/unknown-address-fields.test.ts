@@ -66,7 +66,7 @@ async function ask(path: string, model: string, body: object): Promise<{ status:
   return { status: response.status, message: error?.message ?? '' };
 }
 
-describe('fields that no wire is known to have', () => {
+describe('fields that are not known for any wire', () => {
   const url = 'http://10.0.0.1/x';
   const text = { messages: [{ role: 'user', content: 'x' }] };
   const cases: [field: string, path: string, body: object][] = [
@@ -122,7 +122,7 @@ describe('fields that no wire is known to have', () => {
     '\nh\nt\nt\np:\n/\n/10.0.0.1/x',
     '\\\\10.0.0.1\\x',
     'file:/etc/passwd',
-  ])('are refused also if %j is written as readers of URLs accept it, but seldom', async (written) => {
+  ])('are also refused if %j is written in a rare form that URL parsers accept', async (written) => {
     for (const body of [
       { ...text, fallback_url: written },
       { ...text, images: [written] },
@@ -179,7 +179,7 @@ test('a request may have a bounded number of addresses', async () => {
   expect(bodies).toEqual([]);
 });
 
-test('a long body is searched for addresses in many steps, in the order and to the end of a search at once', () => {
+test('a long body is searched for addresses in many steps, in the same order and to the same end as in one', () => {
   const keys = (count: number, name: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}${at}`, at]));
   const body = {

@@ -141,7 +141,7 @@ async function outcomeOf(upstream: Upstream, row: number): Promise<Outcome> {
 }
 
 describe.each(['own', 'undici'] as const)('the client %s', (client) => {
-  test('makes of each answer what the table says', async () => {
+  test('handles each answer as the table says', async () => {
     const expected = ROWS.map(([what, , own, undici = own]) => [what, client === 'own' ? own : undici] as const);
     const outcomes = await Promise.all(
       expected.map(async ([what, outcome], row) => {
@@ -156,7 +156,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(outcomes).toEqual(expected);
   });
 
-  test('never takes for an answer what arrived before its request', async () => {
+  test('never uses bytes that arrived before its request as an answer', async () => {
     const sockets: Socket[] = [];
     let requests = 0;
     const poisoning = createServer((socket) => {

@@ -66,7 +66,7 @@ async function readSlowly(response: UpstreamResponse, choose: Choose): Promise<s
   }
 }
 
-test.each(['own', 'undici'] as const)('the client %s mixes up nothing', async (http1) => {
+test.each(['own', 'undici'] as const)('the client %s mixes nothing up', async (http1) => {
   const random = new Random(20_261_123);
   const choose: Choose = (below) => Math.floor(random.next() * below);
   const received = new Map<string, number>();

@@ -44,7 +44,7 @@ test('a part of an item that is null is a 400 that names it', async () => {
   }
 });
 
-test('an id with a NUL character, which PostgreSQL takes in no text, is a 400 or an unknown id', async () => {
+test('an id with a NUL character, which PostgreSQL accepts in no text, is a 400 or an unknown id', async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   const requests = [
     ['GET', '/ledger/status?after=a%00b', undefined],

@@ -55,7 +55,7 @@ const plugins = [{ id: 'context-compression' }];
 const off = [{ id: 'context-compression', enabled: false }];
 
 describe.each(['small', 'gpt'])('an endpoint of little context, a model with tokenizer of %s', (name) => {
-  test('keeps as much of both ends as fits, and its client is informed', async () => {
+  test('keeps as much of both ends of the prompt as fits, and reports it to the client', async () => {
     const messages = [{ role: 'system', content: 'Be brief.' }, ...turns(101)];
     const { status, body } = await ask('/chat/completions', { model: `test/${name}`, messages, max_tokens: 500 });
     expect(status).toBe(200);
@@ -99,7 +99,7 @@ test('prompt and output bound fit together', async () => {
   expect(body.gateway_metadata.adjusted_parameters).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
 });
 
-test('a short prompt passes as it is', async () => {
+test('a short prompt is unchanged', async () => {
   const { body } = await ask('/chat/completions', { model: 'test/small', messages: turns(3) });
   expect(body.gateway_metadata.pipeline).toBeUndefined();
 });

@@ -21,7 +21,7 @@ const manage = async (method: string, path: string, body?: object) => {
   return (await answer.json()) as { data: never; key: string };
 };
 
-test('a one-time link opens one session: its page uses nothing up, its form uses the code up, a second use is refused', async () => {
+test('a one-time link opens one session: its page does not use it up, its form does, and a second use is refused', async () => {
   const { path } = await signInLink(gateway);
   for (const _ of [1, 2]) {
     const page = await fetch(`${gateway.url}${path}`);
@@ -38,7 +38,7 @@ test('a one-time link opens one session: its page uses nothing up, its form uses
   expect(second.headers.get('set-cookie')).toBeNull();
 });
 
-test('the code of a link stands in no log line and no audit entry, and is no cookie', async () => {
+test('the code of a link is in no log line and no audit entry, and is not a cookie', async () => {
   const { path } = await signInLink(gateway);
   const code = path.split('code=')[1] ?? '';
   await fetch(`${gateway.url}${path}`);
@@ -71,14 +71,14 @@ test('an administrator acts for the organization, and the audit names the person
   expect((await admin.call('GET', '/key')).status).toBe(403);
 });
 
-test('a session calls no model, and a key has no session', async () => {
+test('a session cannot call models, and a key has no session', async () => {
   const admin = await consoleClient(gateway);
   const chat = await admin.call('POST', '/chat/completions', { model: 'sandbox/echo', messages: [] });
   expect(chat.status).toBe(401);
   expect((await gateway.call('GET', '/session')).status).toBe(403);
 });
 
-test('a change needs the token of its session and this origin; another site reads nothing', async () => {
+test('a change needs the token of its session and this origin, and another site can read nothing', async () => {
   const admin = await consoleClient(gateway);
   const other = await consoleClient(gateway);
   const change = async (headers: Record<string, string>) =>
@@ -145,7 +145,7 @@ test('a member’s session is refused by every operation but those for members',
   expect(new Set([...allowed, 'endSession'])).toEqual(OF_MEMBERS);
 });
 
-test('a member sees and changes its own keys alone, in its own workspaces', async () => {
+test('a member sees and changes only its own keys, in its own workspaces', async () => {
   const member = await consoleClient(gateway, { email: 'own@example.com', role: 'member' });
   const made = await member.call('POST', '/keys', { name: 'mine' });
   const { hash, creator_user_id } = made.body['data'] as unknown as { hash: string; creator_user_id: string };
@@ -172,7 +172,7 @@ test('a member sees and changes its own keys alone, in its own workspaces', asyn
   expect((await member.call('DELETE', `/keys/${hash}`)).status).toBe(200);
 });
 
-test('a request that began before the sign-out everywhere changes nothing after it', async () => {
+test('a request that began before a sign-out everywhere changes nothing after it', async () => {
   const admin = await consoleClient(gateway, { email: 'late@example.com', role: 'admin' });
   const body = JSON.stringify({ name: 'late' });
   const sent = request(`${gateway.base_url}/keys`, {
@@ -198,7 +198,7 @@ test('a request that began before the sign-out everywhere changes nothing after 
   expect(await status).toBe(401);
 });
 
-test('a member gives itself no more than an administrator granted', async () => {
+test('a member cannot give itself more than an administrator granted', async () => {
   const member = await consoleClient(gateway, { email: 'granted@example.com', role: 'member' });
   const granted = { name: 'granted', limit: 1, creator_user_id: member.user_id, budget_mode: 'strict' };
   const { hash } = (await manage('POST', '/keys', granted)).data as { hash: string };
@@ -227,7 +227,7 @@ test('a member gives itself no more than an administrator granted', async () => 
   expect(await patch(own.hash, { disabled: false })).toBe(200);
 });
 
-test('a member who left a workspace has no keys there any more, and cannot enable one', async () => {
+test('a member who left a workspace has no keys there, and cannot enable one', async () => {
   const member = await consoleClient(gateway, { email: 'left@example.com', role: 'member' });
   const { id } = (await manage('POST', '/workspaces', { name: 'Left', slug: 'left' })).data as { id: string };
   const users = { user_ids: [member.user_id] };

@@ -112,7 +112,7 @@ test('one of many concurrent calls probes the endpoint; after its answer the end
   }
 });
 
-test('if it fails again, all calls go to other endpoints, and none fails', async () => {
+test('if the probe fails, all calls go to other endpoints, and none of them fails', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN);
@@ -126,7 +126,7 @@ test('if it fails again, all calls go to other endpoints, and none fails', async
   }
 });
 
-test('a stream shows that an endpoint is well when it ends, not when it begins', async () => {
+test('a stream proves its endpoint healthy when it ends, not when it begins', async () => {
   const site = await startSite();
   const stream = (count: number) => site.ask(count, 'wire/model', {}, true);
   try {
@@ -179,7 +179,7 @@ test('a probe whose client disconnects leaves the trial to the next call', async
   }
 });
 
-test('calls that failed at another endpoint do not all go to it at once', async () => {
+test('calls that failed at another endpoint do not all move to it at once', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN, 'fair');

@@ -114,7 +114,7 @@ test('the documentation page and its files are served by the gateway, without ne
   }
 });
 
-test('the documentation page does not request its files by TLS, which a gateway in a private network lacks', async () => {
+test('the documentation page does not force TLS, which a gateway in a private network lacks', async () => {
   const policy = (await fetch(`${gateway.url}/docs`)).headers.get('content-security-policy');
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toMatch(/upgrade-insecure-requests|https?:|validator/);
@@ -149,7 +149,7 @@ test('every status states its meaning, and headers for clients are declared', ()
   expect(headersOf('/models', 'get', '304')).toEqual(['ETag', 'Cache-Control']);
 });
 
-test('streams are documented event by event, and fields that need a credential declare it', () => {
+test('streams are documented event by event, and fields that need a credential say so', () => {
   const { responses } = document.paths['/api/v1/chat/completions']?.['post'] ?? {};
   expect(responses?.['200']?.content).toEqual({
     'application/json': { schema: { $ref: '#/components/schemas/ChatCompletion' } },

@@ -107,7 +107,7 @@ async function replayed(dataDir: string, databaseUrl: string | undefined, older:
 }
 
 describeStores('processes on one data directory', ({ freshUrl }) => {
-  test('three that start at once on an empty directory, one of them paused, have a slot each, and nothing is lost', {
+  test('three that start at once on an empty directory, one of them paused, get a slot each, and nothing is lost', {
     timeout: 180_000,
   }, async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));

@@ -16,7 +16,9 @@ const CALLS = 1_000;
 const BEFORE = '2026-11-01T00:00:00.000Z';
 
 describeStores('sweeps that are killed', ({ freshUrl }) => {
-  test('count and delete every call once, whatever is sent again in between', { timeout: 300_000 }, async () => {
+  test('count and delete every call once, even if batches are sent again in between', {
+    timeout: 300_000,
+  }, async () => {
     const dir = mkdtempSync(join(tmpdir(), 'sweeps-'));
     const url = await freshUrl();
     const database = await openDatabase({ data_dir: dir, database_url: url });

@@ -122,17 +122,17 @@ describe('prices that change', () => {
 describe('service tiers', () => {
   test.each<[string, string | undefined, string | undefined, number]>([
     ['none', undefined, undefined, 0.0012],
-    ['what was asked, where the upstream does not tell', 'flex', undefined, 0.0006],
-    ['what served, where it is not what was asked', 'flex', 'default', 0.0012],
-    ['what served, where nothing was asked', undefined, 'flex', 0.0006],
-  ])('the charge follows: %s', async (_title, requestedTier, served, cost) => {
+    ['the requested tier if the upstream reports none', 'flex', undefined, 0.0006],
+    ['the tier that served if it is not the requested one', 'flex', 'default', 0.0012],
+    ['the tier that served if none was requested', undefined, 'flex', 0.0006],
+  ])('the price is that of %s', async (_title, requestedTier, served, cost) => {
     script = () => answer(served === undefined ? {} : { service_tier: served });
     const answerBody = await ask('acme/tiers', requestedTier === undefined ? {} : { service_tier: requestedTier });
     expect(costOf(answerBody)).toBe(cost);
     expect(await generationOf(answerBody)).toMatchObject({ service_tier: served ?? null, total_cost: cost });
   });
 
-  test('the same when streamed', async () => {
+  test('the price is that of the tier that served a stream', async () => {
     const chunk = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', service_tier: 'flex' };
     const choices = [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }];
     const lines = [
@@ -145,7 +145,7 @@ describe('service tiers', () => {
     expect(text).toContain('"cost":0.0006');
   });
 
-  test('a longer prompt has its own price in each', async () => {
+  test('a longer prompt has its own price in each tier', async () => {
     const longer = { ...usage, prompt_tokens: 1_001, total_tokens: 1_101 };
     script = () => answer({ usage: longer });
     expect(costOf(await ask('acme/tiers'))).toBe(0.01201);
@@ -170,7 +170,7 @@ describe('service tiers', () => {
   });
 });
 
-test('if a price is not known, no cost is reported; the known part is charged', async () => {
+test('if a price is not known, no cost is reported, and the known part is charged', async () => {
   script = () => answer();
   const answerBody = await ask('acme/unpriced');
   expect(object(answerBody['usage'])).toMatchObject({ prompt_tokens: 1_000, completion_tokens: 100 });
@@ -182,7 +182,7 @@ test('if a price is not known, no cost is reported; the known part is charged', 
   ]);
 });
 
-test('every attempt that may have been billed has its lines, and the lines add up to the cost exactly', async () => {
+test('every attempt that may have been billed has its lines, and they add up to the cost exactly', async () => {
   script = ({ model }) => (model === 'broken' ? ['RESET'] : answer());
   const record = await generationOf(await ask('acme/fallback'));
   const lines = expectExact(record);

@@ -189,7 +189,7 @@ test('tokens are counted as used; the bound of a request is reserved meanwhile',
   expect(await statuses(1, () => ask(gateway, chat('sandbox/echo', { max_tokens: 5_000 })))).toEqual([200]);
 });
 
-test('free models are limited as in the public service, all together for an organization', async () => {
+test('free models have the limits of the public service, shared by all keys of an organization', async () => {
   const clock = clockAt(20);
   const gateway = await gatewayOf(await sandboxOf(), undefined, { clock });
   expect(new Set(await statuses(20, () => ask(gateway, chat('acme/echo:free'))))).toEqual(new Set([200]));

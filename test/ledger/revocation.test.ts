@@ -73,7 +73,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     expect(await statusOf(other, key)).toBe(200);
   }, 60_000);
 
-  test('that expires is refused at that moment, also from the cache', async () => {
+  test('is refused from the moment it expires, also if it is cached', async () => {
     const [one] = await pair(await freshUrl());
     const { key } = await makeKey(one, { expires_at: new Date(Date.now() + 1_500).toISOString() });
     expect(await statusOf(one, key)).toBe(200);

@@ -281,7 +281,7 @@ describe('before the send', () => {
     expect(await usedBy(strict, key)).toBe(0);
   });
 
-  test('if an endpoint costs more than is left, a cheaper one serves', async () => {
+  test('if an endpoint costs more than the rest of the limit, a cheaper one serves', async () => {
     const key = await keyOf(strict, 10);
     const models = ['wire/chat', 'wire/free'];
     const { status, body } = await ask(strict, key, { models, max_tokens: 100 });
@@ -301,7 +301,7 @@ describe('before the send', () => {
     ['wire/chat', {}, answer(7)],
     ['wire/messages', {}, message(7)],
   ] as const)(
-    '%s is sent the output bound that the limit pays for, and the client is told',
+    '%s is sent the output bound that the limit pays for, and the change is reported to the client',
     async (model, more, events) => {
       script = () => [...events];
       const key = await keyOf(strict, 60);
@@ -357,7 +357,7 @@ describe('before the send', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('a limited caller that names no output bound gets the default; an unlimited one gets none', async () => {
+  test('a limited caller that sets no output bound gets the default, and an unlimited one gets none', async () => {
     const key = await keyOf(strict, 5_000);
     const { body } = await ask(strict, key, { model: 'wire/chat' });
     expect(sent().max_tokens).toBe(500);
@@ -367,7 +367,7 @@ describe('before the send', () => {
     expect(adjusted(free.body.gateway_metadata)).toEqual([]);
   });
 
-  test('without a default a limited caller gets the model’s own bound, up to a quarter of what is left', async () => {
+  test('without a default a limited caller gets the model’s own bound, up to a quarter of the rest of the limit', async () => {
     const more = { budget_mode: 'strict' };
     const rich = await keyOf(sliced, 1_000_000, more);
     const whole = await ask(sliced, rich, { model: 'wire/chat' });
@@ -403,7 +403,7 @@ describe('before the send', () => {
     expect(await usedBy(sliced, key)).toBeLessThanOrEqual(10_000);
   });
 
-  test('the prompt is reserved too: one token for each byte if no tokenizer is known', async () => {
+  test('the prompt is reserved as well: one token for each byte if no tokenizer is known', async () => {
     const key = await keyOf(strict, 2_000);
     const long = {
       model: 'wire/priced-prompt',
@@ -426,7 +426,7 @@ describe('before the send', () => {
     expect((await ask(strict, soft, request)).status).toBe(200);
   });
 
-  test('a prompt that would be refused by its bytes is counted with the tokenizer of the model, if known', async () => {
+  test('a prompt that is too large by its bytes is counted with the tokenizer of the model, if known', async () => {
     const key = await keyOf(strict, 2_000);
     const long = { max_tokens: 16, messages: [{ role: 'user', content: 'considerable '.repeat(1_000) }] };
     expect((await ask(strict, key, { ...long, model: 'wire/priced-prompt' })).status).toBe(402);
@@ -435,7 +435,7 @@ describe('before the send', () => {
     await vi.waitFor(counted, { timeout: 60_000, interval: 200 });
   });
 
-  test('free models are served when nothing is left', async () => {
+  test('free models are served when the limit is used up', async () => {
     script = () => answer(50);
     const key = await keyOf(strict, 50);
     expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(200);
@@ -457,7 +457,7 @@ test('of many concurrent requests exactly as many are served as the limit covers
 });
 
 test.each([false, true])(
-  'prompts of one request that its limit pays for one by one wait for one another',
+  'prompts of one request wait for one another if the limit pays only for one at a time',
   async (stream) => {
     const key = await keyOf(strict, 80);
     script = () => [
@@ -513,7 +513,7 @@ describe('between attempts', () => {
   });
 
   test.each([
-    ['broke off after the send', ['RESET']],
+    ['broke off after it was sent', ['RESET']],
     ['did not answer in time', [{ wait: 2_000 }]],
   ] as [string, Step[]][])('an attempt that %s keeps its whole hold, beside the next one', async (_, steps) => {
     script = (_exchange, nth) => (nth === 0 ? steps : message(7));
@@ -541,7 +541,7 @@ describe('between attempts', () => {
     expect(await generationOf(strict, key, refused)).toMatchObject({ total_cost: 0.05 });
   });
 
-  test('in soft mode an unknown outcome may be charged by its metered part', async () => {
+  test('in soft mode an attempt with an unknown outcome may be charged by its metered part', async () => {
     script = () => ['RESET'];
     const key = await keyOf(sliced, 2_000);
     await ask(sliced, key, { model: 'wire/priced-prompt', max_tokens: 500 });
@@ -581,7 +581,7 @@ describe('during an answer', () => {
   test.each([
     ['breaks off', ['RESET']],
     ['falls silent', [{ wait: 2_000 }]],
-    ['goes on with what is no answer', ['data: {no\n\n', { wait: 2_000 }]],
+    ['continues with an invalid event', ['data: {no\n\n', { wait: 2_000 }]],
   ] as [string, Step[]][])(
     'if closing does not stop billing, a stream that %s keeps its whole hold',
     async (_, steps) => {
@@ -595,9 +595,9 @@ describe('during an answer', () => {
   );
 
   test.each([
-    ['told', usageEvent(12), 12],
+    ['reported', usageEvent(12), 12],
     ['counted', '', 10],
-  ])('if the upstream itself ends it early, what was %s is charged', async (_, usage, tokens) => {
+  ])('if the upstream itself ends it early, the %s usage is charged', async (_, usage, tokens) => {
     script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -614,7 +614,7 @@ describe('during an answer', () => {
   });
 
   test.each(['wire/bills', 'wire/chat'])(
-    'a count reported before the last words does not bound the charge: %s',
+    'a count that was reported before the last words does not bound the charge: %s',
     async (model) => {
       script = () => [chunked, httpChunk(usageEvent(1) + words(10)), { wait: 20 }, httpChunk('')];
       const key = await keyOf(strict, 5_000);
@@ -655,7 +655,7 @@ describe('during an answer', () => {
   test.each([
     [0, 0],
     [40, 40],
-  ])('an empty whole answer that reports %i tokens costs them', async (tokens, cost) => {
+  ])('an empty whole answer that reports %i tokens is charged for them', async (tokens, cost) => {
     const usageMetadata = { promptTokenCount: 10, thoughtsTokenCount: tokens, totalTokenCount: 10 + tokens };
     script = () => [json, JSON.stringify({ candidates: [{ content: { role: 'model' } }], usageMetadata }), 'END'];
     const key = await keyOf(strict, 5_000);
@@ -663,7 +663,7 @@ describe('during an answer', () => {
     expect(await usedBy(strict, key)).toBe(cost);
   });
 
-  test('so does the attempt if its connection ends', async () => {
+  test('if closing does not stop billing, a stream whose connection ends early keeps its whole hold', async () => {
     script = () => [sse, words(10), { wait: 20 }, 'END'];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -671,7 +671,7 @@ describe('during an answer', () => {
     expect(await usedBy(strict, key)).toBe(100);
   });
 
-  test('so does the attempt if it exceeds the memory', async () => {
+  test('if closing does not stop billing, a stream that exceeds the memory keeps its whole hold', async () => {
     const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });
     const event = ['data: "', { repeat: 'x'.repeat(65_536), times: 64 }, { wait: 2_000 }];
     script = () => [sse, words(10), { wait: 20 }, ...event] as Step[];
@@ -692,7 +692,7 @@ describe('during an answer', () => {
     expect(await usedBy(strict, unlimited)).toBe(10);
   });
 
-  test('an answer that reports more than its bound is charged in full, and logged', async () => {
+  test('an answer that reports more than its bound is charged in full, and counted in a metric', async () => {
     script = () => answer(300);
     const key = await keyOf(strict, 5_000);
     const { body } = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
@@ -799,7 +799,7 @@ describe('if the client disconnects', () => {
     expect(await usedBy(strict, key)).toBeLessThanOrEqual(30);
   });
 
-  test('otherwise a stream is read to its end and charged as reported', async () => {
+  test('a stream is read to its end and charged as reported if closing does not stop billing', async () => {
     script = () => [sse, words(10), { wait: 300 }, words(30), chunk({}, 'stop'), usageChunk(77), 'END'];
     const key = await leaveAfter('wire/bills', { stream: true }, 100);
     await expect.poll(() => usedBy(strict, key)).toBe(77);

@@ -192,7 +192,7 @@ async function generation(id: string): Promise<Record<string, unknown>> {
 
 const ordinary = { status: 200, text: 'Hello world', finish: ['stop'], ended: true };
 
-describe('a complete stream, in whatever form, arrives completely', () => {
+describe('a complete stream in any form arrives completely', () => {
   const crlf = (text: string) => text.replaceAll('\n', '\r\n');
   const cr = (text: string) => text.replaceAll('\n', '\r');
   test.each<[string, string, Step[]]>([
@@ -238,7 +238,7 @@ describe('a complete stream, in whatever form, arrives completely', () => {
       ],
     ],
     [
-      'in HTTP chunks cut at will',
+      'in HTTP chunks cut at random places',
       'wire/chat',
       [
         responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked' }),
@@ -262,7 +262,7 @@ describe('a complete stream, in whatever form, arrives completely', () => {
     ['left open', 'wire/chat', [sse, whole]],
     ['left open, on the other wire', 'wire/messages', [sse, wholeMessage]],
     ['used for an error', 'wire/messages', [sse, wholeMessage, { wait: 30 }, overloaded, 'END']],
-  ])('a connection error after the answer is no failure of the answer: %s', async (_name, model, steps) => {
+  ])('a connection error after the answer is not a failure of the answer: %s', async (_name, model, steps) => {
     script = () => steps;
     const answer = await stream(model);
     expect(answer).toMatchObject(ordinary);
@@ -294,7 +294,7 @@ describe('a stream that breaks off never looks like a success', () => {
   test.each<[string, string, Step[]]>([
     ['its connection is closed', 'wire/chat', [sse, broken, 'DESTROY']],
     ['its connection is reset', 'wire/chat', [sse, broken, { wait: 20 }, 'RESET']],
-    ['its body ends in good order, without a finish', 'wire/chat', [sse, broken, 'END']],
+    ['its body ends properly, but without a finish reason', 'wire/chat', [sse, broken, 'END']],
     [
       'its chunked body is cut',
       'wire/chat',
@@ -317,7 +317,7 @@ describe('a stream that breaks off never looks like a success', () => {
       [sse, broken, { wait: 30 }, `event: error\ndata: ${JSON.stringify({ error: { message: 'Broken' } })}\n\n`, 'END'],
     ],
     [
-      'it sends something that is no JSON',
+      'it sends an event that is not JSON',
       'wire/chat',
       [sse, broken, { wait: 30 }, 'data: <html>502</html>\n\n', 'END'],
     ],
@@ -328,7 +328,7 @@ describe('a stream that breaks off never looks like a success', () => {
       [sse, messageStart + blockStart + textDelta('Hello') + textDelta(' world'), 'END'],
     ],
     [
-      'the other wire says it is overloaded',
+      'the other wire reports an overload',
       'wire/messages',
       [sse, messageStart + blockStart + textDelta('Hello') + textDelta(' world'), { wait: 30 }, overloaded, 'END'],
     ],
@@ -352,7 +352,7 @@ describe('a stream that breaks off never looks like a success', () => {
       [sse, role + texts('Hello'), { wait: 30 }, `${texts(' world')}data: {"error":{"message":"Broken"}}\n\n`, 'END'],
     ],
     [
-      'the other wire says it is overloaded',
+      'the other wire reports an overload',
       'wire/messages',
       [sse, messageStart + blockStart + textDelta('Hello'), { wait: 30 }, textDelta(' world') + overloaded, 'END'],
     ],
@@ -362,10 +362,10 @@ describe('a stream that breaks off never looks like a success', () => {
   });
 
   test.each<[string, string]>([
-    ['as the answer came', chatChunk({ content: ' world' }, null, { usage })],
+    ['with its content', chatChunk({ content: ' world' }, null, { usage })],
     ['before the error', texts(' world') + usageChunk],
-    ['after the reason to stop', texts(' world') + stop + usageChunk],
-  ])('if the provider reported its bill %s, that is charged', async (_name, rest) => {
+    ['after the finish reason', texts(' world') + stop + usageChunk],
+  ])('usage that the provider reported %s before it failed is charged', async (_name, rest) => {
     script = () => [sse, role + texts('Hello') + rest, { wait: 30 }, 'data: {"error":{"message":"Broken"}}\n\n', 'END'];
     const answer = await stream('wire/chat');
     expect(answer).toMatchObject({ text: 'Hello world', usages: [usage] });
@@ -402,7 +402,7 @@ describe('a stream that breaks off never looks like a success', () => {
           delta: { error: 'Broken', finish_reason: 'ERROR', usage: { tokens: { input_tokens: 11, output_tokens: 7 } } },
         }),
     ],
-  ])('a failure with a bill is passed on if the connection stays open: %s', async (model, told) => {
+  ])('a failure with usage is passed on even if the connection stays open: %s', async (model, told) => {
     script = () => [sse, told, { wait: 4_000 }];
     const answer = await stream(model);
     expect(answer).toMatchObject({ text: 'Hello', finish: ['error'], usages: [usage] });
@@ -562,7 +562,7 @@ describe('before any content, a failure falls back to the next endpoint', () => 
   });
 
   test.each(alone)(
-    'without another endpoint it is an error of the gateway, not a success: %s',
+    'if no other endpoint exists, it is an error of the gateway, not a success: %s',
     async (_name, steps) => {
       script = () => steps;
       const answer = await stream('wire/chat');

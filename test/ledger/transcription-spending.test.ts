@@ -127,7 +127,7 @@ describe('the charge', () => {
     expect(body.usage).toMatchObject({ seconds: 1.172, cost: 10 });
   });
 
-  test('is tokens as reported: those of the audio are part of the input', async () => {
+  test('is for the reported tokens, of which those of the audio are part of the input', async () => {
     const usage = { input_tokens: 20, input_token_details: { audio_tokens: 12, text_tokens: 8 }, output_tokens: 5 };
     script = () => json({ text: 'x', usage: { type: 'tokens', ...usage, total_tokens: 25 } });
     const { body, id } = await transcribe('wire/tokens');
@@ -136,7 +136,7 @@ describe('the charge', () => {
     expect(await record(id)).toMatchObject({ tokens_prompt: 20, tokens_completion: 5, estimated: false });
   });
 
-  test('is tokens by the gateway’s count if the provider reports none, or impossible ones', async () => {
+  test('is for the gateway’s token count if the provider reports none, or impossible ones', async () => {
     for (const usage of [
       undefined,
       { input_tokens: 1.5, output_tokens: 1 },
@@ -149,7 +149,7 @@ describe('the charge', () => {
     }
   });
 
-  test('is nothing if the price is not known: the call is refused', async () => {
+  test('needs a known price: without one the call is refused', async () => {
     const { status } = await transcribe('wire/unpriced');
     expect(status).toBe(404);
     expect(wire.exchanges).toHaveLength(0);
@@ -157,7 +157,7 @@ describe('the charge', () => {
 });
 
 describe('spend limits', () => {
-  test('402 before anything is sent if the limit does not cover the length', async () => {
+  test('refuse a call with 402 before anything is sent if they do not cover the length', async () => {
     const { key, hash } = await limitedKey(2);
     const { status, body } = await transcribe('wire/one', key);
     expect([status, body.error?.message]).toEqual([402, expect.stringContaining('limit')]);
@@ -165,7 +165,7 @@ describe('spend limits', () => {
     expect(await usageOf(hash)).toBe(0);
   });
 
-  test('the cheaper endpoint is chosen', async () => {
+  test('lead to the cheaper endpoint', async () => {
     const { key } = await limitedKey(4);
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 503) : json({ text: 'x' }));
     const { status } = await transcribe('wire/both', key, firstOne);
@@ -174,7 +174,7 @@ describe('spend limits', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('concurrent calls never exceed the limit', async () => {
+  test('are never exceeded by concurrent calls', async () => {
     const { key, hash } = await limitedKey(10);
     script = () => [{ wait: 20 }, ...json({ text: 'x', usage: { seconds: 2 } })];
     const answers = await Promise.all(Array.from({ length: 12 }, () => transcribe('wire/one', key)));
@@ -185,7 +185,7 @@ describe('spend limits', () => {
     expect(served * 2).toBeLessThanOrEqual(10);
   });
 
-  test('a model priced by tokens reserves its longest transcript', async () => {
+  test('reserve the longest possible transcript of a model priced by tokens', async () => {
     // 3 s of 40 tokens, the template and a hundred tokens out, at a thousandth of a USD each.
     const { key } = await limitedKey(0.4);
     expect((await transcribe('wire/tokens', key)).status).toBe(402);
@@ -195,28 +195,28 @@ describe('spend limits', () => {
 });
 
 describe('failures', () => {
-  test('the next endpoint answers; a refusal by status costs nothing', async () => {
+  test('lead to the next endpoint, and a refusal by status costs nothing', async () => {
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 500) : json({ text: 'x' }));
     const { status, body, id } = await transcribe('wire/both', gateway.key, firstOne);
     expect([status, body.gateway_metadata.attempts.map((attempt) => attempt.status)]).toEqual([200, [500, 200]]);
     expect((await record(id))['total_cost']).toBe(20);
   });
 
-  test('a 400 is returned, and no other endpoint is tried', async () => {
+  test('that are a 400 are returned, and no other endpoint is tried', async () => {
     script = () => json({ error: { message: 'The audio is too short.' } }, 400);
     const { status, body } = await transcribe('wire/both', gateway.key, firstOne);
     expect([status, body.error?.message]).toEqual([400, expect.stringContaining('The audio is too short.')]);
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('a request with an unknown end is charged its hold', async () => {
+  test('with an unknown outcome are charged the hold', async () => {
     const { key, hash } = await limitedKey(100);
     script = () => ['DESTROY'];
     expect((await transcribe('wire/one', key)).status).toBe(502);
     expect(await usageOf(hash)).toBe(3);
   });
 
-  test('a transcript that a chat model did not finish is a failure, and is charged as reported', async () => {
+  test('after an answer that a chat model did not finish are charged as reported', async () => {
     script = () =>
       json({
         candidates: [{ content: { role: 'model', parts: [{ text: 'Hear' }] }, finishReason: 'MAX_TOKENS' }],
@@ -227,7 +227,7 @@ describe('failures', () => {
     expect((await record(id))['total_cost']).toBeCloseTo(0.063, 9);
   });
 
-  test('so is an answer without a text that reports its usage', async () => {
+  test('after an answer without a text are charged as reported', async () => {
     script = () => json({ usage: { type: 'duration', seconds: 2 } });
     const { status, id } = await transcribe('wire/one');
     expect(status).toBe(502);
@@ -238,7 +238,7 @@ describe('failures', () => {
     ['no text', { words: [] }, 502],
     ['a list', [1], 502],
     ['an error in a 200', { error: { message: 'no', code: 503 } }, 503],
-  ])('an answer with %s is a failure', async (_what, body, expected) => {
+  ])('include an answer with %s', async (_what, body, expected) => {
     script = () => json(body);
     expect((await transcribe('wire/one')).status).toBe(expected);
   });
@@ -284,7 +284,7 @@ describe('a provider that works in the background', () => {
     expect((await record(id))['total_cost']).toBe(0);
   });
 
-  test('is charged if it cannot be polled any more, or returns an invalid answer', async () => {
+  test('is charged if it can no longer be polled, or returns an invalid answer', async () => {
     script = ({ path }) =>
       path.endsWith('/upload') ? json({ upload_url: 'https://cdn.test/1' }) : json({ id: 't-1' });
     const begun = transcribe('wire/later');
@@ -313,7 +313,7 @@ describe('a provider that works in the background', () => {
   });
 });
 
-test('a client that disconnects: the running request is read to its end and charged', async () => {
+test('the running request of a client that disconnects is read to its end and charged', async () => {
   const { key, hash } = await limitedKey(100);
   const control = new AbortController();
   script = () => [{ wait: 150 }, ...json({ text: 'x', usage: { seconds: 2 } })];

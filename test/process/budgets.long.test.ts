@@ -98,7 +98,7 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
     });
     const siteOf = () => moneySite(variant, (after) => cleanups.push(after));
 
-    test('exactly what the limit covers is served and sent; less than one request is left', {
+    test('exactly as many requests as the limit covers are served and sent, and less than one request is left', {
       timeout: 180_000,
     }, async () => {
       const site = await siteOf();

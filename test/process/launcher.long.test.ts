@@ -98,7 +98,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     expect(gateway.err()).toMatch(/nonsense/);
   });
 
-  test('without the pinned runtime it says which Node it needs and how to get it', async () => {
+  test('without the pinned runtime it names the required Node and how to get it', async () => {
     const ran = run(node, [launcherWith(['fastify']), 'serve']);
     expect(await ran.ended).toBe(1);
     expect(ran.err()).toMatch(/^Model Gateway needs Node 24 or newer; this is v\d+/);
@@ -135,7 +135,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
   });
 });
 
-test('without packages it asks for npm ci', async () => {
+test('without packages it requests npm ci', async () => {
   const launcher = launcherWith([]);
   const ran = run(old ?? process.execPath, [launcher, 'serve']);
   expect(await ran.ended).toBe(1);

@@ -51,7 +51,7 @@ async function startUpstream() {
   return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => server.close() };
 }
 
-test('one valid line a request, with its id and without content or secrets, whatever its outcome', async () => {
+test('each request has one valid line with its id and without content or secrets, for any outcome', async () => {
   const upstream = await startUpstream();
   const models = ['fine', 'late', 'fails-400', 'fails-401', 'fails-500', 'fails-503'];
   const gateway = await serve({

@@ -39,44 +39,48 @@ describe.skipIf(process.platform === 'win32')('a changed configuration', () => {
   test.each([
     ['one process', []],
     ['--workers 2', ['--workers', '2']],
-  ])('%s: every process applies it, with one report; a wrong one none', SLOW, async (_, args) => {
-    const file = join(freshDir(), 'gateway.yaml');
-    writeFileSync(file, declared('acme/first'));
-    const gateway = await serve({ args, environment: { GATEWAY_CONFIG: file } });
-    if (args.length > 0) await until('both serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
-    await allList(gateway, 'acme/first');
+  ])(
+    '%s: every process applies a valid change with one report, and none applies an invalid one',
+    SLOW,
+    async (_, args) => {
+      const file = join(freshDir(), 'gateway.yaml');
+      writeFileSync(file, declared('acme/first'));
+      const gateway = await serve({ args, environment: { GATEWAY_CONFIG: file } });
+      if (args.length > 0) await until('both serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
+      await allList(gateway, 'acme/first');
 
-    writeFileSync(file, declared('acme/second'));
-    await allList(gateway, 'acme/second');
-    const reloads = () => logged(gateway, 'the configuration was reloaded');
-    await until('it is told', () => reloads().length > 0);
-
-    writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
-    const refused = () => logged(gateway, 'the configuration cannot be reloaded; the previous one stays in force');
-    await until('it is refused', () => refused().length > 0);
-    expect(refused()).toHaveLength(1);
-    expect(reloads()).toHaveLength(1);
-    expect(refused()[0]?.['reason']).toContain('providers.acme.dialekt is not a known setting');
-    await allList(gateway, 'acme/second');
-
-    const children = args.length > 0 ? childrenOf(gateway.child.pid ?? 0) : [];
-    for (const pid of children) process.kill(pid, 'SIGKILL');
-    if (children.length > 0) {
-      // Those that take their places start with what was checked, not with what is in the file.
-      await until('others have taken their places', async () => {
-        const now = childrenOf(gateway.child.pid ?? 0);
-        return now.length === 2 && now.every((pid) => !children.includes(pid) && isAlive(pid));
-      });
-      await until('they serve', () =>
-        gateway.call('GET', '/models', { headers: ALONE }).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      );
+      writeFileSync(file, declared('acme/second'));
       await allList(gateway, 'acme/second');
-    }
-    expect(await stop(gateway)).toBe(0);
-  });
+      const reloads = () => logged(gateway, 'the configuration was reloaded');
+      await until('it is told', () => reloads().length > 0);
+
+      writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
+      const refused = () => logged(gateway, 'the configuration cannot be reloaded; the previous one stays in force');
+      await until('it is refused', () => refused().length > 0);
+      expect(refused()).toHaveLength(1);
+      expect(reloads()).toHaveLength(1);
+      expect(refused()[0]?.['reason']).toContain('providers.acme.dialekt is not a known setting');
+      await allList(gateway, 'acme/second');
+
+      const children = args.length > 0 ? childrenOf(gateway.child.pid ?? 0) : [];
+      for (const pid of children) process.kill(pid, 'SIGKILL');
+      if (children.length > 0) {
+        // Those that take their places start with what was checked, not with what is in the file.
+        await until('others have taken their places', async () => {
+          const now = childrenOf(gateway.child.pid ?? 0);
+          return now.length === 2 && now.every((pid) => !children.includes(pid) && isAlive(pid));
+        });
+        await until('they serve', () =>
+          gateway.call('GET', '/models', { headers: ALONE }).then(
+            ({ ok }) => ok,
+            () => false,
+          ),
+        );
+        await allList(gateway, 'acme/second');
+      }
+      expect(await stop(gateway)).toBe(0);
+    },
+  );
 
   test('is loaded at SIGHUP if the file is not watched', SLOW, async () => {
     const file = join(freshDir(), 'gateway.yaml');

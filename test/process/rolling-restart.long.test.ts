@@ -50,7 +50,7 @@ test('a rolling restart of four nodes behind a plain balancer fails no call', { 
   expect(answered).toBeGreaterThan(50);
 });
 
-test('in its grace period a node is not ready, serves new calls, and closes each connection with its answer', async () => {
+test('a node in its grace period is not ready, serves new calls, and closes each connection after its answer', async () => {
   // Longer than this test: it ends with the signal that ends a gateway at once.
   const node = await serve({ yaml: 'timeouts: { shutdown_grace_ms: 600000 }\n' });
   const { key } = await makeKey(node);

@@ -46,7 +46,7 @@ async function openStream(gateway: GatewayProcess, key: string, body: unknown) {
   return { id, rest };
 }
 
-test('SIGTERM: running streams finish, new requests are refused, everything is in the store, the code is 0', async () => {
+test('SIGTERM: running streams finish, new requests are refused, everything is in the store, and the code is 0', async () => {
   const gateway = await serve();
   const { key } = await makeKey(gateway);
   // Connections that were opened before may still bring requests.
@@ -139,7 +139,7 @@ test('a stream longer than the bound is ended, and recorded up to there', async 
   expect(rows.find((row) => row.id === id)?.cost).toBeGreaterThan(0);
 });
 
-test('an upstream that bills anyway is not read beyond the bound, and what it sent is recorded', async () => {
+test('an upstream that bills in any case is not read beyond the bound, and what it sent is recorded', async () => {
   const upstream = await serve();
   const { key: upstreamKey } = await makeKey(upstream);
   const gateway = await serve({

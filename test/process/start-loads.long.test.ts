@@ -26,7 +26,7 @@ const NOT_NEEDED: Readonly<Record<string, RegExp>> = {
   'OpenID Connect': /\/node_modules\/openid-client\//,
 };
 
-test('a plain start loads nothing large that it does not need', async () => {
+test('a plain start loads no large module that it does not need', async () => {
   const home = freshDir();
   const witness = join(home, 'witness.cjs');
   const reportFile = join(home, 'told.json');

@@ -101,7 +101,7 @@ test('a management key of the environment is used and never printed', async () =
   expect(output).not.toMatch(KEY);
 });
 
-test('an invalid gateway.yaml stops the start with one message that names file, place and expectation', async () => {
+test('an invalid gateway.yaml stops the start with one message that names file, place and expected value', async () => {
   const gateway = await start({ yaml: 'timeouts:\n  heartbeat_ms: soon\n' });
   expect(await gateway.ended).toBe(1);
   expect(gateway.err()).toMatch(/gateway\.yaml.*timeouts\.heartbeat_ms.*must be a whole number of milliseconds/s);
@@ -178,9 +178,13 @@ test('a data directory that cannot be written ends the start with a message', as
 });
 
 test.each([
-  ['an address that nobody has', { GATEWAY_HOST: '999.1.1.1' }, /^The address cannot be found.*Set GATEWAY_HOST/m],
   [
-    'a data directory where there can be none',
+    'an address that no interface has',
+    { GATEWAY_HOST: '999.1.1.1' },
+    /^The address cannot be found.*Set GATEWAY_HOST/m,
+  ],
+  [
+    'a data directory that cannot be created',
     { GATEWAY_DATA_DIR: '/proc/x' },
     /^\/proc\/x cannot be created.*GATEWAY_DATA_DIR/m,
   ],

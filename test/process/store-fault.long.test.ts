@@ -45,7 +45,7 @@ test('a store that cannot be written: management is a 503 with one sentence, the
   await stop(next);
 });
 
-test('a store whose thread dies: running streams finish, the process ends as failed with the reason, nothing is lost', {
+test('a store whose thread dies: running streams finish, the process ends as failed with the reason, and nothing is lost', {
   timeout: 180_000,
 }, async () => {
   const killer = `--import=${pathToFileURL(join(import.meta.dirname, 'thread-killer.ts')).href}`;
@@ -132,7 +132,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that stops (postgres)
   });
 });
 
-test('`backup` copies the store of a gateway under load as of one moment, and never overwrites', {
+test('`backup` copies the store of a gateway under load as of one moment, and never overwrites a file', {
   timeout: 180_000,
 }, async () => {
   const gateway = await serve();

@@ -80,7 +80,7 @@ test('without limits, a call that a kill interrupts costs its prompt and an answ
   expect(await stop(again)).toBe(0);
 }, 90_000);
 
-test('the usual length outlives the process: a call that a kill interrupts right after a start is charged it', async () => {
+test('the usual length survives the process: a call that is killed right after a start is charged by it', async () => {
   const { wire, options } = await silentSite();
   const first = await serve(options);
   const { key, hash } = await makeKey(first);

@@ -34,11 +34,11 @@ test.each<[string, string]>([
   ['an empty refusal', wire.delta({ refusal: '' })],
   ['empty lists of images and citations', wire.delta({ images: [], annotations: [] })],
   ['no choices', wire.event([])],
-  ['comments', ': working\n\n: still working\n\n'],
+  ['comments', 'comments'],
   ['an event without data', 'event: ping\n\n'],
-  ['usage alone', usage],
-  ['a reason to stop alone', stop],
-  ['a reason to stop with usage', stop + usage],
+  ['usage without anything else', usage],
+  ['a finish reason without anything else', stop],
+  ['a finish reason with usage', stop + usage],
 ])('%s does not commit: the next endpoint answers', async (_what, frame) => {
   breaksWithin(frame);
   const seen = await site.stream({});
@@ -70,7 +70,7 @@ test.each<[string, object]>([
   expect(site.sent('b')).toHaveLength(sentBefore);
 });
 
-test('an end without text commits: it is an answer', async () => {
+test('an end without text commits, because it is an answer', async () => {
   site.scripts['a'] = () => [wire.head, wire.end(0), 'END'];
   const sentBefore = site.sent('b').length;
   const seen = await site.stream({});
@@ -79,25 +79,22 @@ test('an end without text commits: it is an answer', async () => {
 });
 
 test.each<[string, typeof breaksAfter]>([
-  ['that the connection ends', breaksAfter],
-  ['that tells its own end', breaksWithin as typeof breaksAfter],
-])(
-  'a stream that %s and breaks off after text and usage, without a finish reason, is a failure',
-  async (_what, breaks) => {
-    breaks(wire.text('Half'), usage);
-    const seen = await site.stream({});
-    expect([seen.text, seen.finishes]).toEqual(['Half', ['error']]);
-    await site.expectSound();
-  },
-);
+  ['whose end is that of the connection', breaksAfter],
+  ['whose body states its end', breaksWithin as typeof breaksAfter],
+])('a stream %s is a failure if it breaks off after text and usage without a finish reason', async (_what, breaks) => {
+  breaks(wire.text('Half'), usage);
+  const seen = await site.stream({});
+  expect([seen.text, seen.finishes]).toEqual(['Half', ['error']]);
+  await site.expectSound();
+});
 
-test('usage alone is no answer if the end of the connection is the end of the body', async () => {
+test('usage alone is not an answer if the body ends with the connection', async () => {
   breaksAfter(usage);
   const seen = await site.stream({});
   expect([seen.text, seen.finishes]).toEqual(['From b', ['stop']]);
 });
 
-test('if the finish reason arrived with the text, a later failure is none', async () => {
+test('if the finish reason arrived with the text, a later failure is ignored', async () => {
   breaksWithin(wire.text('All of', ' it'), stop);
   const sentBefore = site.sent('b').length;
   const seen = await site.stream({ provider: { continuation: true } });
@@ -107,7 +104,7 @@ test('if the finish reason arrived with the text, a later failure is none', asyn
   await site.expectSound();
 });
 
-test('heartbeats commit to nothing, for any time, and every failure before the first content is skipped', async () => {
+test('heartbeats of any duration do not commit, and every failure before the first content is skipped', async () => {
   breaksAfter({ wait: 150 }, wire.delta({ role: 'assistant', content: '' }), { wait: 150 });
   const response = await site.ask({ stream: true });
   expect(response.status).toBe(200);
@@ -121,7 +118,7 @@ test('heartbeats commit to nothing, for any time, and every failure before the f
   expect(chunks.every(({ provider }) => provider === 'B')).toBe(true);
 });
 
-test('every failure before the first content is in the record, with its wait and its reason', async () => {
+test('every failure before the first content is recorded with its wait and its reason', async () => {
   site.scripts['a'] = () => wire.fail(429);
   site.scripts['b'] = () => wire.fail(503);
   site.scripts['c'] = () => [wire.head, ': hm\n\n', { wait: 30 }, wire.text('From c'), wire.end(1), 'END'];

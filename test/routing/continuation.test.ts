@@ -79,7 +79,7 @@ test.each<[string, string[]]>([
   expect(seen.finishes).toEqual(['stop']);
 });
 
-test('an answer that starts again is no continuation: it ends as broken, and nothing of it is shown', async () => {
+test('an answer that starts again is not a continuation: it ends as broken, and nothing of it is shown', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = goesOn(STORY_TEXT.slice(0, 36), ' something else altogether');
   const seen = await site.stream(wanted);
@@ -106,7 +106,7 @@ test('a continuation that breaks off is continued in turn, within a bound', asyn
   await site.expectSound();
 });
 
-test('if every continuation fails the stream ends as if none had been tried', async () => {
+test('if every continuation fails, the stream ends as if none had been tried', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = () => wire.fail(503);
   site.scripts['c'] = () => wire.fail(429);
@@ -125,15 +125,15 @@ test('if every continuation fails the stream ends as if none had been tried', as
 
 const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"a' } };
 test.each<[string, object, () => (string | { wait: number })[]]>([
-  ['it is not asked for', { provider: {} }, dies],
+  ['the client does not request it', { provider: {} }, dies],
   ['a tool call is open', {}, () => [wire.head, wire.text('Let me see.'), wire.delta({ tool_calls: [call] })]],
-  ['it had begun to think', {}, () => [wire.head, wire.delta({ reasoning: 'Hm' }), wire.text('Well')]],
-  ['only blanks came', {}, () => [wire.head, wire.text('\n\n')]],
+  ['reasoning has begun', {}, () => [wire.head, wire.delta({ reasoning: 'Hm' }), wire.text('Well')]],
+  ['only white space arrived', {}, () => [wire.head, wire.text('\n\n')]],
   ['the answer must be JSON', { response_format: { type: 'json_object' } }, () => [wire.head, wire.text('{"a":')]],
-  ['the request wants thinking', { reasoning: { effort: 'low' } }, dies],
-  ['logprobs are wanted', { logprobs: true }, dies],
+  ['the request enables thinking', { reasoning: { effort: 'low' } }, dies],
+  ['logprobs are requested', { logprobs: true }, dies],
   [
-    'the request has a beginning of its own',
+    'the request has an assistant prefill',
     {
       messages: [
         { role: 'user', content: 'x' },
@@ -143,7 +143,7 @@ test.each<[string, object, () => (string | { wait: number })[]]>([
     dies,
   ],
   ['fallbacks are not allowed', { provider: { continuation: true, only: ['a'], allow_fallbacks: false } }, dies],
-  ['no later endpoint is known to take the text', { provider: { continuation: true, only: ['a', 'd'] } }, dies],
+  ['no later endpoint is known to accept the text', { provider: { continuation: true, only: ['a', 'd'] } }, dies],
 ])('nothing is continued if %s', async (_what, body, script) => {
   site.scripts['a'] = () => [...script(), { wait: 5 }, 'RESET'];
   for (const other of ['b', 'c', 'd']) site.scripts[other] = goesOn(' never');
@@ -154,7 +154,7 @@ test.each<[string, object, () => (string | { wait: number })[]]>([
   await site.expectSound();
 });
 
-test('the rest of a limit must pay for the continuation as for any attempt', async () => {
+test('the rest of a limit must pay for the continuation like for any attempt', async () => {
   site.scripts['a'] = () => [wire.head, wire.text(...Array(30).fill(' river')), { wait: 5 }, 'RESET'];
   site.scripts['b'] = goesOn(' on');
   // The first attempt's 40 tokens fit; after its 30 the rest does not pay for 16 more at twice the price.
@@ -180,7 +180,7 @@ test('the broken attempt counts against the limit of the continuation', async ()
   await site.expectSound();
 });
 
-test('if closing does not stop billing, the broken attempt keeps its whole hold, beside the continuation', async () => {
+test('if closing does not stop billing, the broken attempt keeps its whole hold beside the continuation', async () => {
   const providers = { a: { abort_stops_billing: false } };
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } }, providers });
   onTestFinished(() => fresh.stop());
@@ -195,7 +195,7 @@ test('if closing does not stop billing, the broken attempt keeps its whole hold,
   await fresh.expectSound();
 });
 
-test('an endpoint that broke off has not recovered if the client leaves the continuation', async () => {
+test('an endpoint that broke off has not recovered if the client disconnects during the continuation', async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());
   const statusOfA = async () => {

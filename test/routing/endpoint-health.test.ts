@@ -181,7 +181,7 @@ describe('through one gateway, with a different model in each test', () => {
   });
 });
 
-test('an answer whose end reports a failure is an error, despite its text', async () => {
+test('an answer whose end reports a failure is an error despite its text', async () => {
   const event = (choice: object) => `data: ${JSON.stringify({ id: 'u', choices: [{ index: 0, ...choice }] })}\n\n`;
   const upstream = await startWireServer(() => [
     responseHead(200, 'text/event-stream'),

@@ -631,6 +631,6 @@ test('explanation and execution agree on every request of a random run', { timeo
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(inTier(2, 50));
 });
 
-test('in that run every attempt was in the journal before its bytes were sent, and every outcome before its client received the end', () => {
+test('in that run every attempt was durable before its bytes were sent, and every outcome before its client saw the end', () => {
   expect(early).toEqual([]);
 });

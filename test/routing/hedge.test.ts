@@ -56,7 +56,7 @@ beforeEach(() => {
 });
 afterEach(() => Promise.all([site.expectSound(), soft.expectSound()]));
 
-test('if the first endpoint is late the second gets the request as well, and answers; the first is cancelled and costs nothing', async () => {
+test('if the first endpoint is late, the second gets the request as well and answers; the first is cancelled at no cost', async () => {
   site.scripts['a'] = silent;
   const seen = await site.stream(wanted);
   expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
@@ -80,7 +80,7 @@ test('if the first endpoint is late the second gets the request as well, and ans
   });
 });
 
-test('tokens that an endpoint reported before it was cancelled are paid beside the answer', async () => {
+test('tokens that an endpoint reported before it was cancelled are charged in addition to the answer', async () => {
   const usage = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
   site.scripts['a'] = () => [wire.head, wire.event([], { usage }), { wait: 10_000 }];
   const seen = await site.stream(wanted);
@@ -108,7 +108,7 @@ test('if the first endpoint begins before the second it answers, and the second 
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
 });
 
-test('the forced call of a model without native tools takes time: no hedge starts meanwhile, and heartbeats do not end the search for a call', async () => {
+test('during the forced call of a model without native tools no hedge starts, and heartbeats do not end its parsing', async () => {
   const quirks = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, { no_native_tools: true }]));
   const texts = await startFailoverSite({ routing: { hedge_share: 1 }, quirks });
   try {
@@ -151,7 +151,7 @@ test('the upstream ids of the two attempts differ', async () => {
   expect([nameOf('a'), nameOf('b')]).toEqual([`${seen.id}.1`, `${seen.id}.2`]);
 });
 
-test('both have a full hold while both run', async () => {
+test('both attempts have a full hold while both run', async () => {
   site.scripts['a'] = silent;
   const looked = Promise.withResolvers<void>();
   site.scripts['b'] = () => [{ until: looked.promise }, ...answers('b')()];
@@ -185,7 +185,7 @@ test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
   expect(seen.last.gateway_metadata!.attempts.map(({ hedges }) => hedges)).toEqual([false, true]);
 });
 
-test('if both fail the next endpoint is tried, and none twice', async () => {
+test('if both fail, the next endpoint is tried, and none twice', async () => {
   site.scripts['a'] = once(site, 'b', { wait: 100 }, ...wire.fail(409));
   site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
   const sentBefore = ['a', 'b', 'c'].map((name) => site.sent(name).length);
@@ -199,7 +199,7 @@ test('if both fail the next endpoint is tried, and none twice', async () => {
   expect(['a', 'b', 'c'].map((name) => site.sent(name).length)).toEqual(sentBefore.map((count) => count + 1));
 });
 
-test('a refusal of the request ends both', async () => {
+test('a refusal of the request ends both attempts', async () => {
   site.scripts['a'] = once(site, 'b', ...wire.fail(400));
   site.scripts['b'] = silent;
   const sentBefore = site.sent('b').length;
@@ -210,7 +210,7 @@ test('a refusal of the request ends both', async () => {
   await site.exchanges('b').at(-1)!.closed;
 });
 
-test('a client that disconnects ends both, and pays for neither', async () => {
+test('a client that disconnects ends both attempts, and pays for neither', async () => {
   site.scripts['a'] = silent;
   site.scripts['b'] = silent;
   const sentBefore = site.sent('b').length;
@@ -227,7 +227,7 @@ test('a client that disconnects ends both, and pays for neither', async () => {
   });
 });
 
-test('soft budgets are held as well, in slices or not', async () => {
+test('soft budgets are hedged as well, with sliced holds or not', async () => {
   soft.scripts['a'] = silent;
   soft.scripts['b'] = answers('b');
   const seen = await soft.stream(wanted);
@@ -237,7 +237,7 @@ test('soft budgets are held as well, in slices or not', async () => {
   expect((await soft.stream(wanted)).text).toBe('From a');
 });
 
-test('callers without limits are hedged, too', async () => {
+test('callers without limits are hedged as well', async () => {
   site.scripts['a'] = silent;
   const seen = await site.stream(wanted, { key: await site.key() });
   expect(seen.text).toBe('From b');
@@ -319,7 +319,7 @@ async function isSentToSecond(body: object, [first, second]: [string, string], o
   return isSent;
 }
 
-test('an endpoint that is late and fails is not waited for', async () => {
+test('the hedge does not wait for an endpoint that is late and fails', async () => {
   await isHedged(wanted);
 });
 

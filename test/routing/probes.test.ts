@@ -103,7 +103,7 @@ test('no endpoint is probed without configuration', async () => {
   }
 });
 
-test('each probe requests one token, counts as traffic, and is in the records of a key that nobody can use', async () => {
+test('each probe requests one token, counts as traffic, and is recorded under a key that nobody can use', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 });
   const gateway = await startGateway({ yaml });
   try {
@@ -211,7 +211,7 @@ test('a probe without an answer delays no others', async () => {
   }
 });
 
-test('a probe in progress does not delay a stop, and is nobody’s failure', async () => {
+test('a probe in progress does not delay a stop, and is recorded as nobody’s failure', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 1, [{ until: new Promise(() => {}) }]);
   const gateway = await startGateway({ yaml });
   try {
@@ -237,8 +237,8 @@ test('a probe in progress does not delay a stop, and is nobody’s failure', asy
 
 describeStores('probes of two nodes', ({ freshUrl }) => {
   test.each([
-    ['where it pays for all', 100, 12],
-    ['where it does not', 5.9 * PROBE_USD, undefined],
+    ['if it pays for all', 100, 12],
+    ['if it does not', 5.9 * PROBE_USD, undefined],
   ])(
     'are one for each endpoint, from one budget, %s',
     async (_title, budget, expected) => {

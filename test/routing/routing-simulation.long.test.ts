@@ -28,7 +28,7 @@ async function figures(name: string, scenario: Scenario, options: RunOptions) {
   return figuresOf([{ run: await runStrategy(strategy(name), scenario, options), oracles }]);
 }
 
-test('while a provider is up every answerable request is answered, and sorted by price at little more than the cost of the cheapest healthy choice', async () => {
+test('while a provider is up, every answerable request is answered, at little more than the cost of the cheapest one', async () => {
   const { requests, up, success, cost_ratio } = await figures(
     'gateway, sort: price',
     scenario('two bad hours'),
@@ -45,7 +45,7 @@ test('streams that break off are continued if that is enabled', async () => {
   expect((await figures('gateway, sort: price, continued', DYING, SHORT)).success).toBe(1);
 }, 60_000);
 
-test('an endpoint that becomes silent delays only the calls that it already had, however long they may wait', async () => {
+test('an endpoint that becomes silent delays only the calls that it already had, for any allowed wait', async () => {
   const hanging: Scenario = {
     ...DYING,
     incidents: [{ provider: 'thrift', is: 'hangs', from_min: 4, to_min: 9 }],
@@ -59,7 +59,7 @@ test('an endpoint that becomes silent delays only the calls that it already had,
   expect(served.every(({ ok }) => ok)).toBe(true);
 }, 60_000);
 
-test('calls with long silences do not close an endpoint to others that it answers', async () => {
+test('calls with long silences do not close an endpoint to calls that it answers', async () => {
   const slow: Scenario = {
     ...DYING,
     incidents: [{ provider: 'thrift', is: 'hangs', share: 0.02, from_min: 2, to_min: 10 }],

@@ -147,7 +147,7 @@ describe('a refusal of the request itself', () => {
     [tooLong, 'invalid_request', false],
     [filtered, 'content_filter', false],
     [tooLong, 'invalid_request', true],
-  ])('leads to the next of models, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
+  ])('leads to the next of `models`, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
     refusing.set('cheap', refusal);
     const request = { models: ['acme/fast-1', 'acme/sees'], stream };
     if (stream) {
@@ -182,7 +182,7 @@ describe('a refusal of the request itself', () => {
     });
   });
 
-  test('of a router’s first choice is not retried at its others', async () => {
+  test('at a router’s first choice is not retried at its other choices', async () => {
     refusing.set('dear', tooLong);
     expect(await ask({ model: 'gateway/auto' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
@@ -213,7 +213,7 @@ describe('the name of a model', () => {
     expect(metadata).toMatchObject({ strategy, requested: name });
   });
 
-  test('of the auto router: a model that accepts the request’s content', async () => {
+  test('of the auto router leads to a model that accepts the request’s content', async () => {
     const messages = [
       { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }] },
     ];
@@ -277,7 +277,7 @@ describe('preferences', () => {
     expect((await ask({ model: 'acme/fast-1', provider })).status).toBe(400);
   });
 
-  test('without one, the endpoint is drawn; after a failure the order is by price', async () => {
+  test('without any, the endpoint is drawn, and after a failure the order is by price', async () => {
     expect((await ask({ model: 'acme/fast-1' })).provider).toBe('cheap');
     draw = 0.99;
     expect((await ask({ model: 'acme/fast-1' })).provider).toBe('dear');
@@ -319,7 +319,7 @@ describe('a conversation', () => {
     expect((await say('whatever', { session_id: 'of another' })).provider).toBe('cheap');
   });
 
-  test('leaves an endpoint that fails, and stays at the next', async () => {
+  test('leaves an endpoint that fails, and stays with the next', async () => {
     const named = { session_id: 'that moves' };
     draw = 0.9;
     expect((await say('x', named)).provider).toBe('middle');

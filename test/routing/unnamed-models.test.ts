@@ -123,7 +123,7 @@ describe('an unknown model name', () => {
     ['small-1', 'acme/small-1'],
     ['ACME/small-1', 'acme/small-1'],
     ['other/small-1', 'acme/small-1'],
-  ])('similar to another is a 404 with that one: %s', async (name, meant) => {
+  ])('that is similar to another is a 404 with that one: %s', async (name, meant) => {
     gateway = await startGateway({ yaml: yaml() });
     expect(await refusal({ model: name })).toEqual([400, `${name} is not a valid model ID; did you mean ${meant}?`]);
   });
@@ -143,7 +143,7 @@ describe('an unknown model name', () => {
     ]);
   });
 
-  test('that is long costs no search, and one that is far from all gets no suggestion', async () => {
+  test('of great length costs no search, and one that is far from all names gets no suggestion', async () => {
     gateway = await startGateway({ yaml: yaml() });
     const name = `acme/small-2${'x'.repeat(200)}`;
     expect(await refusal({ model: name })).toEqual([400, `${name} is not a valid model ID`]);

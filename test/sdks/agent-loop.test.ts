@@ -474,7 +474,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     }
   });
 
-  test("continues over another wire at every step, and takes no state along that is not that wire's", async () => {
+  test('continues over another wire at every step, and never sends a wire the state of another', async () => {
     const start = proxy.passed.length;
     const agent = agents[api]('agent/anthropic');
     const calls = await agent.ask('Look at the files.');

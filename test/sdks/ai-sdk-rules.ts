@@ -105,7 +105,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   // https://docs.cohere.com/reference/chat: images, and documents of another kind.
   const takesFiles = dialect !== 'cohere-chat';
 
-  test('a whole answer has text, finish reason and a usage that adds up', async () => {
+  test('a whole answer has text, a finish reason and a usage that adds up', async () => {
     const { text, finishReason, usage, finalStep } = await generateText(call('echo'));
     expect([text, finishReason]).toEqual(['Good morning, world.', 'stop']);
     expect(finalStep.response).toMatchObject({ id: expect.stringMatching(/^gen-/), modelId: `${dialect}/echo` });

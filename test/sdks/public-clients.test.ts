@@ -41,7 +41,7 @@ async function makeKey(settings: object = {}): Promise<{ key: string; hash: stri
 const hello = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] };
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-describe('the routing of a call', () => {
+describe('the routing metadata of a call', () => {
   const calls: [string, string, object][] = [
     ['chat', '/chat/completions', hello],
     ['a prompt', '/completions', { model: 'sandbox/echo', prompt: 'Hello' }],
@@ -50,7 +50,7 @@ describe('the routing of a call', () => {
     ['embeddings', '/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
   ];
   test.each(calls)(
-    '%s: under both names for a client that sends X-OpenRouter-Metadata, otherwise under one',
+    '%s: is under both names for a client that sends X-OpenRouter-Metadata, otherwise under one',
     async (_, path, body) => {
       const both = (await ask('POST', path, body, { 'x-openrouter-metadata': 'Enabled' })).body;
       expect(both['openrouter_metadata']).toMatchObject({ strategy: 'direct', attempt: 1 });
@@ -63,7 +63,7 @@ describe('the routing of a call', () => {
     },
   );
 
-  test.each(calls.slice(0, 4))('%s: in a stream and beside an error as well', async (_, path, body) => {
+  test.each(calls.slice(0, 4))('%s: is in a stream and in an error as well', async (_, path, body) => {
     const headers = { 'x-openrouter-metadata': 'enabled' };
     const stream = await (await gateway.call('POST', path, { ...body, stream: true }, headers)).text();
     expect(stream.match(/"openrouter_metadata":\{/g)).toHaveLength(1);
@@ -77,7 +77,7 @@ describe('the routing of a call', () => {
 });
 
 describe('keys', () => {
-  test('a key shows its owner and its last use; a secret chosen by the caller is refused', async () => {
+  test('show their owner and their last use, and a secret chosen by the caller is refused', async () => {
     const { key, hash } = await makeKey({ external: { user: 'customer 7' } });
     const readKey = async () => (await manage('GET', `/keys/${hash}`)).body.data;
     expect(await readKey()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
@@ -89,7 +89,7 @@ describe('keys', () => {
     expect(JSON.stringify(refused.body)).not.toContain('x'.repeat(40));
   });
 
-  test('the effective budget is the one with the least left, of the workspace and the organization too; an application sees only its own', async () => {
+  test('have as effective budget the one with the least left, at any level; an application sees only its own', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
     const { key } = await makeKey({ limit: 20, workspace_id: workspaceId });
     const effective = async (secret: string) =>
@@ -114,7 +114,7 @@ describe('keys', () => {
     expect((await effective(exchanged.key)).effective_budget).toMatchObject({ scope: 'key_limit', limit_usd: 9 });
   });
 
-  test('a key sees its own limit and those of its guardrails, the tightest first, but no budget of its workspace', async () => {
+  test('see their own limit and those of their guardrails, the tightest first, but no budget of their workspace', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
     const { key, hash } = await makeKey({ limit: 20, workspace_id: workspaceId });
@@ -151,7 +151,7 @@ describe('keys', () => {
     expect(credits).toEqual({ total_credits: 20, total_usage: shown.usage });
   });
 
-  test('a code belongs to the workspace of its key, or to one that a management key names', async () => {
+  test('are made by a code in the workspace of its key, or in one that a management key names', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
     const codeRequest = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
     const refused = await ask('POST', '/auth/keys/code', codeRequest);

@@ -102,7 +102,7 @@ describe.each(clientWires('anthropic'))('over %s', (wire) => {
     expect(answer.usage.output_tokens).toBe(thinksUnasked ? 12 : 4);
   });
 
-  test('a stream has the events of the wire, in their order', async () => {
+  test('a stream has the events of the wire in their order', async () => {
     const events: Anthropic.MessageStreamEvent[] = [];
     for await (const event of await anthropic.messages.create({ ...ask('echo'), stream: true })) events.push(event);
     const order = events.map(({ type }) => type).filter((type, i, all) => type !== all[i - 1]);
@@ -173,7 +173,7 @@ describe.each(clientWires('anthropic'))('over %s', (wire) => {
     }
   });
 
-  test('the one tool that is named is called, and none if none is allowed', async () => {
+  test('the one named tool is called, and none is called if none is allowed', async () => {
     const tools = [weather, clock];
     const named = await anthropic.messages.create({
       ...ask('echo'),
@@ -214,7 +214,7 @@ describe.each(clientWires('anthropic'))('over %s', (wire) => {
     expect(cities).toEqual(['sample city']);
   });
 
-  test.each([false, true])('a loop with thinking accepts its thoughts back, signed (stream: %s)', async (stream) => {
+  test.each([false, true])('a loop with thinking accepts its signed thinking back (stream: %s)', async (stream) => {
     const request: Ask = { ...ask('tools'), tools: [weather, clock], thinking };
     const run = (messages: Anthropic.MessageParam[]) =>
       stream
@@ -419,7 +419,7 @@ test.each<[string, new (...args: never[]) => Error, string, () => Promise<unknow
     () => anthropic.messages.create({ ...plain, model: 'sandbox/none' }),
   ],
   [
-    'a block that nobody knows',
+    'a block of an unknown type',
     Anthropic.BadRequestError,
     'invalid_request_error',
     () =>

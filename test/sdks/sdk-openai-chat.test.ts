@@ -51,7 +51,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
   const written = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
   const counted = { prompt_tokens: 8, completion_tokens: written, total_tokens: 8 + written };
 
-  test('a whole answer has text, finish reason and a usage that adds up', async () => {
+  test('a whole answer has text, a finish reason and a usage that adds up', async () => {
     const { data: answer, response } = await openai.chat.completions.create(ask('echo')).withResponse();
     expect(answer).toMatchObject({
       object: 'chat.completion',
@@ -111,7 +111,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     }
   });
 
-  test('one tool is called if parallel calls are disabled, and the one that is named', async () => {
+  test('one tool is called if parallel calls are disabled, and the named tool is called', async () => {
     const one = await openai.chat.completions.create({ ...ask('tools'), tools, parallel_tool_calls: false });
     expect(one.choices[0]?.message.tool_calls).toHaveLength(wireFacts.calls_in_parallel_always.has(wire) ? 2 : 1);
     const named = await openai.chat.completions.create({

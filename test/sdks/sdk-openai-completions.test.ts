@@ -48,7 +48,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
   const completionTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
   const counted = { prompt_tokens: 8, completion_tokens: completionTokens, total_tokens: 8 + completionTokens };
 
-  test('a whole answer has text, finish reason and a usage that adds up', async () => {
+  test('a whole answer has text, a finish reason and a usage that adds up', async () => {
     const answer = await openai.completions.create(ask('echo'));
     expect(answer).toMatchObject({
       object: 'text_completion',
@@ -117,13 +117,13 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     await expect(stream).rejects.toBeInstanceOf(OpenAI.APIError);
   });
 
-  test('a limited rate is an error of its class', async () => {
+  test('a rate limit is an error of its class', async () => {
     await expect(openai.completions.create(ask('fail-429'))).rejects.toBeInstanceOf(OpenAI.RateLimitError);
     const stream = openai.completions.create({ ...ask('fail-429'), stream: true });
     await expect(stream).rejects.toBeInstanceOf(OpenAI.RateLimitError);
   });
 
-  test("LangChain's client of texts reads it, whole and streamed", async () => {
+  test("LangChain's completions client reads the answer, whole and streamed", async () => {
     const client = new LangChainCompletions({
       model: modelOf(wire, 'echo'),
       apiKey: served.gateway.key,

@@ -50,7 +50,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
   test.each([
     ['whole', {}],
     ['streamed', { stream: true }],
-    ['streamed, with tools begun before its end', { stream: true, eager: true }],
+    ['streamed, with tool calls that begin before its end', { stream: true, eager: true }],
   ])("the SDK's tool runner runs to its answer: %s", async (_name, options) => {
     const cities: string[] = [];
     const rain = zodResponsesFunction({
@@ -75,23 +75,23 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
 
   test.each<[string, Partial<Ask>]>([
     ['no tools', { tools: [] }],
-    ['no tools, and a choice of them', { tools: [], tool_choice: 'auto' }],
+    ['no tools, with a tool choice', { tools: [], tool_choice: 'auto' }],
     ['parallel calls without tools', { parallel_tool_calls: false }],
-    ['options of a stream', { stream_options: { include_obfuscation: false } }],
-    ['what is undefined', { store: undefined, temperature: undefined, previous_response_id: undefined } as never],
-    ['what is not kept', { store: false, background: false, prompt_cache_key: 'c', service_tier: 'auto' }],
-    ['what says who asks', { user: 'somebody', metadata: { team: 'a' }, safety_identifier: 'b' }],
+    ['stream options', { stream_options: { include_obfuscation: false } }],
+    ['undefined fields', { store: undefined, temperature: undefined, previous_response_id: undefined } as never],
+    ['storage options', { store: false, background: false, prompt_cache_key: 'c', service_tier: 'auto' }],
+    ['user and metadata', { user: 'somebody', metadata: { team: 'a' }, safety_identifier: 'b' }],
     ['plain text as the format', { text: { format: { type: 'text' } } }],
-    ['how much is said', { text: { verbosity: 'low' } }],
-    ['reasoning without a wish', { reasoning: { effort: null, summary: null } }],
-    ['how a long conversation is cut', { truncation: 'auto' }],
-    ['what is included', { include: ['reasoning.encrypted_content', 'message.input_image.image_url'] }],
+    ['a verbosity', { text: { verbosity: 'low' } }],
+    ['reasoning without an effort', { reasoning: { effort: null, summary: null } }],
+    ['a truncation', { truncation: 'auto' }],
+    ['included fields', { include: ['reasoning.encrypted_content', 'message.input_image.image_url'] }],
     [
-      'instructions of both kinds',
+      'system and developer instructions',
       { instructions: 'Be brief.', input: [{ role: 'developer', content: 'No.' }, user('Hello')] },
     ],
     ['text in parts', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }] }],
-    ['a tool that nobody calls', { tools: [{ ...clock, parameters: null }] }],
+    ['a tool that is not called', { tools: [{ ...clock, parameters: null }] }],
   ])('is ignored or understood: %s', async (_name, more) => {
     expect(await outputText(ask('echo', more))).toBe('Hello');
   });
@@ -133,7 +133,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     expect((await openai.responses.create(turns(called, pictured))).status).toBe('completed');
   });
 
-  test('pictures and files reach the model', async () => {
+  test('images and files reach the model', async () => {
     const image = { type: 'input_image' as const, image_url: pixel, detail: 'low' as const };
     const text = { type: 'input_text' as const, text: 'What is this?' };
     expect(await outputText(ask('echo', { input: [{ role: 'user', content: [text, image] }] }))).toBe(

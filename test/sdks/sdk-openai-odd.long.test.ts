@@ -40,18 +40,18 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
 
   test.each<[string, Partial<Ask>]>([
     ['no tools', { tools: [] }],
-    ['no tools, and a choice of them', { tools: [], tool_choice: 'auto' }],
+    ['no tools, with a tool choice', { tools: [], tool_choice: 'auto' }],
     ['parallel calls without tools', { parallel_tool_calls: false }],
-    ['options of a stream', { stream_options: { include_usage: true } }],
-    ['no options of a stream', { stream_options: null }],
-    ['what is undefined', { store: undefined, temperature: undefined, tools: undefined } as never],
-    ['an older bound', { max_tokens: 4_000 }],
-    ['both bounds', { max_tokens: 4_000, max_completion_tokens: 4_000 }],
+    ['stream options', { stream_options: { include_usage: true } }],
+    ['stream options that are null', { stream_options: null }],
+    ['undefined fields', { store: undefined, temperature: undefined, tools: undefined } as never],
+    ['the older output bound', { max_tokens: 4_000 }],
+    ['both output bounds', { max_tokens: 4_000, max_completion_tokens: 4_000 }],
     ['one answer', { n: 1 }],
     ['a seed and penalties', { seed: 7, frequency_penalty: 0, presence_penalty: 0, logit_bias: {} }],
-    ['what says who asks', { user: 'somebody', metadata: { team: 'a' }, safety_identifier: 'b' }],
-    ['what is kept', { store: false, prompt_cache_key: 'c', service_tier: 'auto' }],
-    ['instructions of both kinds', { messages: [{ role: 'developer', content: 'Be brief.' }, ...hello] }],
+    ['user and metadata', { user: 'somebody', metadata: { team: 'a' }, safety_identifier: 'b' }],
+    ['storage options', { store: false, prompt_cache_key: 'c', service_tier: 'auto' }],
+    ['system and developer instructions', { messages: [{ role: 'developer', content: 'Be brief.' }, ...hello] }],
     [
       'instructions in parts',
       { messages: [{ role: 'system', content: [{ type: 'text', text: 'Be brief.' }] }, ...hello] },
@@ -114,7 +114,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     else expect(await answer).toBe('[1 file] What is this?');
   });
 
-  test('sound is refused with a message if the model does not hear', async () => {
+  test('audio is refused with a message if the model does not accept it', async () => {
     const content = [{ type: 'input_audio' as const, input_audio: { data: 'AAAA', format: 'wav' as const } }];
     const error = await openai.chat.completions
       .create(ask('echo', { messages: [{ role: 'user', content }] }))

@@ -176,7 +176,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     }
   });
 
-  test('one tool is called if parallel calls are disabled, and the one that is named', async () => {
+  test('one tool is called if parallel calls are disabled, and the named tool is called', async () => {
     const one = await openai.responses.create({ ...ask('tools'), tools, parallel_tool_calls: false });
     const calls = one.output.filter(({ type }) => type === 'function_call');
     expect(calls).toHaveLength(wireFacts.calls_in_parallel_always.has(wire) ? 2 : 1);
@@ -258,17 +258,20 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     await expect.poll(() => served.sandbox.requests().aborted).toBe(before + 1);
   });
 
-  test.each(['fail-mid-stream', 'fail-late', 'truncate'])('an answer that breaks off has failed: %s', async (slug) => {
-    await expect(openai.responses.create(ask(slug))).rejects.toBeInstanceOf(OpenAI.InternalServerError);
-    const events = await all(await openai.responses.create({ ...ask(slug), stream: true }));
-    expectInOrder(events);
-    const last = events.at(-1)!;
-    if (last.type !== 'response.failed') throw new Error(`it ends with ${last.type}`);
-    expect(last.response.status).toBe('failed');
-    expect(last.response.error).toMatchObject({ code: 'server_error', message: expect.stringMatching(/.{10}/) });
-    const final = await openai.responses.stream(ask(slug)).finalResponse();
-    expect(final.status).toBe('failed');
-  });
+  test.each(['fail-mid-stream', 'fail-late', 'truncate'])(
+    'an answer that breaks off is reported as failed: %s',
+    async (slug) => {
+      await expect(openai.responses.create(ask(slug))).rejects.toBeInstanceOf(OpenAI.InternalServerError);
+      const events = await all(await openai.responses.create({ ...ask(slug), stream: true }));
+      expectInOrder(events);
+      const last = events.at(-1)!;
+      if (last.type !== 'response.failed') throw new Error(`it ends with ${last.type}`);
+      expect(last.response.status).toBe('failed');
+      expect(last.response.error).toMatchObject({ code: 'server_error', message: expect.stringMatching(/.{10}/) });
+      const final = await openai.responses.stream(ask(slug)).finalResponse();
+      expect(final.status).toBe('failed');
+    },
+  );
 
   test.each<[string, new (...args: never[]) => Error, string]>([
     ['fail-429', OpenAI.RateLimitError, 'rate_limit_error'],
@@ -288,10 +291,10 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
 const plain: Create = { model: 'openai-chat/echo', input: 'Hello' };
 
 test.each<[string, Create, string]>([
-  ['a former response', { ...plain, previous_response_id: 'resp_123' }, 'previous_response_id'],
+  ['a previous response', { ...plain, previous_response_id: 'resp_123' }, 'previous_response_id'],
   ['storing', { ...plain, store: true }, 'store'],
-  ['work in the background', { ...plain, background: true }, 'background'],
-  ['an item of no known kind', { ...plain, input: [{ type: 'nonsense' } as never] }, 'input'],
+  ['background execution', { ...plain, background: true }, 'background'],
+  ['an item of an unknown type', { ...plain, input: [{ type: 'nonsense' } as never] }, 'input'],
   ['a temperature out of range', { ...plain, temperature: 3 }, 'temperature'],
 ])('%s is refused with the name of the field', async (_name, request, field) => {
   for (const stream of [false, true]) {

@@ -61,7 +61,7 @@ test('its settings of routing, fallbacks and extra fields are respected', async 
   expect(takeWarnings()).toEqual([]);
 });
 
-test('cache control in its own form reaches a wire that has it, and the cached tokens are reported', async () => {
+test('its own form of cache control reaches a wire that has caching, and the cached tokens are reported', async () => {
   const long = 'A long text of many words. '.repeat(400);
   const ask = () =>
     generateText({

@@ -49,7 +49,7 @@ describe.each(clientWires('openai'))('older completions over %s', (wire) => {
   });
 });
 
-test('vectors are returned one by one and many at once', async () => {
+test('vectors are returned for one input and for many', async () => {
   const model = openai.embedding('sandbox/embed');
   const { embeddings, usage } = await embedMany({ model, values: ['sunny', 'rainy', 'sunny'] });
   expect(embeddings[0]).toEqual(embeddings[2]);
@@ -106,7 +106,7 @@ describe.each(packages)('%s', (_name, model, providerOptions) => {
     expect(takeWarnings()).toEqual([]);
   });
 
-  test('a result may contain pictures and pages, and a tool may fail', async () => {
+  test('a result may contain images and PDF pages, and a tool may fail', async () => {
     const look = tool({
       inputSchema: z.object({ path: z.string() }),
       execute: async () => 'seen',

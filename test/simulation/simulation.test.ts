@@ -31,7 +31,7 @@ describe('the ledger, simulated', () => {
   });
 
   test(
-    'no rule breaks, whatever ends, is lost, repeated or late; and something ended at every step',
+    'no rule is broken, whatever ends, is lost, repeated or late; and something ended at every step',
     PATIENCE,
     async () => {
       const subject = await loadSubject(SOURCES);
@@ -56,7 +56,7 @@ describe('the ledger, simulated', () => {
   );
 
   test.for(REFUSED_OUTCOMES)(
-    'no charge is above its lease where a full disk refuses outcomes: seed %i',
+    'no charge exceeds its lease if a full disk refuses outcomes: seed %i',
     PATIENCE,
     async (seed) => {
       const { violations, counts } = await simulate(seed, await loadSubject(SOURCES), { mode: 'strict' });
@@ -65,7 +65,7 @@ describe('the ledger, simulated', () => {
     },
   );
 
-  test.for(PLANTED)('it finds: $name', PATIENCE, async (fault) => {
+  test.for(PLANTED)('the simulation finds a planted fault: $name', PATIENCE, async (fault) => {
     const copy = plant(fault);
     try {
       const subject = await loadSubject(copy.folder);

@@ -342,7 +342,7 @@ function kept(message: Message) {
 
 const withoutRefusals = anything.filter(({ chunks }) => chunks.every(({ delta }) => delta.refusal === undefined));
 
-test('a turn returns through a client of the Messages API', () => {
+test('a turn can be sent back through a client of the Messages API', () => {
   fc.assert(
     fc.property(withoutRefusals, ({ chunks }) => {
       const { message } = whole(chunks).completion.choices[0];
@@ -359,7 +359,7 @@ test('a turn returns through a client of the Messages API', () => {
   );
 });
 
-test('a turn returns through a client of the Responses API', () => {
+test('a turn can be sent back through a client of the Responses API', () => {
   fc.assert(
     fc.property(withoutRefusals, ({ chunks }) => {
       const { message } = whole(chunks).completion.choices[0];

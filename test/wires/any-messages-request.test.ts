@@ -47,9 +47,9 @@ const thinking = { type: 'enabled', budget_tokens: 2000 };
 
 describe('fields that the wire itself refuses, or that are repaired for other clients, are unchanged', () => {
   test.each<[string, JsonObject]>([
-    ['more cache breakpoints than there may be', { messages: [{ role: 'user', content: [...'abcdef'].map(marked) }] }],
+    ['more cache breakpoints than the maximum', { messages: [{ role: 'user', content: [...'abcdef'].map(marked) }] }],
     [
-      'an hour of cache after five minutes',
+      'a cache of one hour after one of five minutes',
       {
         messages: [
           { role: 'user', content: [marked('a'), { ...marked('b'), cache_control: { type: 'ephemeral', ttl: '1h' } }] },
@@ -57,23 +57,20 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
       },
     ],
     [
-      'a hint of a kind that is still to come',
+      'a cache hint of a future kind',
       {
         messages: [
           { role: 'user', content: [{ ...marked('a'), cache_control: { type: 'ephemeral', scope: 'global' } }] },
         ],
       },
     ],
-    ['a forced tool beside thinking', { thinking, tools: [tool], tool_choice: { type: 'any' } }],
-    ['a choice without tools', { tool_choice: { type: 'auto' } }],
-    ['sampling beside thinking', { thinking, temperature: 0.3, top_p: 0.5, top_k: 3 }],
-    ['a temperature above the highest', { temperature: 1.5 }],
-    ['two ways of sampling', { temperature: 0.3, top_p: 0.5 }],
-    [
-      'a beginning of the answer, with a blank at its end',
-      { messages: [hello, { role: 'assistant', content: 'Well ' }] },
-    ],
-    ['a beginning beside thinking', { thinking, messages: [hello, { role: 'assistant', content: 'Well' }] }],
+    ['a forced tool with thinking', { thinking, tools: [tool], tool_choice: { type: 'any' } }],
+    ['a tool choice without tools', { tool_choice: { type: 'auto' } }],
+    ['sampling parameters with thinking', { thinking, temperature: 0.3, top_p: 0.5, top_k: 3 }],
+    ['a temperature above the maximum', { temperature: 1.5 }],
+    ['two sampling parameters', { temperature: 0.3, top_p: 0.5 }],
+    ['a prefill that ends with white space', { messages: [hello, { role: 'assistant', content: 'Well ' }] }],
+    ['a prefill with thinking', { thinking, messages: [hello, { role: 'assistant', content: 'Well' }] }],
     [
       'unsigned thinking',
       {
@@ -89,24 +86,24 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
         ],
       },
     ],
-    ['a loop of tools without its thinking', { thinking, tools: [tool], messages: [hello, use, result] }],
+    ['a tool loop without its thinking', { thinking, tools: [tool], messages: [hello, use, result] }],
     ['calls without tools', { messages: [hello, use, result] }],
     ['a call without its result', { tools: [tool], messages: [hello, use, hello] }],
     ['a result without its call', { messages: [result] }],
-    ['an assistant first', { messages: [{ role: 'assistant', content: 'Hi' }, hello] }],
+    ['an assistant turn first', { messages: [{ role: 'assistant', content: 'Hi' }, hello] }],
     [
-      'two turns of one role',
+      'two consecutive turns of one role',
       { messages: [hello, hello, { role: 'assistant', content: 'a' }, { role: 'assistant', content: 'b' }] },
     ],
     [
-      'a system message in the midst',
+      'a system message between other turns',
       { messages: [hello, { role: 'system', content: 'Be brief.', clear_at: 'never' }] },
     ],
     ['a system message first', { messages: [{ role: 'system', content: 'Be brief.' }, hello] }],
     ['blank texts', { messages: [{ role: 'user', content: [{ type: 'text', text: ' ' }] }] }],
     ['stop sequences of white space', { stop_sequences: ['\n', 'END'] }],
     [
-      'a schema that strict tools do not take',
+      'a schema that strict tools do not accept',
       {
         tools: [
           {
@@ -118,7 +115,7 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
       },
     ],
     [
-      'a name of a tool that is too long, also where it was called',
+      'a tool name that is too long, also in a call',
       {
         tools: [{ ...tool, name: 'f'.repeat(100) }],
         messages: [
@@ -128,19 +125,19 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
         ],
       },
     ],
+    ['empty turns', { messages: [{ role: 'user', content: [] }, { role: 'assistant', content: [] }, hello] }],
     [
-      'turns that say nothing',
-      { messages: [{ role: 'user', content: [] }, { role: 'assistant', content: [] }, hello] },
+      'an effort above the model’s maximum',
+      { output_config: { effort: 'max', task_budget: { type: 'tokens', total: 5000 } } },
     ],
-    ['an effort above the model’s', { output_config: { effort: 'max', task_budget: { type: 'tokens', total: 5000 } } }],
-    ['a form by the older name', { output_format: { type: 'json_schema', schema: { type: 'object' } } }],
+    ['an output format under its older name', { output_format: { type: 'json_schema', schema: { type: 'object' } } }],
     [
-      'thinking that is none of ours to know',
+      'unknown options of thinking',
       { thinking: { type: 'adaptive', display: 'updates', block_binding: { type: 'x' } } },
     ],
-    ['what is not known', { container: 'c', context_management: { edits: [{ type: 'x' }] }, to_come: { a: [1] } }],
+    ['unknown fields', { container: 'c', context_management: { edits: [{ type: 'x' }] }, to_come: { a: [1] } }],
     [
-      'servers and their tools',
+      'MCP servers and their tools',
       {
         mcp_servers: [{ type: 'url', name: 'm', url: 'https://m.example', authorization_token: 't' }],
         tools: [
@@ -150,7 +147,7 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
       },
     ],
     [
-      'a found thing',
+      'a search result',
       {
         messages: [
           {
@@ -179,27 +176,37 @@ describe('fields that the wire itself refuses, or that are repaired for other cl
 
 describe('changes of the gateway are reported', () => {
   test.each<[string, JsonObject, JsonObject, string[]]>([
-    ['whom it is for', { metadata: { user_id: 'u' } }, { metadata: { user_id: hashUser('u') } }, []],
-    ['a bound above the endpoint’s', { max_tokens: 5000 }, { max_tokens: 1000 }, ['clamped max_tokens']],
-    ['no bound', { max_tokens: null }, { max_tokens: 1000 }, []],
-    ['fast answers, at another price', { speed: 'fast' }, { speed: undefined }, ['dropped speed']],
+    ['a user id is hashed', { metadata: { user_id: 'u' } }, { metadata: { user_id: hashUser('u') } }, []],
     [
-      'where it goes',
+      'an output bound above the endpoint’s is lowered',
+      { max_tokens: 5000 },
+      { max_tokens: 1000 },
+      ['clamped max_tokens'],
+    ],
+    ['a missing output bound is set', { max_tokens: null }, { max_tokens: 1000 }, []],
+    ['fast mode, which has another price, is dropped', { speed: 'fast' }, { speed: undefined }, ['dropped speed']],
+    [
+      'fields that choose an address or version are dropped',
       { api_base: 'https://a.example', n: 3, anthropic_version: 'x' },
       { api_base: undefined, n: undefined, anthropic_version: undefined },
       ['dropped api_base', 'dropped n', 'dropped anthropic_version'],
     ],
-    ['a word that objects know', { constructor: 1, toString: 'x' }, {}, []],
-    ['who pays', { billing_policy: { type: 'x' } }, { billing_policy: undefined }, ['dropped billing_policy']],
-    ['other models', { fallbacks: [{ model: 'c/d' }] }, { fallbacks: undefined }, []],
+    ['names of inherited members are ignored', { constructor: 1, toString: 'x' }, {}, []],
     [
-      'results that do not come first',
+      'a billing policy is dropped',
+      { billing_policy: { type: 'x' } },
+      { billing_policy: undefined },
+      ['dropped billing_policy'],
+    ],
+    ['fallback models are removed', { fallbacks: [{ model: 'c/d' }] }, { fallbacks: undefined }, []],
+    [
+      'tool results move to the front of their turn',
       { messages: [hello, use, { role: 'user', content: [{ type: 'text', text: 'a' }, ...result.content] }] },
       { messages: [hello, use, { role: 'user', content: [...result.content, { type: 'text', text: 'a' }] }] },
       [],
     ],
     [
-      'an id that the wire does not take',
+      'an id that the wire does not accept is replaced',
       {
         messages: [
           hello,
@@ -244,7 +251,7 @@ describe('changes of the gateway are reported', () => {
     expect(reports).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
   });
 
-  test('so is one without any state, because another model made the turn', () => {
+  test('a tool loop without any state of its model is sent without thinking after a refusal', () => {
     const request = { thinking, tools: [tool], messages: [hello, use, result] };
     expect(send(request).body['thinking']).toEqual(thinking);
     const { body, reports } = send(request, { strip_state: true });
@@ -252,7 +259,7 @@ describe('changes of the gateway are reported', () => {
     expect(reports).toEqual(['changed thinking']);
   });
 
-  test('a turn of unverified thinking only is left out; an empty one stays', () => {
+  test('a turn that has only unverified thinking is left out, and an empty turn stays', () => {
     const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }] };
     const empty = { role: 'assistant', content: [] };
     const body = { model: 'm', max_tokens: 900, messages: [hello, turn, hello, empty, hello] };
@@ -262,7 +269,7 @@ describe('changes of the gateway are reported', () => {
     expect(encoded.body['messages']).toEqual([hello, hello, empty, hello]);
   });
 
-  test('so is one whose unverified thinking was left out by the parser', () => {
+  test('a turn whose unverified thinking was removed by the parser is left out as well', () => {
     const turn = {
       role: 'assistant',
       content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }, ...use.content],
@@ -532,7 +539,7 @@ test('to an upstream of its wire it is sent as it was written', () => {
 });
 
 test.each([...dialects.values()].map((dialect) => [dialect.wire, dialect] as const))(
-  'to %s it goes without a word of this wire’s own, or is refused with its field',
+  'to %s it is sent without any term of this wire, or is refused with its field',
   (_wire, dialect) => {
     fc.assert(
       fc.property(body, fc.boolean(), (any, stripState) => {

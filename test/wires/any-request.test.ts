@@ -239,11 +239,11 @@ function nulls(value: JsonValue | undefined, path = ''): string[] {
   );
 }
 
-test('to the chat wire: encoded or refused with a 400', () => {
+test('to the chat wire: it is encoded, or refused with a 400', () => {
   checkBodies(openaiChat, (body) => expect(array(body['messages']).length).toBeGreaterThan(0));
 });
 
-test('to the messages wire: encoded to what its server takes, or refused with a 400', () => {
+test('to the messages wire: it is encoded to what the server accepts, or refused with a 400', () => {
   checkBodies(anthropicMessages, (body) => {
     expect(nulls(body)).toEqual([]);
     for (const turn of array(body['messages']).map(object)) {

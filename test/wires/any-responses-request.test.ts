@@ -237,9 +237,9 @@ test.each<[string, JsonObject[]]>([
   ['annotations of a message without an id', [{ ...assistant([annotated, { ...annotated, text: 'y' }]) }]],
   ['ids that calls share', ['1', '2'].flatMap((output) => [{ ...shared }, { ...sharedOutput, output }])],
   ['ids that calls of one turn share', [shared, shared, sharedOutput, sharedOutput]],
-  ['a picture that was not made', [{ type: 'image_generation_call', id: 'ig_1', status: 'failed', result: null }]],
+  ['an image whose generation failed', [{ type: 'image_generation_call', id: 'ig_1', status: 'failed', result: null }]],
   [
-    'a result of another kind',
+    'a result of another type',
     [{ ...shared, type: 'custom_tool_call', input: 'x', arguments: undefined }, sharedOutput],
   ],
 ])('on its own wire %s pass', (_what, items) => {
@@ -274,7 +274,7 @@ describe('a tool of a namespace is chosen by its own name', () => {
     expect(array(elsewhere['tools']).map((tool) => object(tool)['name'])).toEqual(['ns__s']);
   });
 
-  test('of another namespace it is missing', () => {
+  test('is missing if it belongs to another namespace', () => {
     const choice = { type: 'function', name: 's', namespace: 'other' };
     expect(() => encode(openaiChat, chosen(choice))).toThrow('tool_choice.name must be the name of a tool in tools');
   });
@@ -409,33 +409,36 @@ const others: { wire: string; dialect: ChatDialect; checkBody(body: JsonObject):
 ];
 
 describe('on other wires', () => {
-  test.each(others)('$wire: an upstream accepts any translated request, or it is a 400', ({ dialect, checkBody }) => {
-    let sent = 0;
-    fc.assert(
-      fc.property(anything, (body) => {
-        expect(explain(ResponsesBody as never, body, '')).toEqual([]);
-        const send = (stripState: boolean): void => {
-          const json = JSON.stringify(encode(dialect, body, stripState).body);
-          expect(json).not.toContain('gw1.');
-          checkBody(JSON.parse(json) as JsonObject);
-        };
-        try {
-          send(false);
-        } catch (error) {
-          if (error instanceof GatewayError) {
-            expect(error.status).toBe(400);
-            return;
+  test.each(others)(
+    '$wire: an upstream accepts any translated request, or the request is a 400',
+    ({ dialect, checkBody }) => {
+      let sent = 0;
+      fc.assert(
+        fc.property(anything, (body) => {
+          expect(explain(ResponsesBody as never, body, '')).toEqual([]);
+          const send = (stripState: boolean): void => {
+            const json = JSON.stringify(encode(dialect, body, stripState).body);
+            expect(json).not.toContain('gw1.');
+            checkBody(JSON.parse(json) as JsonObject);
+          };
+          try {
+            send(false);
+          } catch (error) {
+            if (error instanceof GatewayError) {
+              expect(error.status).toBe(400);
+              return;
+            }
+            // State that nobody made is refused, and then left out.
+            if (!/signature|thinking block/i.test((error as Error).message)) throw error;
+            send(true);
           }
-          // State that nobody made is refused, and then left out.
-          if (!/signature|thinking block/i.test((error as Error).message)) throw error;
-          send(true);
-        }
-        sent += 1;
-      }),
-      { numRuns: inTier(100, 1_000) },
-    );
-    expect(sent).toBeGreaterThan(inTier(50, 500));
-  });
+          sent += 1;
+        }),
+        { numRuns: inTier(100, 1_000) },
+      );
+      expect(sent).toBeGreaterThan(inTier(50, 500));
+    },
+  );
 });
 
 function encode(dialect: ChatDialect, body: JsonObject, stripState = false) {

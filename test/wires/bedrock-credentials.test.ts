@@ -66,7 +66,7 @@ async function bring(provider: string): Promise<void> {
   expect((JSON.parse(text) as { data: JsonObject }).data['label']).toBe('JSON');
 }
 
-test("the gateway's own key is sent as a token, an organization's keys as a signature", async () => {
+test("the gateway's own key is sent as a token, and an organization's keys as a signature", async () => {
   expect((await ask('a/bedrock')).status).toBe(200);
   expect(upstream.exchanges.at(-1)!.headers['authorization']).toBe('Bearer bedrock-api-key-of-the-gateway');
   await bring('bedrock');
@@ -90,7 +90,7 @@ test('credentials that AWS quotes are not shown', async () => {
   }
 });
 
-test('a provider on a wire without such credentials refuses one', async () => {
+test('a provider on a wire without such credentials refuses them', async () => {
   await bring('plain');
   const { status, text } = await ask('a/plain');
   expect(status).toBe(404);

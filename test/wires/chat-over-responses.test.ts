@@ -65,7 +65,7 @@ describe('the wire of an endpoint', () => {
 });
 
 describe('reasoning', () => {
-  test('is returned encrypted, and refused state is removed in one more try', async () => {
+  test('is sent back encrypted, and refused state is removed in one more attempt', async () => {
     const first = await ask({ model: 'acme/echo', messages: hello });
     const details = array(messageOf(first.answer)['reasoning_details']).map(object);
     expect(details).toMatchObject(
@@ -92,7 +92,7 @@ describe('reasoning', () => {
 });
 
 describe('a request', () => {
-  test('stores nothing upstream, whatever a client requests', async () => {
+  test('stores nothing upstream, even if the client requests storage', async () => {
     const options = {
       sandbox: {
         store: true,
@@ -120,7 +120,7 @@ describe('a request', () => {
     expect([finish, native]).toEqual(['length', 'max_output_tokens']);
   });
 
-  test('a late error ends the stream as an error, and earlier content is passed on', async () => {
+  test('whose stream has a late error ends as an error, and earlier content is passed on', async () => {
     const body = { model: 'sandbox/responses-fail-late', messages: hello, stream: true };
     const { finish, text, error } = readStream(await (await gateway.call('POST', '/chat/completions', body)).text());
     expect([finish, text.length > 0, error?.['code']]).toEqual(['error', true, 503]);
@@ -131,7 +131,7 @@ describe('OpenAI’s own client reads the sandbox', () => {
   const client = () => new OpenAI({ baseURL: `${sandbox.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
   test.each(['echo', 'story', 'think', 'json', 'refuse', 'tools'])(
-    '%s: a stream ends in the whole answer',
+    '%s: a stream ends with the whole answer',
     async (model) => {
       const tools =
         model === 'tools'
@@ -154,7 +154,7 @@ describe('OpenAI’s own client reads the sandbox', () => {
   test.each([
     ['a parameter of another wire', { input, messages: [] }, 'Unknown parameter'],
     ['no input', {}, 'Missing required parameter'],
-    ['a bound that is too low', { input, max_output_tokens: 5 }, 'below minimum'],
+    ['an output bound that is too low', { input, max_output_tokens: 5 }, 'below minimum'],
     [
       'a part of another wire',
       { input: [{ role: 'user', content: [{ type: 'text', text: 'x' }] }] },
@@ -166,35 +166,35 @@ describe('OpenAI’s own client reads the sandbox', () => {
       { input: [{ type: 'function_call_output', call_id: 'c', output: '' }] },
       'No tool call found',
     ],
-    ['an id of another kind', { input: [{ ...looked, id: 'call_1' }] }, "begins with 'fc'"],
-    ['a name that is none', { input: [{ ...looked, name: 'no name' }] }, 'does not match'],
+    ['an id of another type', { input: [{ ...looked, id: 'call_1' }] }, "begins with 'fc'"],
+    ['an invalid name', { input: [{ ...looked, name: 'no name' }] }, 'does not match'],
     ['an id that is too long', { input: [{ ...looked, call_id: 'x'.repeat(65) }] }, 'string too long'],
-    ['reasoning in the clear', { input: [{ type: 'reasoning', id: 'rs_1', summary: [] }] }, 'not persisted'],
+    ['unencrypted reasoning', { input: [{ type: 'reasoning', id: 'rs_1', summary: [] }] }, 'not persisted'],
     [
-      'reasoning of another',
+      'reasoning of another account',
       { input: [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' }] },
       'could not be verified',
     ],
-    ['no tools at all', { input, tools: [] }, 'empty array'],
+    ['an empty list of tools', { input, tools: [] }, 'empty array'],
     [
-      'a strict tool that is open',
+      'a strict tool with an open schema',
       { input, tools: [{ type: 'function', name: 'a', strict: true, parameters: { type: 'object' } }] },
       'additionalProperties',
     ],
     [
-      'a tool that is not there',
+      'a choice of an unknown tool',
       { input, tools: [{ type: 'function', name: 'a', strict: false }], tool_choice: { type: 'function', name: 'b' } },
       'not found',
     ],
-    ['JSON without a word of it', { input, text: { format: { type: 'json_object' } } }, "word 'json'"],
+    ['JSON mode without the word in the prompt', { input, text: { format: { type: 'json_object' } } }, "word 'json'"],
     [
       'a format without its schema',
       { input, text: { format: { type: 'json_schema', name: 'a' } } },
       'text.format.schema',
     ],
-    ['an effort that is none', { input, reasoning: { effort: 'much' } }, 'Supported values'],
-    ['a thing that cannot be included', { input, include: ['everything'] }, 'Supported values'],
-  ])('it refuses %s', async (_name, body, message) => {
+    ['an unknown effort', { input, reasoning: { effort: 'much' } }, 'Supported values'],
+    ['an unknown value to include', { input, include: ['everything'] }, 'Supported values'],
+  ])('the sandbox refuses %s', async (_name, body, message) => {
     const response = await fetch(`${sandbox.url}/v1/responses`, {
       method: 'POST',
       body: JSON.stringify({ model: 'echo', ...body }),

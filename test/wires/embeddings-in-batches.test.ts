@@ -130,7 +130,7 @@ describe('batches', () => {
     expect(await record(id)).toMatchObject({ tokens_prompt: 10, total_cost: 0.01 });
   });
 
-  test('so are tokens beyond the bound; an input that is too long by itself is sent alone', async () => {
+  test('inputs with tokens beyond the bound are divided as well, and one that is too long by itself is sent alone', async () => {
     const long = 'lorem ipsum dolor sit amet '.repeat(10);
     script = (exchange) => {
       const { input } = sent(exchange);
@@ -157,7 +157,7 @@ describe('batches', () => {
   });
 });
 
-test('400 for inputs that take too many requests, before any is sent', async () => {
+test('inputs that need too many requests are a 400 before any is sent', async () => {
   const { status, body: made } = await embed('wire/one', numbers(3 * limits.embedding_requests_max + 1));
   expect([status, made.error.message]).toEqual([
     400,
@@ -167,7 +167,7 @@ test('400 for inputs that take too many requests, before any is sent', async () 
 });
 
 describe('a batch that fails', () => {
-  test('the next endpoint starts again; the first is charged for what it billed until then, and nothing else', async () => {
+  test('the next endpoint starts again, and the first is charged only for what it billed until then', async () => {
     script = (exchange, nth) => {
       const { model, input } = sent(exchange);
       return model === 'one' && input[0] === '4' ? [{ wait: 50 }, ...fail(500)] : answer(exchange, nth);
@@ -183,7 +183,7 @@ describe('a batch that fails', () => {
     expect(shown['tokens_prompt']).toBe(9);
   });
 
-  test('without another endpoint the client gets the failure, and the key is charged what was billed', async () => {
+  test('without another endpoint the client gets the failure, and the key is charged the billed part', async () => {
     const { key, hash } = await limitedKey(100);
     script = (exchange, nth) =>
       sent(exchange).input[0] === '1' ? [{ wait: 50 }, ...fail(429)] : answer(exchange, nth);
@@ -210,7 +210,7 @@ describe('a batch that fails', () => {
     expect(usage).toBeLessThan(1);
   });
 
-  test('so is one beside a request that is certainly refused', async () => {
+  test('a request with an unknown end beside a refused one is charged its hold', async () => {
     const { key, hash } = await limitedKey(1_000);
     script = (exchange, nth) => {
       const [first] = sent(exchange).input;
@@ -221,7 +221,7 @@ describe('a batch that fails', () => {
     expect((await usageOf(hash)).usage).toBeGreaterThan(0.006);
   });
 
-  test('an answer with a vector too few is a failure, and charged', async () => {
+  test('an answer with a missing vector is a failure, and is charged', async () => {
     script = () => [
       responseHead(200, 'application/json'),
       JSON.stringify({ data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 2 } }),
@@ -235,20 +235,20 @@ describe('a batch that fails', () => {
 
   test.each([
     [
-      'an index twice',
+      'a repeated index',
       [
         { index: 0, embedding: [1] },
         { index: 0, embedding: [1] },
       ],
     ],
     [
-      'null among the numbers',
+      'a null among the numbers',
       [
         { index: 0, embedding: [1, null] },
         { index: 1, embedding: [1, 2] },
       ],
     ],
-  ])('so is one with %s', async (_, data) => {
+  ])('an answer with %s is a failure, and is charged', async (_, data) => {
     script = () => [
       responseHead(200, 'application/json'),
       JSON.stringify({ data, usage: { prompt_tokens: 2 } }),
@@ -267,7 +267,7 @@ describe('a batch that fails', () => {
 });
 
 describe('under spend limits', () => {
-  test('402 before the send if the limit does not pay for the worst case', async () => {
+  test('a call is a 402 before anything is sent if the limit does not pay for the worst case', async () => {
     const { key } = await limitedKey(0.01);
     const { status, body: made } = await embed('wire/one', numbers(6), key);
     expect(status).toBe(402);

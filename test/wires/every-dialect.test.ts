@@ -45,7 +45,7 @@ const UNCARRIED: Partial<Record<Wire, Readonly<Record<string, string>>>> = {
   },
 };
 
-test.each(wires)('%s has every scenario, or the reason why not', (wire) => {
+test.each(wires)('%s has every scenario, or a stated reason', (wire) => {
   const lacking = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]!(wire));
   // A reason for what is there is as wrong as none for what is not.
   expect(lacking).toEqual(Object.keys(MISSING[wire] ?? {}));
@@ -351,7 +351,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
     }
   });
 
-  test('never crashes on changed bytes, and accepts no garbage as an answer', () => {
+  test('never crashes on changed bytes, and accepts no invalid body as an answer', () => {
     for (const bytes of streams) {
       const changes = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 });
       fc.assert(

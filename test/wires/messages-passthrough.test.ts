@@ -41,7 +41,7 @@ describe('the header anthropic-beta', () => {
     },
   );
 
-  test("the operator's values stay without it; the client's version of the API is not sent", async () => {
+  test("the operator's values are sent without it, and the client's version of the API is not sent", async () => {
     const { headers } = await send({}, { 'anthropic-version': '2099-01-01' });
     expect([headers['anthropic-beta'], headers['anthropic-version']]).toEqual([
       'operators-own-2026-01-01',
@@ -92,7 +92,7 @@ test('a conversation with turns that the gateway remembers is sent as its client
   }
 });
 
-test('future kinds of blocks, and their counts, pass to the client, and the blocks back', async () => {
+test('future types of blocks and their counts pass to the client, and the blocks pass back', async () => {
   const block = { type: 'hologram_result', tool_use_id: 'x', content: { light: [1, null] } };
   const usage = {
     input_tokens: 5,
@@ -113,7 +113,7 @@ test('future kinds of blocks, and their counts, pass to the client, and the bloc
   expect((await send({ messages })).body['messages']).toEqual(messages);
 });
 
-test('a block of an unknown kind is refused in a client’s content, and one of a known kind without its fields everywhere', async () => {
+test('a block of unknown type is refused in a client’s content, and one of known type without its fields everywhere', async () => {
   const refused = async (role: string, block: object) => {
     const messages = [{ role, content: [block] }];
     const response = await site.gateway.call('POST', '/messages', { model, max_tokens: 10, messages });
@@ -127,7 +127,7 @@ test('a block of an unknown kind is refused in a client’s content, and one of 
   expect(await refused('assistant', { type: 'native' })).toEqual([400, expect.stringContaining('content[0]')]);
 });
 
-test('ids of 64 bits in arguments of tools are unchanged, both ways', async () => {
+test('64-bit ids in arguments of tools are unchanged in both directions', async () => {
   const input = '{"id":12345678901234567890,"list":[-9223372036854775808]}';
   const call = (id: string) => `{"type":"tool_use","id":"${id}","name":"f","input":${input}}`;
   const search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":${input}}`;
@@ -172,7 +172,7 @@ test("tools are sent as they were declared, including the type of the client's o
   expect((await send({ tools })).body['tools']).toEqual(tools);
 });
 
-test('a bound of zero tokens fills the cache: the answer is empty', async () => {
+test('a bound of zero tokens fills the cache, and the answer is empty', async () => {
   const upstreamMessage = {
     id: 'msg_4',
     type: 'message',
@@ -268,7 +268,7 @@ async function keyWith(limit: number): Promise<string> {
   return ((await made.json()) as { key: string }).key;
 }
 
-test('a spend limit lowers the output bound, but not to the thinking budget of the client', async () => {
+test('a spend limit lowers the output bound, but not below the thinking budget of the client', async () => {
   const thinking = { type: 'enabled', budget_tokens: 2000 };
   const ask = { max_tokens: 4000, thinking };
   const { body } = await send(ask, { authorization: `Bearer ${await keyWith(0.003)}` });
@@ -280,7 +280,7 @@ test('a spend limit lowers the output bound, but not to the thinking budget of t
   expect(refused.status).toBe(402);
 });
 
-test('a caller with a spend limit has its searches bounded', async () => {
+test('a caller with a spend limit has a bounded number of searches', async () => {
   const key = await keyWith(1000);
   const tools = [
     { type: 'web_search_20250305', name: 'web_search' },

@@ -23,12 +23,12 @@ function sent(wire: string, content: Message['content']): string {
 
 const wires = [...dialects.values()].map(({ wire }) => wire);
 
-test.each(wires)('%s: before a text', (wire) => {
+test.each(wires)('%s: the name precedes a text', (wire) => {
   for (const content of ['Hello', [picture, { type: 'text' as const, text: 'Hello' }]]) {
     expect(sent(wire, content)).toContain('"ann: Hello"');
   }
 });
 
-test.each(wires)('%s: before a picture without a text', (wire) => {
+test.each(wires)('%s: the name precedes an image without a text', (wire) => {
   expect(sent(wire, [picture])).toContain('"ann:"');
 });

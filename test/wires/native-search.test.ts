@@ -147,7 +147,7 @@ describe('a call that searches uses the wire that has the search', () => {
       '/messages',
     ],
   ];
-  test.each(ways)('%s, at OpenAI', async (_name, { suffix = '', ...body }: { suffix?: string }, path) => {
+  test.each(ways)('%s: it does at OpenAI', async (_name, { suffix = '', ...body }: { suffix?: string }, path) => {
     const { status, body: answer } = await call({ model: `openai/gpt-5${suffix}`, ...only, ...body }, path);
     expect(answer.error?.message).toBeUndefined();
     expect(status).toBe(200);
@@ -156,7 +156,7 @@ describe('a call that searches uses the wire that has the search', () => {
     expect(sent[0]!.body).toHaveProperty('max_tool_calls');
   });
 
-  test('at xAI, and on X if it has a filter of X', async () => {
+  test('it does at xAI, and searches X if it has a filter of X', async () => {
     await call({ model: 'x-ai/grok-4.3:online', ...only });
     expect(sent[0]).toMatchObject({ path: '/xai/responses', body: { tools: [{ type: 'web_search' }] } });
     for (const model of ['x-ai/grok-4.3', 'x-ai/grok-4.20-0309-non-reasoning', 'x-ai/grok-4.20-multi-agent']) {
@@ -173,7 +173,7 @@ describe('a call that searches uses the wire that has the search', () => {
     expect(sent[0]!.body.tools).toEqual([{ type: 'x_search' }]);
   });
 
-  test('at Google, on its usual wire', async () => {
+  test('it stays on the usual wire at Google', async () => {
     await call({ model: 'google/gemini-2.5-flash:online', ...only });
     expect(sent[0]!.path).toContain('/google/models/gemini-2.5-flash:generateContent');
     expect(sent[0]!.body.tools).toEqual([{ googleSearch: {} }]);
@@ -186,7 +186,7 @@ describe('a call that searches uses the wire that has the search', () => {
     expect(sent.map((one) => one.path)).toEqual(Array(3).fill('/openai/chat/completions'));
   });
 
-  test('an effort with which this model does not search is raised, with a report', async () => {
+  test('an effort with which this model cannot search is raised, with a report', async () => {
     const { body } = await call({ model: 'openai/gpt-5:online', ...only, reasoning_effort: 'minimal' });
     expect(sent[0]!.body['reasoning']).toMatchObject({ effort: 'low' });
     expect(body.gateway_metadata.adjusted_parameters).toContainEqual(
@@ -237,7 +237,7 @@ describe('a search is charged', () => {
     expect(await heldFor('openai/gpt-5-nano:online')).toBeGreaterThan(0.1);
   });
 
-  test.skipIf(!isComplete)('as recorded from OpenAI, xAI and Google (second tier)', async () => {
+  test.skipIf(!isComplete)('it is charged as recorded from OpenAI, xAI and Google (second tier)', async () => {
     const openai = recorded(
       'openai-responses/openai--test-openai-responses-test-openai-responses-model-builtin-tools-web-search-0.json',
     );
@@ -278,9 +278,9 @@ describe('a search is charged', () => {
   });
 });
 
-describe('fields that a provider refuses beside its search', () => {
+describe('fields that a provider refuses together with its search', () => {
   const functions = [{ type: 'function', function: { name: 'f' } }];
-  test('functions at Google’s older models: a 400 of the gateway with the reason', async () => {
+  test('functions at Google’s older models are a 400 of the gateway with the reason', async () => {
     const tools = [{ type: 'gateway:web_search' }, ...functions];
     const refused = await call({ model: 'google/gemini-2.5-flash', ...only, tools });
     expect(refused.status).toBe(400);
@@ -290,7 +290,7 @@ describe('fields that a provider refuses beside its search', () => {
     expect(sent[0]!.body.tools).toMatchObject([{ functionDeclarations: [{ name: 'f' }] }, { googleSearch: {} }]);
   });
 
-  test('JSON: one of its forms at OpenAI, both at Google’s older models', async () => {
+  test('JSON is refused in one form at OpenAI, and in both at Google’s older models', async () => {
     const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
     const statusOf = async (model: string, responseFormat: object) =>
       (await call({ model, ...only, response_format: responseFormat })).status;
@@ -300,21 +300,25 @@ describe('fields that a provider refuses beside its search', () => {
   });
 });
 
-describe('a search that cannot run is never silent', () => {
+describe('a search that cannot run is an error', () => {
   test.each<[string, object, string?]>([
-    ['the suffix', { model: 'test/unpriced:online' }],
-    ['the field', { model: 'google/gemini-embedding-001', web_search_options: {} }],
-    ['the tool', { model: 'test/unpriced', tools: [{ type: 'gateway:web_search' }] }],
+    ['the suffix :online', { model: 'test/unpriced:online' }],
+    ['the field web_search_options', { model: 'google/gemini-embedding-001', web_search_options: {} }],
+    ['the tool of the gateway', { model: 'test/unpriced', tools: [{ type: 'gateway:web_search' }] }],
     [
-      'a filter that its form cannot say',
+      'a filter that the endpoint cannot express',
       { model: 'openai/gpt-5', ...only, plugins: [{ id: 'web', exclude_domains: ['a.com'] }] },
     ],
     [
-      'X at a model that does not search it',
+      'a filter of X at a model that does not search X',
       { model: 'openai/gpt-5', x_search_filter: { allowed_x_handles: ['a'] } },
       '/responses',
     ],
-    ['the tool for X there', { model: 'openai/gpt-5', tools: [{ type: 'x_search' }] }, '/responses'],
+    [
+      'the tool for X at a model that does not search X',
+      { model: 'openai/gpt-5', tools: [{ type: 'x_search' }] },
+      '/responses',
+    ],
   ])('%s', async (_name, body, path) => {
     const { status, body: answer } = await call(body, path);
     expect(status).toBeGreaterThanOrEqual(400);
@@ -322,12 +326,12 @@ describe('a search that cannot run is never silent', () => {
     expect(sent).toHaveLength(0);
   });
 
-  test('an empty filter of X requests nothing', async () => {
+  test('an empty filter of X requests no search', async () => {
     const { status } = await call({ model: 'openai/gpt-5', ...only, x_search_filter: {} }, '/responses');
     expect(status).toBe(200);
   });
 
-  test('of several endpoints the one that can search serves the call, and if it fails none answers without the search', async () => {
+  test('the endpoint that can search serves the call, and if it fails none answers without the search', async () => {
     const mixed = { model: 'test/mixed:online', provider: { order: ['other', 'openai'] } };
     expect((await call(mixed)).status).toBe(200);
     expect(sent.map(({ path }) => path)).toEqual(['/openai/responses']);

@@ -94,7 +94,7 @@ function faultsOf(schema: Schema, value: JsonValue, path = ''): string[] {
 
 const requestFaults = (body: JsonObject) => faultsOf(ConverseRequest$ as unknown as Schema, body);
 
-test('the schemas can fail', () => {
+test('the schemas reject invalid bodies', () => {
   const ask = (block: JsonObject, change: JsonObject = {}) => ({
     messages: [{ role: 'user', content: [block] }],
     ...change,

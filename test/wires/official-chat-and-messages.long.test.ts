@@ -64,7 +64,7 @@ function encode({ wire, model, quirks }: Subject, name: string): JsonObject {
     .body;
 }
 
-test('the types can fail', async () => {
+test('the types reject invalid bodies', async () => {
   const body = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] };
   const faults = {
     ...(await faultsByType(chat.module, chat.type, { 'chat, right': body, 'chat, wrong': { ...body, top_k: 1 } })),

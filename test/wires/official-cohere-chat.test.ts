@@ -26,7 +26,7 @@ function faultsOf(schema: Schema, value: JsonValue, unrecognizedObjectKeys: 'fai
   return schema.parse(value, { unrecognizedObjectKeys }).errors ?? [];
 }
 
-test('the schemas can fail', () => {
+test('the schemas reject invalid bodies', () => {
   const messages = [{ role: 'user', content: 'Hello' }];
   expect(faultsOf(schemas.V2ChatRequest, { model: 'm', messages })).toEqual([]);
   expect(faultsOf(schemas.V2ChatRequest, { model: 'm', messages, top_p: 1 })).not.toEqual([]);
@@ -84,24 +84,27 @@ describe('the test data are answers of the provider', () => {
         expect(faultsOf(schemas.V2ChatStreamResponse, event, 'passthrough')).toEqual([]);
   });
 
-  test.each(['echo', 'tools', 'think', 'json', 'refuse'] as const)('the sandbox: %s', (behaviour) => {
-    const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-    const body: JsonObject = {
-      model: 'm',
-      messages: [{ role: 'user', content: 'Hello' }],
-      tools: [{ type: 'function', function: { name: 'get_weather', parameters } }],
-      thinking: { type: 'enabled' },
-    };
-    const prompt = sandboxWire.readPrompt(body);
-    const faults = readFaults({}, {}, {});
-    const cache = { read_tokens: 3, write_5m_tokens: 0, write_1h_tokens: 0 };
-    const answer = answerTo(prompt, behaviour, faults);
-    const envelope = { answer, prompt, cache, faults, id: 'a', created: 0, body };
-    expect(faultsOf(schemas.V2ChatResponse, sandboxWire.encodeBody(envelope))).toEqual([]);
-    const events = eventsOf([...sandboxWire.encodeStream(envelope)].join(''));
-    expect(events.length).toBeGreaterThan(3);
-    for (const event of events) expect(faultsOf(schemas.V2ChatStreamResponse, event, 'passthrough')).toEqual([]);
-  });
+  test.each(['echo', 'tools', 'think', 'json', 'refuse'] as const)(
+    'the sandbox’s answer matches the schema: %s',
+    (behaviour) => {
+      const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+      const body: JsonObject = {
+        model: 'm',
+        messages: [{ role: 'user', content: 'Hello' }],
+        tools: [{ type: 'function', function: { name: 'get_weather', parameters } }],
+        thinking: { type: 'enabled' },
+      };
+      const prompt = sandboxWire.readPrompt(body);
+      const faults = readFaults({}, {}, {});
+      const cache = { read_tokens: 3, write_5m_tokens: 0, write_1h_tokens: 0 };
+      const answer = answerTo(prompt, behaviour, faults);
+      const envelope = { answer, prompt, cache, faults, id: 'a', created: 0, body };
+      expect(faultsOf(schemas.V2ChatResponse, sandboxWire.encodeBody(envelope))).toEqual([]);
+      const events = eventsOf([...sandboxWire.encodeStream(envelope)].join(''));
+      expect(events.length).toBeGreaterThan(3);
+      for (const event of events) expect(faultsOf(schemas.V2ChatStreamResponse, event, 'passthrough')).toEqual([]);
+    },
+  );
 });
 
 function eventsOf(stream: string): JsonValue[] {

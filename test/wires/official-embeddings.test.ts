@@ -35,7 +35,7 @@ const requests: [string, string, Partial<EmbeddingRequest>][] = [
   ['a user', 'embed-v4.0', { user: 'u' }],
 ];
 
-test('the schema can fail', () => {
+test('the schema rejects an invalid body', () => {
   const body = { model: 'm', input_type: 'search_query', texts: ['x'] };
   expect(faultsOf(body)).toEqual([]);
   expect(faultsOf({ ...body, user: 'u' })).not.toEqual([]);

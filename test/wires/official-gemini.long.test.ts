@@ -72,7 +72,7 @@ function encode(request: ChatRequest, upstreamModel: string, googleCloud = false
   return geminiGenerateContent.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false }).body;
 }
 
-test('the types can fail', async () => {
+test('the types reject invalid bodies', async () => {
   const contents = [{ role: 'user', parts: [{ text: 'Hello' }] }];
   const faults = await faultsOf('Request', {
     right: { contents },
@@ -106,7 +106,7 @@ describe('the sandbox accepts, as a model of the third generation', () => {
   });
 });
 
-test('the gateway refuses an address that nobody fetched before the provider would', () => {
+test('the encoder refuses an address that was not fetched', () => {
   const request = twentyRequests['images by data URL and by address']!;
   const endpoint = {
     model: 'm',

@@ -64,7 +64,7 @@ function encode(request: ChatRequest, quirks: Quirks): JsonObject {
   return openaiResponses.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false }).body;
 }
 
-test('the types can fail', async () => {
+test('the types reject invalid bodies', async () => {
   const input = [{ role: 'user', content: 'Hello' }];
   const faults = await faultsOf('ResponseCreateParams', {
     right: { model: 'm', input },
@@ -93,7 +93,7 @@ describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) =
     expect(await faultsOf('ResponseCreateParams', Object.fromEntries(bodies))).toEqual([]);
   }, 60_000);
 
-  test.each(requests.filter(([name]) => !refused.includes(name)))('the sandbox takes: %s', (_name, request) => {
+  test.each(requests.filter(([name]) => !refused.includes(name)))('the sandbox accepts: %s', (_name, request) => {
     const text = JSON.stringify(encode(request, quirks)).replaceAll('"ZW5j"', JSON.stringify(encryptReasoning('why')));
     expect(() => sandboxWire.check(JSON.parse(text), {})).not.toThrow();
   });

@@ -31,7 +31,7 @@ test('every pitfall names existing tests', () => {
   expect(wrong).toEqual([]);
 });
 
-test('only tests, or files that tests read, are named', () => {
+test('only tests and files that tests read are named', () => {
   const others = rows
     .flatMap(({ held }) => namedIn(held))
     .map(({ path }) => path)

@@ -77,7 +77,7 @@ describe('values that servers refuse and OpenAI accepts', () => {
     ['deepseek', 16],
     ['mistral', 100],
     ['vllm', 100],
-  ])('%s accepts up to %d stop sequences: the first are sent, with a report', (slug, most) => {
+  ])('%s accepts up to %d stop sequences: the first ones are sent, with a report', (slug, most) => {
     const { encode } = provider(slug);
     const stop = Array.from({ length: 100 }, (_, at) => `end ${at}`);
     const { body, report } = encode({ ...HELLO, stop });
@@ -104,7 +104,7 @@ describe('values that servers refuse and OpenAI accepts', () => {
     ['nothing', {}],
     ['an object', { type: 'object' }],
     ['a title', { title: 'Empty', type: 'object', additionalProperties: false }],
-  ])('a schema of %s gets properties if it is refused without them, and no other does', (_name, parameters) => {
+  ])('a schema of %s gets properties if it is refused without them, and no other schema does', (_name, parameters) => {
     const sent = (schema: JsonObject, slug = 'openai') =>
       provider(slug).body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
         'tools'
@@ -205,7 +205,7 @@ describe('Azure', () => {
 });
 
 describe('Mistral', () => {
-  test('receives its own names', () => {
+  test('receives its own field names', () => {
     const { body } = provider('mistral');
     const sent = body({
       messages: [
@@ -237,7 +237,7 @@ describe('Mistral', () => {
     ]);
   });
 
-  test('a name is part of the text: only tools may have one', () => {
+  test('a name is part of the text, because only tools may have one', () => {
     const sent = provider('mistral').body({
       messages: [
         { role: 'user', name: 'ann', content: 'Hello' },
@@ -257,7 +257,7 @@ describe('Mistral', () => {
     expect((sent['messages'] as JsonObject[])[0]).not.toHaveProperty('name');
   });
 
-  test('a name precedes a picture as well', () => {
+  test('a name precedes an image as well', () => {
     const imageUrl = { url: 'data:image/png;base64,QUJD' };
     const { messages } = provider('mistral').body({
       messages: [{ role: 'user', name: 'ann', content: [{ type: 'image_url', image_url: imageUrl }] }],
@@ -265,7 +265,7 @@ describe('Mistral', () => {
     expect(messages).toMatchObject([{ content: [{ type: 'text', text: 'ann:' }, { type: 'image_url' }] }]);
   });
 
-  test('its thoughts are parts of the content, its model bound is a length, its errors are flat', () => {
+  test('its reasoning is parts of the content, its model bound is a length, and its errors are flat', () => {
     const { whole, streamed, error } = provider('mistral');
     const content = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] },
@@ -351,13 +351,13 @@ describe('DeepSeek', () => {
     reasoning: { effort: 'high' },
   });
 
-  test('receives whether to think and how hard, and the thoughts of earlier calls', () => {
+  test('receives whether to think and how hard, and the reasoning of earlier calls', () => {
     const sent = provider('deepseek', thinks).body(looked('I must look.'));
     expect(sent).toMatchObject({ thinking: { type: 'enabled' }, reasoning_effort: 'high' });
     expect(sent['messages']).toMatchObject([{}, { reasoning_content: 'I must look.' }, {}]);
   });
 
-  test('if a client lost those thoughts the request is sent without thinking, because it would be refused', () => {
+  test('if a client lost that reasoning, the request is sent without thinking, because it would be refused', () => {
     const { body, report } = provider('deepseek', thinks).encode(looked());
     expect(body).toMatchObject({ thinking: { type: 'disabled' } });
     expect(body).not.toHaveProperty('reasoning_effort');
@@ -375,7 +375,7 @@ describe('DeepSeek', () => {
     expect(sent['messages']).toMatchObject([{}, { prefix: true }]);
   });
 
-  test('its cache is counted by hits; a miss is no write', () => {
+  test('its cache is counted by hits, and a miss is no write', () => {
     const usage = {
       ...counts(10, 5),
       prompt_cache_hit_tokens: 8,
@@ -398,7 +398,7 @@ describe('DeepSeek', () => {
   });
 });
 
-test('Moonshot: a mark replaces lost thoughts, because some of its models always think', () => {
+test('Moonshot: a marker replaces lost reasoning, because some of its models always think', () => {
   const { body } = provider('moonshotai', { replay_reasoning: 'reasoning_content' });
   const sent = body({
     messages: [
@@ -431,7 +431,7 @@ describe('Groq', () => {
     );
   });
 
-  test('usage is in a field of its own, the tier has another name, and thoughts are tagged', () => {
+  test('usage is in a field of its own, the tier has another name, and reasoning is tagged', () => {
     const xGroq = { id: 'req_1', usage: counts(7, 3) };
     const answer = provider('groq').streamed([
       delta({ role: 'assistant', content: '' }),
@@ -490,7 +490,7 @@ describe('xAI', () => {
     }
   });
 
-  test('content that breaks its rules is a 403, and no fault of the key', () => {
+  test('content that breaks its rules is a 403, which does not count against the key', () => {
     const { error } = provider('xai');
     expect(error(403, { code: 'forbidden', error: 'Content violates usage guidelines.' }).failure).toBe(
       'content_filter',
@@ -509,7 +509,7 @@ describe('Together', () => {
     expect(body({ ...HELLO, logprobs: false })).not.toHaveProperty('logprobs');
   });
 
-  test('and returned in the lists of the older API; the end has a name of its own', () => {
+  test('logprobs are returned in the lists of the older API, and the end reason has its own name', () => {
     const logprobs = { tokens: ['Hi'], token_ids: [1], token_logprobs: [-0.5], top_logprobs: [{ Hi: -0.5, Ho: -1 }] };
     const { whole, streamed } = provider('together');
     const body = { ...message({ content: 'Hi' }, { finish_reason: 'eos', logprobs }), usage: counts(2, 1) };
@@ -548,7 +548,7 @@ test('Fireworks: cached tokens are in a header', () => {
 });
 
 describe('Perplexity', () => {
-  test('turns alternate: neighbours of one role are merged, and late instructions become the user’s', () => {
+  test('turns alternate: adjacent ones of one role are merged, and late instructions become the user’s', () => {
     const { body, report } = provider('perplexity').encode({
       messages: [
         { role: 'system', content: 'One.' },
@@ -575,7 +575,7 @@ describe('Perplexity', () => {
     expect(report.map(({ field }) => field)).toEqual(['messages']);
   });
 
-  test('sources are annotations, searches are counted, and research is billed beside the answer', () => {
+  test('sources are annotations, searches are counted, and research is billed in addition to the answer', () => {
     const searchResults = [{ title: 'A', url: 'https://a.example/', date: null }];
     const usage = { ...counts(33, 7_163), citation_tokens: 20_016, num_search_queries: 21, reasoning_tokens: 95_305 };
     const { whole, streamed } = provider('perplexity');
@@ -612,7 +612,7 @@ describe('Perplexity', () => {
 describe('Cloudflare', () => {
   const { streamed, whole } = provider('cloudflare');
 
-  test('a token that looks like a number or a boolean is text, zero and false too, in thoughts as well', () => {
+  test('a token that looks like a number or a boolean is text, also zero and false, and also in reasoning', () => {
     const { message } = first(
       streamed([
         delta({ role: 'assistant', content: '' }),
@@ -654,7 +654,7 @@ describe('a server of the operator', () => {
   const local = ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp'];
 
   test.each(local)(
-    '%s: thoughts are in the field or in tags, arguments may be an object, ids may be missing',
+    '%s: reasoning is in the field or in tags, arguments may be an object, ids may be missing',
     (slug) => {
       const { whole, streamed } = provider(slug);
       const bare = { function: { name: 'look', arguments: { at: 'sky' } } };

@@ -113,7 +113,7 @@ async function firstTurn(where = gateway, more: object = {}): Promise<OpenAI.Cha
 }
 
 describe('a client that drops reasoning details', () => {
-  test.each(['whole', 'streamed'])('gets its thinking back inside a loop of tools: %s', async (way) => {
+  test.each(['whole', 'streamed'])('gets its reasoning restored inside a tool loop: %s', async (way) => {
     const openai = clientOf(gateway);
     const first =
       way === 'whole'
@@ -130,7 +130,7 @@ describe('a client that drops reasoning details', () => {
     ]);
   });
 
-  test('gets it back even if reasoning was not shown', async () => {
+  test('gets it restored even if reasoning was not shown', async () => {
     const first = await firstTurn(gateway, {
       reasoning: { effort: 'high', exclude: true },
       reasoning_effort: undefined,
@@ -140,7 +140,7 @@ describe('a client that drops reasoning details', () => {
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
   });
 
-  test('gets it back from a restarted gateway', async () => {
+  test('gets it restored by a restarted gateway', async () => {
     const first = await firstTurn();
     await gateway.stop();
     gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
@@ -148,7 +148,7 @@ describe('a client that drops reasoning details', () => {
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
   });
 
-  test('continues without it, with a report, if nothing is kept', async () => {
+  test('continues without it, with a report, if nothing is stored', async () => {
     await gateway.stop();
     gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
     const first = await firstTurn();
@@ -193,20 +193,23 @@ describe('a client that drops reasoning details', () => {
   });
 });
 
-test.each([{ zdr: true }, { data_collection: 'deny' }])('nothing is kept of a request with %o', async (preference) => {
-  const preferences = { provider: { ...only.provider, ...preference } };
-  const first = await firstTurn(gateway, preferences);
-  expect(first).toHaveProperty('reasoning_details');
-  const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
-  expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
-  await gateway.stop();
-  const database = await openDatabase({ data_dir: join(home, 'data') });
-  expect(await database.queries.selectFrom('reasoning_states').selectAll().execute()).toEqual([]);
-  await database.close();
-  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
-});
+test.each([{ zdr: true }, { data_collection: 'deny' }])(
+  'no reasoning state of a request with %o is kept',
+  async (preference) => {
+    const preferences = { provider: { ...only.provider, ...preference } };
+    const first = await firstTurn(gateway, preferences);
+    expect(first).toHaveProperty('reasoning_details');
+    const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
+    await gateway.stop();
+    const database = await openDatabase({ data_dir: join(home, 'data') });
+    expect(await database.queries.selectFrom('reasoning_states').selectAll().execute()).toEqual([]);
+    await database.close();
+    gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+  },
+);
 
-test('kept state cannot be read from the store alone', async () => {
+test('kept reasoning state cannot be read from the store alone', async () => {
   const first = await firstTurn();
   await gateway.stop();
   const database = await openDatabase({ data_dir: join(home, 'data') });
@@ -245,7 +248,7 @@ describe('a client that sends its details back', () => {
   });
 
   test.each(['forged', 'from elsewhere'])(
-    'is not trusted with a seal that is %s, and the seal is sent nowhere',
+    'cannot use a seal that is %s, and the seal is not sent to any provider',
     async (what) => {
       const first = await firstTurn();
       const { reasoning_details } = first as unknown as { reasoning_details: object[] };

@@ -163,7 +163,7 @@ describe.each([own, ...others])('answers of $wire', ({ wire, all, whole, streams
       }
     });
 
-    test.each(streams)('without thoughts: $name', ({ name, recording }) => {
+    test.each(streams)('without reasoning: $name', ({ name, recording }) => {
       const bytes = bytesOf[wire](recording);
       const batches = chunksOf(wire, bytes, cutsOf(name, bytes.length));
       for (const reasoning of ['omitted', 'hidden'] as const) {

@@ -153,7 +153,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   }
 
   test.skipIf(recordings.length === 0)(
-    `return by their seals alone, also merged${whySkipped(recordings, wire)}`,
+    `can be sent back by their seals alone, also merged${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
         const distinguished = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
@@ -166,7 +166,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   );
 
   test.skipIf(recordings.length === 0)(
-    `return complete from the vault, whatever a client merges${whySkipped(recordings, wire)}`,
+    `are restored completely from the vault, whatever a client merges${whySkipped(recordings, wire)}`,
     async () => {
       for (const merges of [false, true]) {
         const distinguished = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
@@ -177,7 +177,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   );
 
   test.skipIf(recordings.length === 0)(
-    `return by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
+    `are restored by their calls for a client that drops all else${whySkipped(recordings, wire)}`,
     async () => {
       const distinguished = await passAll({ keeps: true }, ({ content, tool_calls }) =>
         tool_calls?.length ? { role: 'assistant', content: content ?? '', tool_calls } : undefined,

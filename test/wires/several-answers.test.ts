@@ -107,7 +107,7 @@ describe('n answers to one request', () => {
     expect(four.most).toBeGreaterThan(one.most / 5);
   });
 
-  test('beyond a limit are a 402, even if one answer could be paid', async () => {
+  test('beyond a limit are a 402, even if one answer could be paid for', async () => {
     const { key } = await manage('POST', '/keys', { name: 'tiny', limit: 0.00005 });
     const auth = { authorization: `Bearer ${key}` };
     const many = await gateway.call('POST', '/chat/completions', ask('Hi', { n: 128 }), auth);
@@ -115,7 +115,7 @@ describe('n answers to one request', () => {
     expect((await gateway.call('POST', '/chat/completions', ask('Hi'), auth)).status).toBe(200);
   });
 
-  test('are a 400 with the reason if the wire of the model has one answer only', async () => {
+  test('are a 400 with the reason if the wire of the model returns only one answer', async () => {
     const body = ask('Hi', { n: 2, provider: { only: ['sandbox-anthropic'] } });
     const response = await gateway.call('POST', '/chat/completions', body);
     const { error } = (await response.json()) as { error: { message: string; metadata: object } };
@@ -129,7 +129,7 @@ describe('n answers to one request', () => {
   test.each([
     ['a tool of the gateway', { tools: [{ type: 'gateway:datetime' }] }, 'gateway:datetime'],
     [
-      'the repair of JSON',
+      'JSON healing',
       { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } },
       'response-healing',
     ],
@@ -246,7 +246,7 @@ describe('a provider of several answers', () => {
     expect(text.match(/"index":1/g)?.length).toBeGreaterThan(0);
   });
 
-  test.each([false, true])('has each of them filtered by guardrails (stream: %s)', async (stream) => {
+  test.each([false, true])('has each of its answers filtered by guardrails (stream: %s)', async (stream) => {
     const redacted = await keyUnder({
       content_filter_builtins: [{ slug: 'credit-card', action: 'redact' }],
     });
@@ -264,7 +264,7 @@ describe('a provider of several answers', () => {
     if (stream) expect(refused.text.match(/"finish_reason":"(?:content_filter|stop)"/g)).toHaveLength(2);
   });
 
-  test('that returns fewer than requested has returned those', async () => {
+  test('may return fewer answers than requested', async () => {
     gives = 1;
     const { status, text } = await call();
     expect([status, (JSON.parse(text) as Answer).choices.length]).toEqual([200, 1]);
@@ -276,7 +276,7 @@ describe('a provider of several answers', () => {
     expect(text).toContain('"finish_reason":"error"');
   });
 
-  test('that is known to refuse n is not called', async () => {
+  test('is not called if it is known to refuse n', async () => {
     const { status, text } = await call({ model: 'acme/one' });
     expect([status, text]).toEqual([400, expect.stringContaining('n must be 1')]);
   });

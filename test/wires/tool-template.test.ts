@@ -203,7 +203,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(metadata).toMatchObject({ attempts: [{ provider: 'Plain', status: 200 }] });
   });
 
-  test('a long text before a forced call is complete, and in order', async () => {
+  test('a long text before a forced call is complete and in order', async () => {
     const text = Array.from({ length: 1_500 }, (_, at) => `${at} `)
       .join('')
       .trim();
@@ -366,7 +366,7 @@ test('clients of Responses and Messages get calls in their own form', async () =
   expect(message).toMatchObject({ stop_reason: 'tool_use', content: [{}, { input: { city: 'Bern' } }] });
 });
 
-test('several answers with tools are a 400 with the template, and go to an endpoint with native tools beside it', async () => {
+test('several answers with tools are a 400 with the template, and go to an endpoint with native tools', async () => {
   const request = { messages: [{ role: 'user', content: 'Weather in Bern?' }], n: 2 };
   const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
   const alone = await gateway.call('POST', '/chat/completions', { ...request, tools, model: 'test/text' });

@@ -248,7 +248,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
 
   describe.each(Object.entries(clients))('through a client of the %s API', (_name, client) => {
     test.skipIf(recordings.length === 0)(
-      `return by the client’s data alone${whySkipped(recordings, wire)}`,
+      `are restored from the client’s data alone${whySkipped(recordings, wire)}`,
       async () => {
         const distinguished = await passAll(client, { keeps: false });
         const known = client.own === wire ? FILLED : TOO_LARGE;
@@ -258,7 +258,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
     );
     // What a client of the very wire leaves out, it means to.
     test.skipIf(recordings.length === 0 || client.own === wire)(
-      `return by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
+      `are restored by their calls for a client that drops all else${whySkipped(recordings, wire)}`,
       async () => {
         const distinguished = await passAll(client, { keeps: true }, client.bare);
         expect(distinguished.wrong).toEqual([]);
@@ -268,7 +268,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   });
 
   test.skipIf(recordings.length === 0 || wire === 'openai-responses' || wire === 'bedrock-converse')(
-    `return as well if the client continues in another API${whySkipped(recordings, wire)}`,
+    `are restored as well if the client continues in another API${whySkipped(recordings, wire)}`,
     async () => {
       let compared = 0;
       for (const { recording } of recordings) {

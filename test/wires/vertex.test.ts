@@ -169,7 +169,7 @@ describe('an account', () => {
     });
   });
 
-  test("is the operator's fault if Google refuses it; no model is called, and nothing costs", async () => {
+  test("is the operator's fault if Google refuses it: no model is called, and nothing is charged", async () => {
     tokenAnswer = () => json(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' });
     await run(async () => {
       const response = await ask('google/gemini');
@@ -181,7 +181,7 @@ describe('an account', () => {
     });
   });
 
-  test('whose token is not available for a while costs nothing either', async () => {
+  test('whose token is unavailable for a while costs nothing either', async () => {
     tokenAnswer = () => ['RESET'];
     await run(async () => {
       const response = await ask('google/gemini');
