@@ -130,7 +130,7 @@ const text = { model: 'acme/m', max_tokens: 20 };
 const calls: [name: string, path: string, body: object, field: string][] = [
   ['chat', '/chat/completions', { ...text, messages }, 'messages[0].content'],
   ['a chat stream', '/chat/completions', { ...text, messages, stream: true }, 'messages[0].content'],
-  ['the prompt form', '/chat/completions', { ...text, prompt: PROMPT }, 'prompt'],
+  ['the older completions form', '/chat/completions', { ...text, prompt: PROMPT }, 'prompt'],
   ['completions', '/completions', { ...text, prompt: PROMPT }, 'prompt'],
   ['a completions stream', '/completions', { ...text, prompt: PROMPT, stream: true }, 'prompt'],
   ['responses', '/responses', { model: 'acme/m', input: PROMPT }, 'input'],

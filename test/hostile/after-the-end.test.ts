@@ -66,8 +66,8 @@ const WIRES = Object.keys(ANSWERS);
 const READ_BYTES = 16 * 1024;
 const JUNK: [what: string, read: string][] = [
   ['comments', `:${'x'.repeat(READ_BYTES)}\n\n`],
-  ['one line without end', 'x'.repeat(READ_BYTES)],
-  ['one event without end', `data: ${'x'.repeat(READ_BYTES)}\n`],
+  ['an endless line', 'x'.repeat(READ_BYTES)],
+  ['an endless event', `data: ${'x'.repeat(READ_BYTES)}\n`],
 ];
 /** So often the upstream would go on. */
 const READS_MAX = 1_000;

@@ -112,7 +112,7 @@ describe('text that a model reads', () => {
     ['in a schema, as a signature', schema({ signature: { description: HIDDEN } })],
     ['in a schema, as a signature of text', schema({ x: { signature: HIDDEN } })],
     ['in a schema, as reasoning', schema({ reasoning_details: { description: HIDDEN } })],
-    ['in a schema, as a hint of how to cache', schema({ cache_control: { type: 'string', description: HIDDEN } })],
+    ['in a schema, as a cache hint', schema({ cache_control: { type: 'string', description: HIDDEN } })],
     ['in a schema, as a credential', schema({ headers: { description: HIDDEN }, server_url: { const: 'x' } })],
     ['in a schema, as an extension', schema({ ext: { wire: 'x', description: HIDDEN } })],
     ['in a false extension', { documents: [{ ext: { wire: 'x', rest: {}, note: HIDDEN } }] }],
@@ -120,7 +120,7 @@ describe('text that a model reads', () => {
     ['in a schema, as data', schema({ x: { data: `${'A'.repeat(300)} ${HIDDEN}` } })],
     ['in a plugin', { plugins: [{ id: 'web', enabled: false, search_prompt: HIDDEN }] }],
     [
-      'in reasoning beside other reasoning',
+      'in reasoning details beside reasoning text',
       {
         messages: [
           {

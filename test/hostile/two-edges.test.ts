@@ -193,8 +193,8 @@ test.each(PATHS)('%s answers alike on both edges, whole and as a stream', async 
 
 /** Each with the status that both edges must give, and whether the direct edge serves it. */
 const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (path: string) => Sent]> = {
-  'an id of its client': [200, true, (path) => ({ body: bodyOf(path), headers: IDENTIFIED })],
-  'an id that is no id': [200, true, (path) => ({ body: bodyOf(path), headers: { 'x-request-id': 'a b' } })],
+  'a request id of the client': [200, true, (path) => ({ body: bodyOf(path), headers: IDENTIFIED })],
+  'an invalid request id': [200, true, (path) => ({ body: bodyOf(path), headers: { 'x-request-id': 'a b' } })],
   'an origin': [200, true, (path) => ({ body: bodyOf(path), headers: { origin: 'https://page.example' } })],
   'the key header of another service': [
     200,
@@ -216,13 +216,13 @@ const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (
   ],
   'malformed JSON': [400, true, () => ({ body: '{"model": ' })],
   'an empty body': [400, true, () => ({ body: '' })],
-  'a body of another type': [400, true, () => ({ body: '[]' })],
+  'a body that is an array': [400, true, () => ({ body: '[]' })],
   'a body that is null': [400, true, () => ({ body: 'null' })],
-  'a body that is no text': [400, true, () => ({ body: Buffer.from('{"model":"\xff"}', 'latin1') })],
-  'a key of a prototype': [400, true, () => ({ body: '{"__proto__":{}}' })],
+  'a body that is not UTF-8': [400, true, () => ({ body: Buffer.from('{"model":"\xff"}', 'latin1') })],
+  'a __proto__ key': [400, true, () => ({ body: '{"__proto__":{}}' })],
   'deep nesting': [400, true, () => ({ body: `${'['.repeat(5_000)}${']'.repeat(5_000)}` })],
   'fields of a wrong type': [400, true, (path) => ({ body: bodyOf(path, { model: 7, provider: 3 }) })],
-  'a sampler that is off': [undefined, true, (path) => ({ body: bodyOf(path, { top_k: 0 }) })],
+  'a disabled sampler': [undefined, true, (path) => ({ body: bodyOf(path, { top_k: 0 }) })],
   'an unknown model': [undefined, true, (path) => ({ body: bodyOf(path, { model: 'no/such' }) })],
   'an announced length beyond the bound': [
     413,
@@ -243,7 +243,7 @@ const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (
     false,
     (path) => ({ body: bodyOf(path), headers: { 'content-type': 'application/json; charset=latin1' } }),
   ],
-  'a type in capitals': [
+  'a content type in capitals': [
     200,
     false,
     (path) => ({ body: bodyOf(path), headers: { 'content-type': 'Application/JSON' } }),
@@ -251,7 +251,7 @@ const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (
   'no content type': [200, false, (path) => ({ body: bodyOf(path), headers: { 'content-type': undefined } })],
   'plain text': [400, false, (path) => ({ body: bodyOf(path), headers: { 'content-type': 'text/plain' } })],
   'a form': [400, false, () => ({ body: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } })],
-  'a type that is none': [400, false, (path) => ({ body: bodyOf(path), headers: { 'content-type': ';;' } })],
+  'an invalid content type': [400, false, (path) => ({ body: bodyOf(path), headers: { 'content-type': ';;' } })],
   'a compressed body': [
     200,
     false,
@@ -266,7 +266,11 @@ const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (
   ],
   'an unknown expectation': [undefined, false, (path) => ({ body: bodyOf(path), headers: { expect: 'wonders' } })],
   'an upgrade': [200, false, (path) => ({ body: bodyOf(path), headers: { upgrade: 'h2c', connection: 'upgrade' } })],
-  'a close': [200, true, (path) => ({ body: bodyOf(path), headers: { connection: 'close' } })],
+  'a request to close the connection': [
+    200,
+    true,
+    (path) => ({ body: bodyOf(path), headers: { connection: 'close' } }),
+  ],
   'HTTP/1.0': [200, false, (path) => ({ body: bodyOf(path), version: '1.0' })],
   'a repeated host': [400, true, (path) => ({ body: bodyOf(path), lines: ['host: y'] })],
   'no host': [400, true, (path) => ({ body: bodyOf(path), headers: { host: undefined } })],

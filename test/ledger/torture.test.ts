@@ -513,8 +513,8 @@ describe('before any content, a failure falls back to the next endpoint', () => 
       [responseHead(200, 'application/json'), JSON.stringify({ error: { message: 'Sorry', code: 500 } }), 'END'],
     ],
     ['an empty stream', [sse, 'END']],
-    ['a stream of a role and nothing more', [sse, role, 'END']],
-    ['an answer with nothing in it and no reason to stop', [sse, role + nothing + done, 'END']],
+    ['a stream with only a role', [sse, role, 'END']],
+    ['an answer without content and finish reason', [sse, role + nothing + done, 'END']],
     [
       'the same in one piece',
       [
@@ -531,11 +531,11 @@ describe('before any content, a failure falls back to the next endpoint', () => 
       ],
     ],
     ['a connection that breaks at once', ['RESET']],
-    ['headers that never come', []],
-    ['headers and then silence', [sse]],
-    ['a role and then silence', [sse, role]],
+    ['headers that never arrive', []],
+    ['headers, then silence', [sse]],
+    ['a role, then silence', [sse, role]],
     ['half a head', ['HTTP/1.1 200 OK\r\ncontent-ty', 'END']],
-    ['no HTTP at all', ['\x00\x01\x02garbage\r\n\r\n', 'END']],
+    ['bytes that are not HTTP', ['\x00\x01\x02garbage\r\n\r\n', 'END']],
     ...[401, 402, 403, 404, 408, 409, 425, 429, 500, 502, 503, 529].map((status): [string, Step[]] => [
       `status ${status}`,
       refused(status),

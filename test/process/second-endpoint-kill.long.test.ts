@@ -16,9 +16,9 @@ const TOKENS = 100;
 
 /** What the first endpoint does until the kill, what it is charged for that, and how many tokens the second was asked for then. */
 const MOMENTS: [string, Step[], { failure: string; tokens: number; left: number }][] = [
-  ['it is asked of two endpoints', [{ wait: 60_000 }], { failure: 'gateway_gone', tokens: TOKENS, left: TOKENS }],
+  ['two endpoints are requested', [{ wait: 60_000 }], { failure: 'gateway_gone', tokens: TOKENS, left: TOKENS }],
   [
-    'a second endpoint is to go on with it',
+    'a second endpoint is to continue the answer',
     [wire.head, wire.text(' one', ' river', ' house', ' stone'), { wait: 5 }, 'RESET'],
     { failure: 'unavailable', tokens: 4, left: TOKENS - 4 },
   ],

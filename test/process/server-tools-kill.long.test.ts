@@ -17,7 +17,7 @@ const NEVER = new Promise<never>(() => {});
 /** What is under way at the kill, and what the call is charged then. */
 const MOMENTS: [string, { searches: boolean; cost_nano: number; fees: number }][] = [
   ['a tool runs', { searches: false, cost_nano: TURN_NANO + SEARCH_NANO, fees: 0 }],
-  ['the next step is asked for', { searches: true, cost_nano: TURN_NANO + SEARCH_NANO + TOKENS * 1_000_000, fees: 1 }],
+  ['the next step is requested', { searches: true, cost_nano: TURN_NANO + SEARCH_NANO + TOKENS * 1_000_000, fees: 1 }],
 ];
 
 describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl }) => {

@@ -330,12 +330,20 @@ test('no hedge starts if the limit does not pay for both', async () => {
 
 describe('no hedge starts if', () => {
   const cases: [string, object, [string, string]?][] = [
-    ['nobody wants it', {}],
-    ['the client does not want it', { provider: { hedge: false } }],
+    ['hedging is not enabled', {}],
+    ['the client disables it', { provider: { hedge: false } }],
     ['fallbacks are not allowed', { provider: { hedge: true, allow_fallbacks: false, order: ['a', 'b'] } }],
-    ['closing does not end the bill of the other', { provider: { hedge: true, order: ['a', 'd'] } }, ['a', 'd']],
-    ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
-    ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
+    [
+      'closing does not stop billing at the second endpoint',
+      { provider: { hedge: true, order: ['a', 'd'] } },
+      ['a', 'd'],
+    ],
+    [
+      'closing does not stop billing at the first endpoint',
+      { provider: { hedge: true, order: ['d', 'a'] } },
+      ['d', 'a'],
+    ],
+    ['the answer is not streamed, since both would be billed in full', { stream: false, ...wanted }],
   ];
   let hedged: boolean[];
   beforeAll(async () => {

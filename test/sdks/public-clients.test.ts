@@ -44,7 +44,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 describe('the routing metadata of a call', () => {
   const calls: [string, string, object][] = [
     ['chat', '/chat/completions', hello],
-    ['a prompt', '/completions', { model: 'sandbox/echo', prompt: 'Hello' }],
+    ['older completions', '/completions', { model: 'sandbox/echo', prompt: 'Hello' }],
     ['Messages', '/messages', { ...hello, max_tokens: 50 }],
     ['Responses', '/responses', { model: 'sandbox/echo', input: 'Hello' }],
     ['embeddings', '/embeddings', { model: 'sandbox/embed', input: 'Hello' }],

@@ -254,7 +254,7 @@ const cases: Record<string, [rows: Record<string, lists.AnswerRow>, any: Set<str
     typesOf(ownMessageStreams.flatMap(({ events }) => events)),
   ],
   "a message's deltas": [lists.messageDeltas, typesOf(deltasOf(messageStreams)), typesOf(deltasOf(ownMessageStreams))],
-  'why a message stopped': [lists.stopReasons, stopsOf(messageStreams), stopsOf(ownMessageStreams)],
+  "a message's stop reasons": [lists.stopReasons, stopsOf(messageStreams), stopsOf(ownMessageStreams)],
   'a chat completion': [lists.chatFields, filledOf(completions)],
   "a chat completion's choice": [lists.chatChoice, filledOf(choicesOf(completions))],
   "a chat completion's message": [

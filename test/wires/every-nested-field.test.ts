@@ -197,13 +197,13 @@ const userBlocks: object[] = [
 
 describe('of the Messages API', () => {
   const conversations: Record<string, object[]> = {
-    'what a user says': [{ role: 'user', content: userBlocks }],
-    'what a model said, with every kind of citation': [
+    'a user turn': [{ role: 'user', content: userBlocks }],
+    'an assistant turn with every type of citation': [
       { role: 'user', content: 'Q' },
       { role: 'assistant', content: [textBlock] },
       { role: 'user', content: 'And?' },
     ],
-    'a call and its result, with every kind of part': [
+    'a call and its result, with every type of part': [
       { role: 'user', content: 'Q' },
       { role: 'assistant', content: [use] },
       {

@@ -134,13 +134,13 @@ const only = { provider: { order: ['openai', 'xai', 'google-ai-studio'], allow_f
 
 describe('a call that searches uses the wire that has the search', () => {
   const ways: [string, object, string?][] = [
-    ['the suffix', { suffix: ':online' }],
-    ['the plugin', { plugins: [{ id: 'web' }] }],
-    ['the tool', { tools: [{ type: 'gateway:web_search' }] }],
-    ['the field of OpenAI', { web_search_options: { search_context_size: 'low' } }],
+    ['the suffix :online', { suffix: ':online' }],
+    ['the plugin web', { plugins: [{ id: 'web' }] }],
+    ['the tool of the gateway', { tools: [{ type: 'gateway:web_search' }] }],
+    ['the field web_search_options', { web_search_options: { search_context_size: 'low' } }],
     ["OpenAI's tool on Responses", { tools: [{ type: 'web_search' }] }, '/responses'],
     ["OpenAI's older tool on Responses", { tools: [{ type: 'web_search_preview' }] }, '/responses'],
-    ['the suffix on Responses', { suffix: ':online' }, '/responses'],
+    ['the suffix :online on Responses', { suffix: ':online' }, '/responses'],
     [
       "Anthropic's tool on Messages",
       { max_tokens: 100, tools: [{ type: 'web_search_20250305', name: 'web_search' }] },

@@ -24,10 +24,10 @@ const requests: [string, string, Partial<EmbeddingRequest>][] = [
   ['texts', 'embed-v4.0', {}],
   ['a text for a query', 'embed-v4.0', { inputs: ['one'], input_type: 'query' }],
   ['shorter vectors', 'embed-v4.0', { dimensions: 256 }],
-  ['base64, which is made here', 'embed-v4.0', { encoding_format: 'base64' }],
+  ['base64, which the gateway encodes', 'embed-v4.0', { encoding_format: 'base64' }],
   ['an image', 'embed-v4.0', { inputs: [image] }],
   [
-    'a text with an image, beside a text',
+    'a text with an image and a text',
     'embed-v4.0',
     { inputs: [[{ type: 'text', text: 'x' }, ...image], 'y'] as EmbeddingInput[] },
   ],
