@@ -18,7 +18,7 @@ import {
   times,
 } from './report.ts';
 
-/** What a run has measured, by section. */
+/** The measurements of a run, by section. */
 export interface Measured {
   windows: ReadonlyMap<string, readonly Series<Window>[]>;
   starts: readonly Series<StartRound>[];
@@ -26,7 +26,10 @@ export interface Measured {
 
 type Write = (value: number) => string;
 
-/** The gateway's own aims beside this run's medians; nothing fails where they differ, and what did not run is left out. */
+/**
+ * The gateway's own aims beside the medians of this run. A missed aim is no failure, and sections that did not run are
+ * omitted.
+ */
 export function aimsTable({ windows, starts }: Measured): string {
   const rows: string[][] = [];
   const aim = (what: string, target: string, measured: number, write: Write) => {

@@ -1,4 +1,7 @@
-/** What filters on answers cost for each chunk of a stream, and how much of a text they hold back: `node bin/launch.cjs bench/answers.ts`. */
+/**
+ * What output filters cost for each chunk of a stream, and how much of a text they hold back: `node bin/launch.cjs
+ * bench/answers.ts`.
+ */
 
 import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
@@ -32,7 +35,7 @@ const json =
 const numbers = '2024-03-12 10:15:30.123 INFO 48213 req=7f3a9c12 took 12 ms, 1822 bytes, status 200, peer port 52344\n';
 const secrets = `${prose}Ask bob.smith@mail.example.com or 415-555-0134, from 203.0.113.77. `;
 
-/** A text as a model tells it: a few characters at a time. */
+/** A text in the pieces in which a model streams it: a few characters at a time. */
 function chunksOf(text: string): ChatChunk[] {
   const chunks: ChatChunk[] = [];
   let seed = 1;

@@ -12,32 +12,32 @@ const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 export const CANDIDATE_NAMES = ['direct', 'pipe', 'bare', ...PEER_NAMES, 'gateway'] as const;
 export type CandidateName = (typeof CANDIDATE_NAMES)[number];
 
-/** Where a run keeps its files, where its upstream listens and which core a server gets. */
+/** Where a run keeps its files, where its upstream listens, and which core a server uses. */
 export interface Site {
   directory: string;
   upstream_port: number;
   core: number | undefined;
 }
 
-/** A started server that has been seen to answer rightly. */
+/** A started server whose answers were checked. */
 export interface Candidate {
   name: CandidateName;
   program: Program;
   target: Target;
-  /** From the start of the process to the first ready answer. */
+  /** The time from the start of the process to the first ready answer. */
   ready_ms: number;
-  /** Taken after the wished idle time, before the first request. */
+  /** Read after the configured idle time, before the first request. */
   idle: Usage;
 }
 
-/** How a candidate is started: its command on a port, its readiness, and what its requests carry. */
+/** How a candidate is started: its command on a port, its readiness check, and the content of its requests. */
 interface Recipe {
   program?: string;
   args: readonly string[];
   env?: Record<string, string>;
   cwd?: string;
   ready: { path: string; isReady(status: number): boolean };
-  /** Sets up what the program needs once it is ready and gives the way to ask it. */
+  /** Prepares the program once it is ready, and returns how to send it requests. */
   enter(port: number): Promise<Target>;
 }
 
@@ -54,12 +54,12 @@ const anyAnswer = { path: '/', isReady: () => true };
 const plainTarget = (port: number): Promise<Target> =>
   Promise.resolve({ port, path: '/v1/chat/completions', headers: { authorization: 'Bearer bench' } });
 
-/** Whether a candidate is another gateway, which may be absent. */
+/** Whether a candidate is another gateway, which may not be installed. */
 export function isPeer(name: CandidateName): name is PeerName {
   return PEER_NAMES.some((peer) => peer === name);
 }
 
-/** Why a candidate cannot run here, or undefined when it can. */
+/** Why a candidate cannot run here; undefined if it can. */
 export function missing(name: CandidateName): string | undefined {
   if (isPeer(name)) return missingPeer(name);
   if (name === 'gateway' && !existsSync(join(ROOT, 'src/main.ts'))) return 'src/main.ts does not exist';
@@ -95,7 +95,7 @@ async function gatewayTarget(port: number): Promise<Target> {
   return { port, path: '/api/v1/chat/completions', headers: { authorization: `Bearer ${key}` } };
 }
 
-/** What `npm start` gives to Node. */
+/** The flags that `npm start` passes to Node. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } };
   return scripts.start.split(' ').slice(1);
@@ -147,7 +147,7 @@ function recipe(name: CandidateName, site: Site, port: number, options: StartOpt
   }
 }
 
-/** Starts the provider that every candidate forwards to. Called directly, it is the candidate `direct`. */
+/** Starts the provider to which every candidate forwards. Called directly, it is the candidate `direct`. */
 export async function startUpstream(directory: string, core: number | undefined): Promise<Candidate> {
   const port = await freePort();
   const program = new Program({
@@ -159,7 +159,7 @@ export async function startUpstream(directory: string, core: number | undefined)
   return { name: 'direct', program, target: await plainTarget(port), ready_ms: readyMs, idle: program.usage() };
 }
 
-/** Starts a candidate and gives it back once it has answered one whole and one streamed request word for word. */
+/** Starts a candidate, and returns it after it has answered one whole and one streamed request exactly. */
 export async function start(name: CandidateName, site: Site, options: StartOptions = {}): Promise<Candidate> {
   const port = await freePort();
   const how = recipe(name, site, port, options);
@@ -188,7 +188,7 @@ interface ChunkBody {
   usage?: { completion_tokens: number } | null;
 }
 
-/** Throws unless the candidate carries a whole answer and a stream without loss. */
+/** Throws if the candidate loses a part of a whole answer or a stream. */
 async function verify({ name, target }: Candidate): Promise<void> {
   const whole = await exchange(target.port, requestBytes(target, requestBody(ANSWER_MODEL, false)));
   const fail = (what: string, body: string) => new Error(`${name}: ${what}: ${body.slice(0, 500)}`);
@@ -214,7 +214,7 @@ async function verify({ name, target }: Candidate): Promise<void> {
   if (name === 'gateway') await verifyRecord(target, answer.id);
 }
 
-/** The gateway is measured with metering and journal on: its record of the first answer proves it. */
+/** The gateway is measured with metering and journal enabled: its record of the first answer proves it. */
 async function verifyRecord(target: Target, id: string): Promise<void> {
   const url = `http://127.0.0.1:${target.port}/api/v1/generation?id=${encodeURIComponent(id)}`;
   for (let attempt = 0; attempt < 20; attempt += 1) {

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { HttpReader } from './http-reader.ts';
 
-/** Where a server listens and how a request to it looks besides its body. */
+/** The address of a server and its requests without their bodies. */
 export interface Target {
   port: number;
   path: string;
@@ -21,15 +21,15 @@ export function requestBytes(target: Target, body: string): Buffer {
   return Buffer.from(`POST ${target.path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** What a connection tells about the answer it waits for. */
+/** What a connection reports to the listener of its answer. */
 export interface Listener {
   /** Bytes of the body, without the transfer coding. */
   onBody?(bytes: Buffer, start: number, end: number): void;
-  /** The answer is complete; status 0 means that the connection broke first. */
+  /** The answer is complete. Status 0: the connection broke before that. */
   onEnd(status: number): void;
 }
 
-/** A keep-alive connection that carries one request at a time and opens itself anew where the server has closed it. */
+/** A keep-alive connection that carries one request at a time, and reconnects after the server has closed it. */
 export class Connection {
   readonly #port: number;
   #socket: Socket | undefined;
@@ -40,7 +40,7 @@ export class Connection {
     this.#port = port;
   }
 
-  /** Sends one request; the former answer must have ended. */
+  /** Sends one request. The previous answer must have ended. */
   send(request: Buffer, listener: Listener): void {
     this.#listener = listener;
     this.#status = 0;
@@ -48,7 +48,7 @@ export class Connection {
     this.#socket.write(request);
   }
 
-  /** Leaves without waiting for the answer; its listener hears nothing more. */
+  /** Disconnects without waiting for the answer; the listener gets no further calls. */
   close(): void {
     this.#listener = undefined;
     this.#socket?.destroy();

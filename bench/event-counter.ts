@@ -1,9 +1,12 @@
 const LINE_FEED = 0x0a;
 const FIRST_CONTENT = /"content":"[^"]/;
 
-/** Counts the chunks of one event stream (`data:` lines, comments left out) in any splitting, and says when the first text arrives. */
+/**
+ * Counts the chunks of one event stream (`data:` lines, without comments) for any split of its bytes, and reports when
+ * the first text arrives.
+ */
 export class EventCounter {
-  /** Chunks so far, `[DONE]` included. */
+  /** The number of chunks so far, including `[DONE]`. */
   chunks = 0;
   readonly #onFirstContent: (() => void) | undefined;
   #hasContent = false;

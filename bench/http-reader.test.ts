@@ -3,7 +3,7 @@ import { EventCounter } from './event-counter.ts';
 import { HttpReader } from './http-reader.ts';
 
 const BODY = 'data: {"content":""}\n\n: comment\n\ndata: {"content":"a"}\n\ndata: [DONE]\n\n';
-/** Chunks end in the middle of lines, as a pass-through may cut them. */
+/** The chunks end in the middle of lines, as after a proxy that splits them. */
 const CHUNKED = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${[
   BODY.slice(0, 3),
   BODY.slice(3, 25),

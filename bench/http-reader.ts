@@ -10,7 +10,10 @@ type State = 'head' | 'length' | 'chunk_size' | 'chunk' | 'chunk_crlf' | 'traile
 const CR_LF_CR_LF = Buffer.from('\r\n\r\n');
 const LINE_FEED = 0x0a;
 
-/** Reads HTTP/1.1 messages of either direction in any splitting of their bytes; made for the benchmark's own ends, where a complete parser would be the bottleneck. */
+/**
+ * Reads HTTP/1.1 messages of either direction for any split of their bytes. It is made for the ends of the benchmark,
+ * where a complete parser would be the bottleneck.
+ */
 export class HttpReader {
   readonly #sink: HttpSink;
   #state: State = 'head';
@@ -35,7 +38,7 @@ export class HttpReader {
     }
   }
 
-  /** Takes one element from `at` on and returns where the next begins, or -1 where the element is not complete. */
+  /** Reads one element from `at`, and returns where the next begins, or -1 if the element is incomplete. */
   #step(bytes: Buffer, at: number): number {
     switch (this.#state) {
       case 'head': {

@@ -47,7 +47,7 @@ if (values.help || values.database === undefined) {
   process.exit(values.help ? 0 : 2);
 }
 
-/** Running at once: more would wait for a connection to the store for too long. */
+/** Concurrent calls: with more, a call would wait too long for a connection to the store. */
 const CALLS_MAX = 60;
 const HOLD_NANO = 2_000_000;
 const CALL_NANO = 100_000;
@@ -117,7 +117,7 @@ const recorder = await startRecorder({
   log: { info() {}, warn: (facts) => process.stderr.write(`${JSON.stringify(facts)}\n`), error() {} },
 });
 
-/** Until a store that is slow has leased the money. */
+/** Waits until a slow store has granted the lease. */
 async function reserve(request: HoldRequest): Promise<Hold> {
   for (;;) {
     try {
@@ -148,7 +148,7 @@ async function call(secret: string): Promise<void> {
   await recorder.outcome({ ...record, cost_nano: CALL_NANO }, hold);
 }
 
-/** Every key once, at the rate; a store that is too slow for it makes the round longer. */
+/** Each key once, at the rate. A store that is too slow for the rate makes the round longer. */
 async function round(): Promise<{ statements: number; batches: number; seconds: number }> {
   const before = { statements: proxy.counted.statements, batches: recorder.state().batches };
   const beganMs = performance.now();

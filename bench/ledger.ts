@@ -1,5 +1,5 @@
 /**
- * What the ledger costs a request: money set aside, the attempt and its outcome journaled, the outcome settled. The real
+ * What the ledger costs for a request: the hold, the journaled attempt and outcome, and the settlement. Runs the real
  * recorder in a hot loop; `--profile` writes a CPU profile of it.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const USAGE = `node bin/launch.cjs bench/ledger.ts [options]
 const LIMIT_NANO = 2 ** 52;
 const COST_NANO = 1_000_000;
 
-/** A store that takes everything and grants everything at once: what is left is the serving thread's own part. */
+/** A store that accepts and grants everything at once, so that only the part of the serving thread remains. */
 const endless: LedgerStore = {
   position: async () => ({ epoch: 0, batch: 0 }),
   register: async ({ epoch_seen }) => ({
@@ -56,7 +56,7 @@ const endless: LedgerStore = {
   }),
 };
 
-/** Does nothing: what the loop itself costs. */
+/** Does nothing, to measure the loop itself. */
 const nothing: Pick<Recorder, 'reserve' | 'attempt' | 'outcome'> = {
   reserve: ({ id }) => ({ id, lines: [], granted_nano: 0 }),
   attempt: async () => {},
@@ -86,7 +86,7 @@ async function addBudgets({ queries }: Database): Promise<void> {
 }
 
 interface Round {
-  /** CPU time of the serving thread, and of the whole process, a request. */
+  /** CPU time for a request, of the serving thread and of the whole process. */
   loop_us: number;
   process_us: number;
   batches: number;
@@ -112,7 +112,7 @@ async function request({ recorder, budgets }: Setting): Promise<void> {
   const reserved = recorder.reserve(ask);
   const hold: Hold = reserved instanceof Promise ? await reserved : reserved;
   await recorder.attempt({ id, attempt: 1, endpoint: template.endpoint_id ?? '', record: { ...opened, id }, hold });
-  // The provider's answer comes in a later turn.
+  // The provider's answer arrives in a later turn.
   await nextTurn();
   await recorder.outcome({ ...template, id }, hold);
 }

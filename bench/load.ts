@@ -1,14 +1,14 @@
 import { Connection } from './connection.ts';
 import { EventCounter } from './event-counter.ts';
 
-/** What a load has seen since its window began. */
+/** What a load has measured since its window began. */
 interface Tally {
   completed: number;
   failed: number;
   chunks: number;
-  /** The answer's whole time, or for streams the time to the first text. */
+  /** The time of the whole answer, or for streams the time to the first text. */
   samples_ms: number[];
-  /** How late the generator itself was, at worst: above a few milliseconds its samples mean little. */
+  /** The highest delay of the generator itself: above a few milliseconds its samples mean little. */
   generator_lag_ms: number;
 }
 
@@ -23,7 +23,7 @@ export interface Load {
 
 /** After a failed request its connection rests, so that a dead server is not hammered. */
 const REST_MS = 10;
-/** Beyond it an open loop waits: the server is saturated and its numbers say so. */
+/** Above this bound an open loop waits: the server is saturated, and its numbers show it. */
 const OUTSTANDING_MAX = 2_000;
 
 abstract class BaseLoad implements Load {
@@ -46,7 +46,7 @@ abstract class BaseLoad implements Load {
     return connection;
   }
 
-  /** Counts an answer and says whether it was a good one. */
+  /** Counts an answer, and returns whether it was correct. */
   protected count(status: number): boolean {
     if (status === 200) this.tally.completed += 1;
     else this.tally.failed += 1;
@@ -54,7 +54,7 @@ abstract class BaseLoad implements Load {
   }
 }
 
-/** Every connection asks again as soon as it has its answer: finds the highest throughput. */
+/** Every connection sends its next request as soon as it has an answer: measures the highest throughput. */
 export class ClosedLoop extends BaseLoad {
   readonly #request: Buffer;
 
@@ -81,7 +81,10 @@ export class ClosedLoop extends BaseLoad {
   }
 }
 
-/** Requests leave at a fixed rate whether or not earlier ones were answered: shows the time a server adds under a given load. */
+/**
+ * Requests are sent at a fixed rate, whether or not earlier ones were answered: measures the time that a server adds
+ * under a given load.
+ */
 export class OpenLoop extends BaseLoad {
   readonly #port: number;
   readonly #request: Buffer;
@@ -133,7 +136,10 @@ export class OpenLoop extends BaseLoad {
 export class Streams extends BaseLoad {
   readonly #request: Buffer;
 
-  /** The first ones are asked for evenly over the given time: all at once would measure the backlog of the listening socket. */
+  /**
+   * The first requests are spread evenly over the given time: all at once would measure the backlog of the listening
+   * socket.
+   */
   constructor(port: number, request: Buffer, count: number, spreadMs: number) {
     super();
     this.#request = request;

@@ -1,5 +1,5 @@
 /**
- * What keeping requests and telling of them costs: the wrapper alone around an inference that answers at once, with a store on
+ * What request logs and broadcast cost: the middleware alone around an inference that answers at once, with a store on
  * disk. `npm run bench` does not run it: `node bin/launch.cjs bench/logging.ts`.
  */
 import { randomUUID } from 'node:crypto';
@@ -27,7 +27,7 @@ import { generation } from '../test/generation-fixture.ts';
 
 const REQUESTS = 4_000;
 const ROUNDS = 3;
-/** Under way at a time. */
+/** The number of concurrent calls. */
 const AT_ONCE = 32;
 const CHUNKS = 200;
 
@@ -182,7 +182,7 @@ async function measure({ chars, stream, logging }: (typeof settings)[string]): P
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, client));
-  // What is written behind belongs to it.
+  // The writes behind the answers are part of the cost.
   if (logging !== undefined) await sleep(1_500);
   const [threadUsed, allUsed] = [process.threadCpuUsage(thread), process.cpuUsage(all)];
   return {

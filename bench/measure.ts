@@ -6,15 +6,15 @@ import { coreBusyMs } from './process.ts';
 import { ANSWER_MODEL, requestBody, STREAMS, type StreamShape, streamModel } from './workload.ts';
 
 const RAMP_MS = 500;
-/** Between the beginnings of long streams. */
+/** The interval between the starts of long streams. */
 const SPREAD_MS = 1;
 
-/** What one window on one candidate gave; times are the whole window's. */
+/** The result of one window on one candidate. Times are those of the whole window. */
 export interface Window {
   elapsed_ms: number;
   /** CPU time of the candidate's processes in the window. */
   cpu_ms: number;
-  /** What others took of the candidate's core meanwhile; undefined where nothing is pinned. */
+  /** CPU time that other processes took from the candidate's core meanwhile; undefined without pinning. */
   foreign_cpu_ms: number | undefined;
   completed: number;
   failed: number;
@@ -30,7 +30,10 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** A window in which others took more of the server's core than this is measured again, so many times at most; the quietest counts. */
+/**
+ * A window in which other processes took more of the server's core than this is measured again, at most this often; the
+ * quietest window counts.
+ */
 const FOREIGN_SHARE_MAX = 0.1;
 const REPEATS_MAX = 2;
 
@@ -43,7 +46,7 @@ async function observe(candidate: Candidate, begin: () => Load, rampMs: number, 
   return quietest;
 }
 
-/** What part of the server's core others took in a window; 0 where it is not known. */
+/** The part of the server's core that other processes took in a window; 0 if it is unknown. */
 export function foreignShare(window: Window): number {
   return (window.foreign_cpu_ms ?? 0) / window.elapsed_ms;
 }
@@ -88,7 +91,7 @@ const wholeRequest = (candidate: Candidate) => requestBytes(candidate.target, re
 const streamRequest = (candidate: Candidate, shape: StreamShape) =>
   requestBytes(candidate.target, requestBody(streamModel(shape), true));
 
-/** As many whole answers as the candidate can give to so many connections. */
+/** The highest rate of whole answers with this number of connections. */
 export function throughput(candidate: Candidate, connections: number, windowMs: number): Promise<Window> {
   const begin = () => new ClosedLoop(candidate.target.port, wholeRequest(candidate), connections);
   return observe(candidate, begin, RAMP_MS, windowMs);
@@ -101,8 +104,9 @@ export function latency(candidate: Candidate, ratePerSecond: number, windowMs: n
 }
 
 /**
- * The time to the first text while so many streams run, each of a second at fifty chunks a second. They begin evenly over
- * that second and so go on evenly: begun together they would end together, and each second would be a burst and a lull.
+ * The time to the first text while this number of streams run, each of one second at fifty chunks a second. Their
+ * starts are spread evenly over that second: streams that begin together would also end together, and each second would
+ * be a burst and a lull.
  */
 export function firstToken(candidate: Candidate, streams: number, windowMs: number): Promise<Window> {
   const { chunks, interval_ms } = STREAMS.first_token;
@@ -112,14 +116,14 @@ export function firstToken(candidate: Candidate, streams: number, windowMs: numb
   return observe(candidate, begin, spreadMs + RAMP_MS, windowMs);
 }
 
-/** The CPU time of streamed chunks, a hundred a second on each of so many streams. */
+/** The CPU time of streamed chunks, a hundred a second on each of this number of streams. */
 export function chunkCpu(candidate: Candidate, streams: number, windowMs: number): Promise<Window> {
   const request = streamRequest(candidate, STREAMS.chunk_cpu);
   const begin = () => new Streams(candidate.target.port, request, streams, streams * SPREAD_MS);
   return observe(candidate, begin, streams * SPREAD_MS + RAMP_MS, windowMs);
 }
 
-/** Makes a fresh candidate's code hot, streamed and not. */
+/** Warms up the code of a fresh candidate, streamed and whole. */
 export async function warm(candidate: Candidate, windowMs: number): Promise<void> {
   await throughput(candidate, 32, windowMs);
   await firstToken(candidate, 50, windowMs);
@@ -132,13 +136,13 @@ export interface Memory {
   streams: number;
 }
 
-/** Streams that are open before the first reading: the code has run, its heap has taken its first steps. */
+/** Streams that are open before the first reading, when the code has run and the heap has made its first growth. */
 const MEMORY_BASE_STREAMS = 20;
 const MEMORY_BASE_MS = 2_000;
 
 /**
- * What so many open streams weigh: resident memory before they open and while they are open. The process must be fresh:
- * a heap that was grown by earlier load would take them in unseen.
+ * The memory of this number of open streams: resident memory before they open and while they are open. The process must
+ * be fresh: a heap that earlier load has grown would absorb them.
  */
 export async function memory(candidate: Candidate, streams: number, holdMs: number): Promise<Memory> {
   const request = streamRequest(candidate, STREAMS.memory);

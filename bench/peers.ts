@@ -4,11 +4,11 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { ANSWER_MODEL, MODELS } from './workload.ts';
 
-/** Other gateways that the benchmark compares with. */
+/** The other gateways to which the benchmark compares. */
 export const PEER_NAMES = ['crabllm', 'litellm', 'portkey'] as const;
 export type PeerName = (typeof PEER_NAMES)[number];
 
-/** The installed version of each peer. Portkey's is the one of `package.json` and its lock file. */
+/** The installed version of each peer. Portkey's version is that of `package.json` and its lock file. */
 const VERSIONS = { crabllm: '0.0.25', litellm: '1.106.0', portkey: '1.15.2' } as const satisfies Record<
   PeerName,
   string
@@ -17,7 +17,7 @@ const VERSIONS = { crabllm: '0.0.25', litellm: '1.106.0', portkey: '1.15.2' } as
 /** The key that the peers accept. */
 const PEER_KEY = 'sk-bench-0123456789abcdef';
 
-/** How a peer is started, and how a request to it looks. */
+/** How a peer is started, and what its requests look like. */
 export interface PeerRecipe {
   program: string;
   args: readonly string[];
@@ -26,7 +26,7 @@ export interface PeerRecipe {
   headers: Record<string, string>;
 }
 
-/** Where peers are installed: outside the repository, kept from one run to the next. */
+/** Where peers are installed: outside the repository, kept between runs. */
 function cacheDirectory(): string {
   const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
   return join(process.env['BENCH_PEERS_DIR'] ?? join(cache, 'model-gateway-bench'));
@@ -75,7 +75,7 @@ function explain({ error, status }: SpawnSyncReturns<Buffer>): string {
   return error === undefined ? `exit status ${status}` : error.message;
 }
 
-/** Installs the peers that are missing. One that cannot be installed is reported, and the others are installed all the same. */
+/** Installs the missing peers. A peer that cannot be installed is reported, and the others are installed. */
 export function installPeers(): void {
   for (const name of PEER_NAMES) {
     if (missingPeer(name) === undefined) {
@@ -90,7 +90,7 @@ export function installPeers(): void {
       const result = spawnSync(program, args, { stdio: 'inherit' });
       if (result.status === 0) continue;
       process.stdout.write(`${name} could not be installed: ${program} ended with ${explain(result)}\n`);
-      // Kept for a reader, but not taken for an installed peer.
+      // Kept for readers, but not counted as an installed peer.
       renameSync(directory, `${directory}.failed-${Date.now()}`);
       break;
     }
@@ -145,14 +145,14 @@ export function peerRecipe(name: PeerName, upstream: string, port: number, direc
     case 'crabllm': {
       const file = join(directory, `crabllm-${port}.toml`);
       writeFileSync(file, crabllmConfig(upstream, port));
-      // One log line a request, as by default.
+      // One log line for each request, as by default.
       return { program: entryOf(name), args: ['serve', '--config', file], env: {}, path, headers };
     }
     case 'litellm': {
       const file = join(directory, `litellm-${port}.yaml`);
       writeFileSync(file, litellmConfig(upstream));
       const args = ['--config', file, '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1'];
-      // The prices are in the configuration: nothing is fetched at the start.
+      // The prices are in the configuration, so that nothing is fetched at the start.
       const env = { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_TELEMETRY: 'False', NO_PROXY: '127.0.0.1' };
       return { program: entryOf(name), args, env, path, headers };
     }

@@ -11,7 +11,7 @@ const TICK_MS = 10;
 const READY_MS_MAX = 120_000;
 const STOP_MS_MAX = 5_000;
 
-/** Which cores the run uses: one for the server under test, one for everything else; undefined where the system cannot pin. */
+/** The cores of the run: one for the server under test, one for everything else; undefined if the system cannot pin. */
 export interface Cores {
   server: number;
   ends: number;
@@ -50,17 +50,17 @@ export function freePort(): Promise<number> {
 }
 
 export interface Command {
-  /** Node itself if not set. */
+  /** Default: Node itself. */
   program?: string | undefined;
   args: readonly string[];
   cwd?: string;
   env?: Readonly<Record<string, string>>;
-  /** The process's output goes here. */
+  /** The file for the process's output. */
   log: string;
   core: number | undefined;
 }
 
-/** CPU time and memory of a process and everything it started. */
+/** CPU time and memory of a process and of all processes that it started. */
 export interface Usage {
   cpu_ms: number;
   rss_bytes: number;
@@ -89,7 +89,7 @@ function descendants(root: number): number[] {
   return pids;
 }
 
-/** How long a core has been busy since the machine started, time stolen by the host included (proc(5), /proc/stat). */
+/** How long a core has been busy since the machine started, including time stolen by the host (proc(5), /proc/stat). */
 export function coreBusyMs(core: number | undefined): number | undefined {
   if (core === undefined) return undefined;
   const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'latin1'));
@@ -143,7 +143,7 @@ export class Program {
     return usage;
   }
 
-  /** Asks until the server answers as it does when ready, and returns the time since its start. */
+  /** Sends requests until the server answers as it does when ready, and returns the time since its start. */
   async ready(port: number, path: string, isReady: (status: number) => boolean): Promise<number> {
     for (;;) {
       const status = await statusOf(port, path);
@@ -160,7 +160,7 @@ export class Program {
     return readFileSync(this.#log, 'utf8').slice(-2_000);
   }
 
-  /** Waits until the program has nothing left to do, for a bounded time. */
+  /** Waits for a bounded time until the program is idle. */
   async settle(): Promise<void> {
     const untilMs = performance.now() + 10_000;
     let before = this.usage().cpu_ms;
@@ -172,7 +172,7 @@ export class Program {
     }
   }
 
-  /** Asks the program to end, and after a while ends it. */
+  /** Requests the end of the program, and kills it after a while. */
   async stop(): Promise<void> {
     if (this.ended) return;
     const pids = descendants(this.#child.pid!);
@@ -184,7 +184,7 @@ export class Program {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It has ended in between.
+        // It has ended meanwhile.
       }
     }
     await exited;

@@ -14,7 +14,7 @@ const USAGE = `node bin/launch.cjs bench/profile.ts [options]
 The raw profiles stay in bench/results/profile.tmp, for Chrome's or an editor's viewer.
 `;
 
-/** A V8 CPU profile, as far as it is read here (Chrome DevTools Protocol, Profiler.Profile). */
+/** The parts of a V8 CPU profile that are read here (Chrome DevTools Protocol, Profiler.Profile). */
 interface CpuProfile {
   nodes: { id: number; callFrame: { functionName: string; url: string; lineNumber: number }; children?: number[] }[];
   samples: number[];
@@ -99,7 +99,7 @@ async function profile(directory: string): Promise<void> {
   process.stdout.write(
     `${name}: ${digits(0)(perSecond)} ${values.streams ? 'chunks' : 'answers'}/s under the profiler, ${window.failed} failed\n\n`,
   );
-  // The profile is written when the process ends by itself: every candidate answers SIGTERM so.
+  // The profile is written when the process ends by itself, which every candidate does at SIGTERM.
   await candidate.program.stop();
   for (const file of readdirSync(directory).filter((entry) => entry.endsWith('.cpuprofile'))) {
     printProfile(join(directory, file), Number(values.top));

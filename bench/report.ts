@@ -1,6 +1,6 @@
 import { foreignShare, type Memory, type Window } from './measure.ts';
 
-/** The middle of some values; NaN where there are none. */
+/** The median; NaN if there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -8,19 +8,19 @@ export function median(values: readonly number[]): number {
   return sorted.length === 0 ? Number.NaN : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** One candidate's rounds of one measurement, in the order in which they ran. */
+/** The rounds of one measurement for one candidate, in the order in which they ran. */
 export interface Series<Round> {
   name: string;
   rounds: Round[];
 }
 
-/** One figure of a section: its name, how it comes from a round, and how it is written. */
+/** One figure of a section: its name, how it is computed from a round, and its format. */
 interface Column {
   title: string;
   cells(series: Series<Window>, all: readonly Series<Window>[]): string;
 }
 
-/** Writes a figure with so many digits; a dash where there is none. */
+/** Formats a figure with this number of digits; a dash for NaN. */
 export const digits = (count: number) => (value: number) =>
   Number.isFinite(value)
     ? value.toLocaleString('en-US', { minimumFractionDigits: count, maximumFractionDigits: count })
@@ -45,7 +45,10 @@ function spread(title: string, of: (round: Window) => number, write: (value: num
   };
 }
 
-/** The median of the rounds' own comparisons with the same round of another candidate: what drifts with the machine cancels out. NaN where one of them is absent. */
+/**
+ * The median of the comparisons of each round with the same round of another candidate, which removes the drift of the
+ * machine. NaN if a round is missing.
+ */
 export function compared(
   all: readonly Series<Window>[],
   name: string,
@@ -75,7 +78,7 @@ const cpuShare = (round: Window) => (round.cpu_ms / round.elapsed_ms) * 100;
 export const cpuPerRequestUs = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
 export const cpuPerChunkUs = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
 export const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
-/** How many times less the other took. */
+/** By which factor the other took less. */
 export const inverse = (of: (round: Window) => number) => (round: Window, other: Window) => of(other) / of(round);
 export const added = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) - of(other);
 export const p50 = (round: Window) => round.p50_ms;
@@ -144,7 +147,7 @@ export function windowTable(kind: WindowKind, title: string, all: readonly Serie
 
 const FOREIGN_SHARE_NOTED = 0.05;
 
-/** Says when other work was on the servers' core: the rows of such a run compare badly. */
+/** Reports other work on the servers' core: the rows of such a run are not comparable. */
 function foreignNote(all: readonly Series<Window>[]): string {
   const shares = all.flatMap(({ rounds }) => rounds.map(foreignShare));
   const worst = Math.max(0, ...shares);
@@ -157,7 +160,7 @@ function foreignNote(all: readonly Series<Window>[]): string {
 /** One start of one candidate. */
 export interface StartRound {
   ready_ms: number;
-  /** The same again on the data of the first start, where the candidate keeps any. */
+  /** The second start, on the data of the first one, if the candidate stores any. */
   second_ready_ms: number | undefined;
   idle_bytes: number;
   processes: number;

@@ -20,7 +20,7 @@ import { type Cores, pinSelf, stopAll } from './process.ts';
 import { memoryTable, type Series, type StartRound, startTable, type WindowKind, windowTable } from './report.ts';
 import { measureRouting, ROUTING_KINDS, type RoutingKind } from './routing/run.ts';
 
-/** Filters of content; measured only where it is named. */
+/** Content filters; measured only on request. */
 const FILTERS = 'filters';
 
 const USAGE = `npm run bench -- [options]
@@ -36,8 +36,8 @@ const KINDS = ['start', 'throughput', 'latency', 'first_token', 'chunk_cpu', 'me
 type Kind = (typeof KINDS)[number];
 
 /**
- * The candidates that a measurement is about: the pass-through matters for streams only, the upstream has no memory to show,
- * and LiteLLM answers some hundred requests a second, fewer than the fixed rates ask for.
+ * The candidates of each measurement: the pass-through matters only for streams, the upstream has no memory to show,
+ * and LiteLLM answers some hundred requests a second, fewer than the fixed rates send.
  */
 const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
   start: ['bare', 'crabllm', 'litellm', 'portkey', 'gateway'],
@@ -50,19 +50,21 @@ const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
 
 const STREAMS_OPEN = 200;
 const MEMORY_STREAMS = 1_000;
-/** Whole answers, then streams, for so long each: at two thousand requests a second V8 compiles for some ten seconds. */
+/**
+ * Whole answers, then streams, for this time each: at two thousand requests a second V8 compiles for about ten seconds.
+ */
 const WARM_MS = 10_000;
 const WATCHDOG_MS = { quick: 15 * 60_000, full: 90 * 60_000 };
 
 interface Plan {
   kinds: readonly Kind[];
-  /** Without servers; measured only where they are named. */
+  /** Parts without servers; measured only on request. */
   routing_kinds: readonly RoutingKind[];
   has_filters: boolean;
   names: readonly CandidateName[];
   window_ms: number;
   rounds: number;
-  /** Rounds of what needs a fresh process each time. */
+  /** Rounds of measurements that need a fresh process each time. */
   start_rounds: number;
   connections: readonly number[];
   rates_per_second: readonly number[];
@@ -120,7 +122,7 @@ function readPlan(): Plan {
   };
 }
 
-/** Runs every candidate's window once, then once more, and so on: a slow spell of the machine falls on all of them. */
+/** Runs one window of every candidate, then the next one of each: a slow period of the machine affects all of them. */
 async function interleave<Round>(
   candidates: readonly { name: string }[],
   rounds: number,
@@ -217,7 +219,7 @@ async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Ca
     try {
       const candidate = name === 'direct' ? upstream : await start(name, site);
       candidates.push(candidate);
-      // The slow peer would be warmed by streams that it cannot keep up with.
+      // The slow peer cannot keep up with the streams that would warm it up.
       if (name === 'litellm') await throughput(candidate, 32, WARM_MS);
       else await warm(candidate, WARM_MS);
     } catch (error) {

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 /**
- * How many batches a second several processes settle in one organization's credits on one PostgreSQL: a window that all of
- * them charge. The database of `--database` must be empty; `--sources` names the `src` of another commit.
+ * How many batches a second several processes settle in one organization's credits on one PostgreSQL, which is a window
+ * that all of them charge. The database of `--database` must be empty; `--sources` names the `src` of another commit.
  */
 const { values } = parseArgs({
   options: {
@@ -20,7 +20,7 @@ const { values } = parseArgs({
 });
 
 const CALL_NANO = 1_000;
-/** What a process reserves for a call: as in life, several times its cost. */
+/** What a process reserves for a call: several times its cost, as in production. */
 const HOLD_NANO = 20 * CALL_NANO;
 const CREDITS = 'organization:bench';
 
@@ -58,7 +58,7 @@ const budget = {
   include_byok: false,
 };
 
-/** One node: a call is admitted, ends, and is settled in a batch of its own; then the next. */
+/** One node: it admits a call, ends it, and settles it in a batch of its own, then the next one. */
 async function settleFor(node: string, untilMs: number): Promise<{ batches: number; longest_ms: number }> {
   const known = await store.position(node);
   const registered = await store.register({ node, instance: node, epoch_seen: 0, known, at: Date.now() });

@@ -56,7 +56,7 @@ interface Cost {
   written_bytes: number;
 }
 
-/** Bytes that the log of PostgreSQL has, or that this process has written to files. */
+/** The size of PostgreSQL's log, or the bytes that this process has written to files. */
 async function writtenBytes(client: Client | undefined): Promise<number> {
   if (client === undefined) return Number(/^wchar: (\d+)/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
   const { rows } = await client.query(`SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS bytes`);
@@ -112,7 +112,7 @@ class Subject {
     };
   }
 
-  /** Calls of a hundred a second. */
+  /** The time between calls at a hundred a second. */
   #batch(): ReturnType<Sources['toSettle']>[] {
     return Array.from({ length: this.#size }, () => {
       this.#calls += 1;

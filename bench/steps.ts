@@ -20,9 +20,11 @@ import { requestBody, STREAMS, streamModel } from './workload.ts';
 const ROOT = join(import.meta.dirname, '..');
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 const WARM_REQUESTS = 300;
-/** What ran in each of so many requests belongs to a request; what ran in some is the background's. */
+/**
+ * A function that ran in each of the windows belongs to a request; one that ran in only some belongs to the background.
+ */
 const WINDOWS = 9;
-/** The last work of a request before, and what its batch brings to the store, are over by then. */
+/** After this wait the work of the previous request is over, including its batch in the store. */
 const SETTLED_MS = 400;
 
 const { values } = parseArgs({
@@ -36,17 +38,17 @@ type Calls = Map<string, number>;
 const roomOf = (file: string): string => file.split('/').slice(1, 2).join().replace(/\.ts$/, '');
 
 async function takeCalls(session: Session): Promise<Calls> {
-  // Taking the counts sets them to zero.
+  // Reading the counts resets them to zero.
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const calls: Calls = new Map();
   for (const { url, functions } of result) {
     if (!url.startsWith('file:')) continue;
     const file = relative(ROOT, fileURLToPath(url));
-    // The sandbox stands in for a provider.
+    // The sandbox is the provider.
     if (!file.startsWith('src/')) continue;
     for (const { functionName, ranges } of functions) {
       const [range] = ranges;
-      // Fields of a class are initialized by what V8 counts as a function of its own.
+      // V8 counts the initialization of class fields as a function of its own.
       if (range === undefined || range.count === 0 || functionName.endsWith('_members_initializer>')) continue;
       calls.set(`${file}:${functionName || '(anonymous)'}:${range.startOffset}`, range.count);
     }
@@ -54,7 +56,7 @@ async function takeCalls(session: Session): Promise<Calls> {
   return calls;
 }
 
-/** The functions that ran in all windows, with the least of their calls. */
+/** The functions that ran in all windows, with their lowest number of calls. */
 function common(windows: readonly Calls[]): Calls {
   const [first = new Map<string, number>(), ...others] = windows;
   const shared: Calls = new Map();

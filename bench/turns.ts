@@ -1,6 +1,6 @@
 /**
- * The longest turn of the gateway's loop, in processor time, while one large request goes through it:
- * `node bin/launch.cjs bench/turns.ts [--mib 1,10,62] [--only WORDS] [--json]`. The sandbox answers, in a process of its own.
+ * The longest turn of the gateway's event loop, in processor time, during one large request: `node bin/launch.cjs
+ * bench/turns.ts [--mib 1,10,62] [--only WORDS] [--json]`. The sandbox answers in a process of its own.
  */
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ import { send as sendRaw } from './turns/send.ts';
 import { shapes } from './turns/shapes.ts';
 
 const MIB = 1024 * 1024;
-/** What the gateway goes on with after its answer is counted as well. */
+/** The gateway's work after its answer is included. */
 const AFTER_MS = 300;
 const AIM_MS = 50;
 const { values } = parseArgs({

@@ -1,6 +1,9 @@
-/** What the benchmark asks for and what its upstream answers; both ends take it from here, so an answer can be checked word for word. */
+/**
+ * The requests of the benchmark and the answers of its upstream. Both ends use this module, so that answers can be
+ * compared exactly.
+ */
 
-/** The model that is answered at once, in one piece or as a stream without pauses. */
+/** The model that answers at once, whole or as a stream without pauses. */
 export const ANSWER_MODEL = 'bench/answer';
 
 export interface StreamShape {
@@ -16,16 +19,18 @@ export const STREAMS = {
   chunk_cpu: { chunks: 6_000, interval_ms: 10 },
   /** Open for the whole measurement, one chunk a second. */
   memory: { chunks: 120, interval_ms: 1_000 },
-  /** Short, for the check that a server answers rightly. */
+  /** A short stream, to check that a server answers correctly. */
   check: { chunks: 20, interval_ms: 2 },
 } as const satisfies Record<string, StreamShape>;
 
-/** A stream's model carries its shape in its name: the upstream needs nothing else, and no server forwards less than the model. */
+/**
+ * The name of a stream's model states its shape: the upstream needs nothing else, and every server forwards the model.
+ */
 export function streamModel(shape: StreamShape): string {
   return `bench/stream-${shape.chunks}-${shape.interval_ms}`;
 }
 
-/** The shape a model's name carries; the unpaced stream of a few chunks where it carries none. */
+/** The shape that a model's name states; by default the unpaced stream of a few chunks. */
 export function streamShape(model: string): StreamShape {
   const match = /^bench\/stream-(\d+)-(\d+)$/.exec(model);
   return match === null ? { chunks: 20, interval_ms: 0 } : { chunks: Number(match[1]), interval_ms: Number(match[2]) };
@@ -54,12 +59,12 @@ export function requestBody(model: string, stream: boolean): string {
 const SENTENCE =
   'Nothing is on fire: the queue is short, the disks are half empty, and last night was quiet, so watch the error rate. ';
 
-/** The text of the answer that is not streamed; with its envelope the body is about 1 KB. */
+/** The text of the whole answer; with its envelope the body is about 1 KB. */
 export const ANSWER_TEXT = SENTENCE.repeat(5).trim();
 
 const MODEL_SNAPSHOT = 'bench-2026-01-01';
 
-/** The whole answer in the shape of OpenAI's chat completions (platform.openai.com/docs/api-reference/chat/object). */
+/** The whole answer in the form of OpenAI's chat completions (platform.openai.com/docs/api-reference/chat/object). */
 export const ANSWER_BODY = JSON.stringify({
   id: 'chatcmpl-bench0000000000000000000001',
   object: 'chat.completion',
@@ -103,7 +108,10 @@ const delta = (content: object, finishReason: string | null = null) => [
 
 export const STREAM_WORD = ' evening';
 
-/** A stream's events in the shape of OpenAI's chunks (platform.openai.com/docs/api-reference/chat-streaming); a content event is about 260 bytes. */
+/**
+ * The events of a stream in the form of OpenAI's chunks (platform.openai.com/docs/api-reference/chat-streaming); a
+ * content event is about 260 bytes.
+ */
 export const STREAM_EVENTS = {
   role: event(delta({ role: 'assistant', content: '', refusal: null })),
   content: event(delta({ content: STREAM_WORD })),

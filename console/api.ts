@@ -3,7 +3,7 @@ import { type Operations, routes } from './api.gen.ts';
 
 let formToken = '';
 
-/** Sets what requests of this session that change something must send. */
+/** Sets the headers for requests of this session that change something. */
 export function holdToken(token: string): void {
   formToken = token;
 }
@@ -46,7 +46,7 @@ export async function call<Name extends keyof Operations>(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const answer = (await response.json().catch(() => {
-    // A body that the page no longer wants is no empty answer.
+    // The body of a request that the page aborted is not an empty answer.
     signal?.throwIfAborted();
     return {};
   })) as { error?: { message?: string } };

@@ -2,7 +2,7 @@
 export interface Series {
   name: string;
   values: (number | null)[];
-  /** What a mouse opens at each value; a table beside the chart has the same links. */
+  /** The target of a click on each value; a table beside the chart has the same links. */
   hrefs?: readonly string[];
 }
 

@@ -22,15 +22,15 @@ export interface Usage {
 export interface ToolCall {
   id: string;
   name: string;
-  /** As the model wrote them: they may be no JSON. */
+  /** The arguments as the model wrote them, which may be invalid JSON. */
   args: string;
 }
 
-/** What has arrived of an answer. */
+/** The part of an answer that has arrived. */
 export interface AnswerParts {
   text: string;
   reasoning: string;
-  /** To send back with the results of tools: some providers require it. */
+  /** Sent back with the results of tools, because some providers require it. */
   reasoningDetails: Record<string, unknown>[];
   calls: ToolCall[];
   /** Data URLs. */
@@ -40,7 +40,7 @@ export interface AnswerParts {
   /** The id of the call in the logs. */
   id?: string;
   provider?: string;
-  /** When the first part arrived, by the clock of the page. */
+  /** The time of the first part by the clock of the page. */
   firstAt?: number;
 }
 
@@ -198,7 +198,7 @@ export async function streamAnswer(
           length += line.length;
         }
       }
-      // An event has about 300 characters besides its text; this counts both.
+      // An event has about 300 characters besides its text; this limit counts both.
       if (Math.max(parts.text.length, parts.reasoning.length) > ANSWER_CHARS_MAX || length > 100 * ANSWER_CHARS_MAX) {
         throw failure(`The answer is longer than ${ANSWER_CHARS_MAX} characters; the page stopped it.`);
       }

@@ -1,6 +1,9 @@
-/** Reads JSON as text: where it is wrong, and the same tokens on lines of their own. Numbers keep every digit, as no value is made of them. */
+/**
+ * Reads JSON as text: finds the place of an error, and formats the same tokens on lines of their own. Numbers keep
+ * every digit, because they are not parsed to values.
+ */
 
-/** Deeper texts are refused: nobody writes them, and functions that call themselves would run out of stack. */
+/** Deeper texts are refused: people do not write them, and recursive functions would overflow the stack. */
 const DEPTH_MAX = 100;
 /** A longer layout is not made: the text then stays as it is. */
 const PRETTY_CHARS_MAX = 1_000_000;
@@ -13,9 +16,9 @@ const TOKEN =
   /[ \t\r\n]*(?:([{}[\]:,])|("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y;
 
 export interface JsonText {
-  /** The text with one value a line. Empty if the text is no JSON. */
+  /** The formatted text with one value a line. Empty if the text is not JSON. */
   pretty: string;
-  /** What is wrong, and where. */
+  /** The error and its place. */
   fault?: string;
 }
 
@@ -37,7 +40,7 @@ function place(text: string, at: number): string {
   return `line ${line}, column ${at - before.lastIndexOf('\n')}`;
 }
 
-/** Checks a text without recursion, and lays it out. */
+/** Checks a text without recursion, and formats it. */
 export function readJson(text: string): JsonText {
   if (text.length > TEXT_CHARS_MAX)
     return { pretty: '', fault: `longer than ${TEXT_CHARS_MAX} characters, not checked` };

@@ -18,7 +18,7 @@ const AUTHORS = {
   other: 'all others',
 } as const;
 
-/** What a limit is of: the guardrail's page, for whoever may open it. */
+/** The object of a limit, with a link to the guardrail's page for those who may open it. */
 function LimitName({ of }: { of: KeyPolicy['limits'][number] }) {
   const text = of.label.replace(/^the /, '');
   const name = text.slice(0, 1).toUpperCase() + text.slice(1);
@@ -30,7 +30,7 @@ function LimitName({ of }: { of: KeyPolicy['limits'][number] }) {
   );
 }
 
-/** The usage that counts against a limit, if its assignee is known here. */
+/** The usage that counts against a limit, if its assignee is known. */
 function usageOfLimit(limit: KeyPolicy['limits'][number], { key_hash }: KeyPolicy): string | undefined {
   if (limit.scope === 'organization') return spentOf({}, limit);
   const isOwn = limit.scope === 'key' && limit.label.includes('this API key');
@@ -98,7 +98,7 @@ function Names({ of, all }: { of: readonly string[] | null; all: string }) {
   return <bdi>{of.join(', ')}</bdi>;
 }
 
-/** The guardrails of a key, and what they make together. */
+/** The guardrails of a key, and their combined rules. */
 function Policy({ of }: { of: KeyPolicy }) {
   const { guardrails, effective } = of;
   const authors = (Object.keys(AUTHORS) as (keyof typeof AUTHORS)[]).filter((author) => effective.zdr[author]);

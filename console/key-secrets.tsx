@@ -178,7 +178,7 @@ function EndPrevious({ of, onClose, onDone }: { of: Key; onClose(): void; onDone
   );
 }
 
-/** The secrets of a key: a button that rotates it, and what is left of the last rotation. */
+/** The secrets of a key: a button that rotates it, and the state of the last rotation. */
 export function KeySecrets({ of, onChange }: { of: Key; onChange(): void }) {
   const open = useSignal<'rotate' | 'end' | undefined>(undefined);
   const made = useSignal<{ key: Key; secret: string } | undefined>(undefined);

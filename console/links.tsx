@@ -1,4 +1,4 @@
-/** Leads from a sum to the calls, or the usage, that it is the sum of. */
+/** Links from a sum to the calls or the usage that it sums. */
 import type { ComponentChildren } from 'preact';
 import type { AnalyticsQuery } from './api.gen.ts';
 import { dayBefore } from './format.ts';
@@ -43,7 +43,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   guardrail_invoked_rate: 'guardrail',
 };
 
-/** The calls that analytics sums for values of dimensions, null for calls without one, and a range of time. */
+/** The calls that analytics sums for values of dimensions (null for calls without one) in a range of time. */
 export function callsOf(
   values: readonly (readonly [dimension: string, value: string | number | null])[],
   { start, end }: { start: string; end: string },
@@ -119,7 +119,7 @@ export function spentOf(
   return usageOf({ ...filter, metric: include_byok ? 'total_usage' : 'credits_usage' }, { from });
 }
 
-/** A number that leads to what it is the sum of. */
+/** A number with a link to what it sums. */
 export function Link({ href, children }: { href: string; children: ComponentChildren }) {
   return (
     <a class="sum" href={href} data-page>
@@ -128,7 +128,7 @@ export function Link({ href, children }: { href: string; children: ComponentChil
   );
 }
 
-/** An amount that leads to what it is the sum of. */
+/** An amount with a link to what it sums. */
 export function Sum({ usd, href }: { usd: number; href: string | undefined }) {
   if (href === undefined) return <Money usd={usd} />;
   return (

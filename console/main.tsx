@@ -40,12 +40,12 @@ effect(() => {
   if (entry === undefined) return;
   entry.load().then(
     ({ default: Page }) => {
-      // The person may have gone on meanwhile.
+      // The person may have opened another page meanwhile.
       if (pageOf(route.peek().page) !== entry) return;
       const isFirst = shown.peek() === undefined;
       shown.value = { path: entry.path, Page };
       document.title = `${entry.title} – Model Gateway`;
-      // Screen readers then say which page is open.
+      // Makes screen readers announce the page.
       if (!isFirst) requestAnimationFrame(() => document.querySelector<HTMLElement>('main h1')?.focus());
     },
     (error: unknown) => {

@@ -28,7 +28,7 @@ export function measured(value: string | number | null | undefined, measure: Mea
   return measure === 'throughput' ? perSecond(value) : milliseconds(value);
 }
 
-/** Whether an endpoint answers now, or since when and why it does not. */
+/** Whether an endpoint answers now; otherwise since when and why it fails. */
 function State({ of, model }: { of: FailingEndpoint | undefined; model: string }) {
   if (of === undefined) return <span class="tag good">no failures now</span>;
   return (

@@ -32,7 +32,7 @@ export function priceOf(pricing: Pricing, name: PriceClass): string {
   return unit === undefined ? perMillion(price) : `$${price} / ${unit}`;
 }
 
-/** What the API names as changed, in words. */
+/** The changed fields that the API names, in words. */
 export function changeText(name: string): string {
   if (name === 'price_tiers') return 'Prices of long prompts';
   if (name === 'discount') return 'Discount';

@@ -1,4 +1,4 @@
-/** What a page hands to the playground: taken once. */
+/** The call that a page passes to the playground; it can be read once. */
 let draft: { system: string; prompt: string } | undefined;
 
 export function keepDraft(next: { system: string; prompt: string }): void {

@@ -5,14 +5,16 @@ import { count, usd } from './format.ts';
 import type { Snippet } from './snippets.ts';
 import { say, setQuery } from './state.ts';
 
-/** What a page shows of a request: nothing yet, its answer, or its failure. */
+/** The state of a page's request: loading, its answer, or its failure. */
 export interface Loaded<T> {
   value: T | undefined;
   error: string | undefined;
   reload(): void;
 }
 
-/** Loads what a page shows, again when `key` changes or after `reload`. The former answer stays until the next one is there. */
+/**
+ * Loads the data of a page, again when `key` changes or after `reload`. The previous data stays until the next arrives.
+ */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, key = ''): Loaded<T> {
   const state = useSignal<{ value: T | undefined; error: string | undefined }>({ value: undefined, error: undefined });
   const turn = useSignal(0);
@@ -55,7 +57,7 @@ export function Heading({ title, children }: { title: string; children?: Compone
   );
 }
 
-/** Shows content as soon as it is there, and failures with a way to try again. */
+/** Shows the content once it has arrived, and failures with a button to try again. */
 export function Show<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ComponentChildren }) {
   return (
     <>
@@ -72,7 +74,7 @@ export function Show<T>({ of, children }: { of: Loaded<T>; children: (value: T) 
   );
 }
 
-/** Says what to do where there is nothing yet. */
+/** Says what to do if a list is empty. */
 export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div class="empty">
@@ -214,7 +216,7 @@ export function useAction(run: () => Promise<void>) {
   };
 }
 
-/** Asks before something is destroyed: the text says what is lost, the button names it. */
+/** Asks for confirmation before something is deleted: the text says what is lost, and the button names it. */
 export function Confirm({
   title,
   verb = 'Delete',

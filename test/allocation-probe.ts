@@ -1,7 +1,7 @@
 /**
- * Run by `allocations.long.test.ts` in a process of its own, with `--expose-gc` and a young generation that no measurement
- * fills: a gateway and a key with a spend limit. Each message from the parent is answered with what is allocated on the heap
- * of the serving thread, and with the number of collections so far.
+ * Run by `allocations.long.test.ts` in a process of its own, with `--expose-gc` and a young generation that no
+ * measurement fills: a gateway and a key with a spend limit. It answers each message of the parent with the bytes
+ * allocated on the heap of the serving thread and the number of collections so far.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { startGateway } from './harness.ts';

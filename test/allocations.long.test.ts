@@ -1,4 +1,4 @@
-/** What one whole answer allocates on the heap of the serving thread: with a spend limit, and durable. */
+/** The allocation of one whole answer on the heap of the serving thread, with a spend limit and a durable journal. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -11,7 +11,7 @@ const WARM = 6_000;
 const COUNTED = 64 * 16;
 const ROUNDS = 5;
 const AT_ONCE = 16;
-/** A little above the 85,100 that were measured on a busy machine, whose background work counts more; the aim is 25,000. */
+/** A little above the 85,100 bytes measured on a busy machine, whose background work counts more; the aim is 25,000. */
 const BYTES_MAX = 90_000;
 
 interface Reading {
@@ -30,7 +30,7 @@ test('a whole answer allocates no more than the recorded amount', { timeout: 300
   upstream.listen(0, '127.0.0.1');
   await once(upstream, 'listening');
   const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  // Half of it is one space, which the counted requests do not fill: what is allocated is what the heap has grown by.
+  // One half of the young generation, which the counted requests do not fill: the allocation is the growth of the heap.
   const execArgv = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256'];
   const probe = fork(new URL('./allocation-probe.ts', import.meta.url).pathname, [upstreamUrl], { execArgv });
   const next = async <Message>() => (await once(probe, 'message'))[0] as Message;

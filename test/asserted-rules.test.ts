@@ -1,4 +1,6 @@
-/** Rules of money and streams that the running code asserts: each is seen to fire on a fault, and its call fails closed. */
+/**
+ * Rules of money and streams that the running code asserts: each assertion fails on a fault, and its call fails closed.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type AssertedRule, brokenRule, watchRules } from '../src/errors.ts';
 import { LaterChunks } from '../src/inference/body.ts';
@@ -46,7 +48,7 @@ test('refuses a grant that exceeds its lease, and reserves nothing', () => {
   const leases = new Leases({ now: () => 0, monotonic: () => 0, onNeed() {}, isStoreAway: () => false });
   leases.open();
   const lease = leases.book.of(budget.id, '');
-  // The fault: whether there is enough is looked at before it is gone.
+  // The fault: the rest is checked before it is taken.
   let reads = 0;
   Object.defineProperty(lease, 'stored', { get: () => (reads++ === 0 ? 100 : 0) });
   const ask = { id: 'gen-1', budgets: [budget], is_byok: false, full_nano: 50, least_nano: 50 };

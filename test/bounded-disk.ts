@@ -10,7 +10,7 @@ function bytesIn(dir: string): number {
   return entries.reduce((sum, one) => sum + (one.isFile() ? statSync(join(one.parentPath, one.name)).size : 0), 0);
 }
 
-/** The machine's disk, as if `dir` were alone on one of `total_bytes`, of which something else may take a part. */
+/** The machine's disk, as if `dir` were alone on a disk of `total_bytes`, of which other data may use a part. */
 export function boundedDisk(dir: string, totalBytes: number): Disk & { taken_bytes: number } {
   const free = () => Math.max(0, totalBytes - disk.taken_bytes - bytesIn(dir));
   const disk = {
@@ -26,7 +26,7 @@ export function boundedDisk(dir: string, totalBytes: number): Disk & { taken_byt
   return disk;
 }
 
-/** Why no volume of its own can be mounted here; undefined: it can. */
+/** Why no volume of its own can be mounted here; undefined if it can. */
 export const unmountable: string | undefined = (() => {
   if (process.platform !== 'linux') return 'only Linux has tmpfs';
   if (process.getuid?.() !== 0) return 'only root may mount a volume';
@@ -42,7 +42,7 @@ export const unmountable: string | undefined = (() => {
   }
 })();
 
-/** A real volume of so many bytes, gone after the test. */
+/** A real volume of this size, removed after the test. */
 export function mountVolume(bytes: number): string {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-volume-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', dir]);

@@ -1,6 +1,6 @@
 /**
- * A client API is known to its folder in `src/api` alone, a provider's wire to `src/providers` alone. Everywhere else what differs by
- * them is data: `ClientProfile` (`schemas/inner.ts`), `WireFacts` and `WorstCase` (`providers/dialect.ts`).
+ * Only its folder in `src/api` knows a client API, and only `src/providers` knows the wires. Elsewhere the differences
+ * between them are data: `ClientProfile` (`schemas/inner.ts`), `WireFacts` and `WorstCase` (`providers/dialect.ts`).
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,17 +16,17 @@ const sources = globSync('src/**/*.{ts,js}', { cwd: root })
 
 const quoted = (names: readonly string[]) => new RegExp(`['"\`](?:${names.join('|')})['"\`]`);
 
-/** A wire's name, or the name that a wire's folder has for it: whoever compares with it branches on the wire. */
+/** A wire's name, or the name of its folder. A comparison with it branches on the wire. */
 const WIRE_NAMES = quoted([...wires, ...embeddingWires, ...transcriptionWires]);
-/** A comparison of a wire with a constant that stands for one. */
+/** A comparison of a wire with a constant of its name. */
 const WIRE_COMPARED = /\b(?:wire|wireOf\([^()]*\)|dialect)\s*[!=]==?\s*(?:[A-Z_]*WIRE\b)|\b[A-Z_]*WIRE\s*[!=]==?/;
-/** A facade of one wire: its folder in `src/providers`. */
+/** The folder of one wire in `src/providers`. */
 const WIRE_FOLDER = new RegExp(`from '[^']*providers/(?:${wires.join('|')})/`);
 
 /** A comparison of a client API's name or profile, or a table by it. */
 const CLIENT_COMPARED =
   /\bclient(?:\.name)?\s*[!=]==?\s*(?!undefined\b|null\b)['"`\w]|\bclient\.name\b|switch \([^)]*\bclient\b|\[[^\]]*\bext\??\.client\b[^\]]*\]|from '[^']*\/api\/[a-z]+\/client\.ts'/;
-/** The kinds of calls that are chat, as records name them: `api_type` tells operations apart, not client APIs. */
+/** The values of `api_type` for chat in records: they distinguish operations, not client APIs. */
 const CLIENT_TYPE = /\bapi_type\s*[!=]==?\s*'(?:completions|responses|messages)'/;
 
 function linesWith(pattern: RegExp, isAllowed: (file: string) => boolean): string[] {

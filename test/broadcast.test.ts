@@ -6,7 +6,7 @@ import { changeLimits, withLimits } from './changed-limits.ts';
 import { type LoggingGateway, startLoggingGateway } from './logging-gateway.ts';
 import { type Collector, startCollector } from './otlp-collector.ts';
 
-/** What `GET /generation` tells, as far as it is looked at here. */
+/** The fields of `GET /generation` that these tests read. */
 interface GenerationAnswer {
   model: string;
   provider_name: string;
@@ -26,7 +26,7 @@ interface Site {
 
 let collector: Collector;
 let gateway: LoggingGateway;
-/** What only the test that runs uses. */
+/** Resources of the running test. */
 let own: Site | undefined;
 
 afterEach(async () => {
@@ -35,7 +35,7 @@ afterEach(async () => {
   expect(collector.faults).toEqual([]);
 });
 
-/** A gateway that tells a collector, by these settings of the destination. */
+/** A gateway that sends spans to a collector, with these settings of the destination. */
 async function startSite(settings = '', type = 'otel-collector', environment = {}): Promise<Site> {
   const collector = await startCollector();
   const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${collector.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
@@ -51,13 +51,13 @@ async function startSite(settings = '', type = 'otel-collector', environment = {
   };
 }
 
-/** One of its own for the test that runs. */
+/** A gateway for the running test. */
 async function start(...args: Parameters<typeof startSite>): Promise<void> {
   own = await startSite(...args);
   ({ collector, gateway } = own);
 }
 
-/** One without settings for all tests of the `describe` around; each begins without broadcast calls. */
+/** A gateway without settings for all tests of the `describe` block. Each test begins without broadcast calls. */
 function sharedSite(): () => void {
   let site: Site;
   beforeAll(async () => {
@@ -136,7 +136,7 @@ describe('a call', () => {
       expect(attempt.start >= (call?.start ?? 0n) && attempt.end <= (call?.end ?? 0n)).toBe(true);
     }
     expect(attempts.map(({ status }) => status.code)).toEqual([2, 0]);
-    // Whoever adds up spans counts tokens and money once.
+    // A sum over the spans counts tokens and money once.
     for (const { attributes } of attempts) {
       expect(Object.keys(attributes).filter((name) => name.startsWith('gen_ai.usage'))).toEqual([]);
     }
@@ -287,11 +287,11 @@ describe('destinations', () => {
     for (let session = 0; session < 16; session += 1) {
       for (let turn = 0; turn < 2; turn += 1) await ask({ session_id: `session ${session}` });
     }
-    // Nothing may be lost on a loaded machine: a conversation would be seen in part.
+    // No span may be lost on a loaded machine, because then only a part of a conversation would arrive.
     const restore = changeLimits({ broadcast_stop_ms_max: 10_000 });
     await gateway.gateway.stop().finally(restore);
     const turns = Map.groupBy(collector.calls(), ({ attributes }) => attributes['session.id']);
-    // All or none of sixteen: once in thirty thousand.
+    // All or none of sixteen: a chance of one in thirty thousand.
     expect(turns.size).toBeGreaterThan(0);
     expect(turns.size).toBeLessThan(16);
     for (const calls of turns.values()) expect(calls).toHaveLength(2);
@@ -319,7 +319,7 @@ describe('a webhook', () => {
 
 describe('a destination that', () => {
   const shared = sharedSite();
-  /** How often there was an outcome when the test began: each waits for the outcomes of what it sent. */
+  /** The numbers of outcomes when the test began: each test waits for the outcomes of what it sent. */
   let before: Record<'sent' | 'refused', number>;
   const begin = async () => {
     shared();

@@ -1,6 +1,6 @@
 /**
- * Credentials that a workspace brings, through running gateways and a scripted upstream: which of them arrives there, what
- * comes after it, who pays, and what nobody ever sees.
+ * Credentials of a workspace, through running gateways and a scripted upstream: which of them arrives there, what
+ * follows it, who pays, and where it must not appear.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
@@ -10,18 +10,21 @@ import { type Exchange, responseHead, type Step, startWireServer, type WireServe
 
 const UNSET = ['$', '{NOT_SET_ANYWHERE}'].join('');
 const GATEWAYS_OWN = 'sk-of-the-gateway-0123456789';
-// Nothing in them looks like a key, so that only knowing them takes them out.
+// Nothing in them looks like a key, so that they are only removed because the gateway knows them.
 const OURS = 'ours.first.0123456789.abc';
 const SECOND = 'ours.second.0123456789.abc';
 const MASKED = 'our...abc';
 
 let wire: WireServer;
 let gateway: TestGateway;
-/** What the upstream does with a request, by the credential that came with it; undefined: it answers. */
+/** The upstream's steps for a request, by its credential; undefined: it answers. */
 let scripts: Record<string, () => Step[]>;
 const made: string[] = [];
 
-/** Ten tokens in, seven out: at USD 100 and 1000 per million, 1,000,000 + 7,000,000 nano-USD at `paid` and `other`. */
+/**
+ * Ten tokens in, seven out: at USD 100 and 1000 per million this is 1,000,000 + 7,000,000 nano-USD at `paid` and
+ * `other`.
+ */
 const PRICING = { prompt: 100, completion: 1000 };
 const COST_USD = 0.008;
 
@@ -89,7 +92,7 @@ const refused =
     JSON.stringify({ error: { message, type: 'error', code: 'refused' } }),
     'END',
   ];
-/** The request arrived, and nobody knows what became of it. */
+/** The request arrived, and its outcome is unknown. */
 const brokenOff = (): Step[] => ['RESET'];
 
 const manage = async (method: string, path: string, body?: unknown, at = gateway) => {
@@ -98,7 +101,7 @@ const manage = async (method: string, path: string, body?: unknown, at = gateway
   return { status: response.status, data };
 };
 
-/** Stores a credential until the test ends; its id. */
+/** Stores a credential until the test ends, and returns its id. */
 async function bring(over: object = {}, at = gateway): Promise<string> {
   const { status, data } = await manage('POST', '/byok', { provider: 'paid', key: OURS, ...over }, at);
   expect(status).toBe(201);
@@ -376,7 +379,7 @@ describe('fallbacks', () => {
     await manage('DELETE', `/byok/${id}`);
     wire.exchanges.length = 0;
     const { metadata } = await ask('wire/two');
-    // The cheaper endpoint is still the first.
+    // The cheaper endpoint is still the first one.
     expect(metadata.attempts).toMatchObject([{ provider: 'Paid', status: 200 }]);
   });
 });
@@ -448,7 +451,7 @@ describe('a call with an own credential', () => {
       const charges = generation['charges'] as { is_byok: boolean; amount: string; attempt: number }[];
       const sum = (own: boolean) =>
         charges.reduce((total, charge) => total + (charge.is_byok === own ? Number(charge.amount) : 0), 0);
-      // The answer's is known; the other's is what the prompt alone comes to, by our count.
+      // The cost of the answer is known; that of the other attempt is the prompt by the gateway's count.
       expect(nano(sum(isByok))).toBe(8_000_000);
       expect(nano(sum(!isByok))).toBeGreaterThan(0);
       expect(charges.find((charge) => charge.is_byok !== isByok)?.attempt).toBe(1);

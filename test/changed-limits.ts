@@ -3,7 +3,7 @@ import { limits } from '../src/limits.ts';
 
 type Changed = Partial<Record<keyof typeof limits, number>>;
 
-/** Until the function that comes back is called these limits are others: waits that tests would sit out are shorter. */
+/** Changes limits until the returned function is called, so that tests wait less. */
 export function changeLimits(changed: Changed): () => void {
   const before = Object.fromEntries(Object.keys(changed).map((name) => [name, limits[name as keyof typeof limits]]));
   Object.assign(limits, changed);

@@ -13,14 +13,17 @@ interface RunOptions {
   cwd?: string;
 }
 
-/** What a program printed, and the code that it ended with. */
+/** The output and the exit code of a program. */
 interface Ended {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-/** Runs the program with arguments: as a process of its own where all tests run, in this one otherwise, which is ten times as quick. */
+/**
+ * Runs the program with arguments: in the second tier as a process of its own, otherwise in this process, which is ten
+ * times as fast.
+ */
 export const runProgram: (args: readonly string[], options?: RunOptions) => Promise<Ended> = inTier(runHere, runApart);
 
 async function runApart(args: readonly string[], { env, cwd }: RunOptions = {}): Promise<Ended> {
@@ -38,14 +41,14 @@ async function runApart(args: readonly string[], { env, cwd }: RunOptions = {}):
 let runs = 0;
 let last: Promise<unknown> = Promise.resolve();
 
-/** One after the other: what a program has of its process is this one's meanwhile. */
+/** One after the other, because they share the process. */
 function runHere(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const ended = last.then(() => runNow(args, options));
   last = ended.catch(() => undefined);
   return ended;
 }
 
-/** Where the main module listens. */
+/** The address of the main module's server. */
 const WATCHED_EVENTS: readonly (readonly [NodeJS.EventEmitter, string])[] = [
   [process, 'unhandledRejection'],
   [process, 'uncaughtException'],
@@ -72,7 +75,7 @@ async function runNow(args: readonly string[], { env, cwd }: RunOptions): Promis
     process.exit = ((code: number) => {
       ended.code = code;
     }) as typeof process.exit;
-    // Its main module runs anew each time; all others stay loaded.
+    // Its main module is loaded anew each time; all others stay loaded.
     await import(`${pathToFileURL(MAIN).href}?run=${++runs}`);
     return ended;
   } finally {

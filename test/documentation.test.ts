@@ -18,7 +18,7 @@ const documents = userDocuments();
 const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
 const allText = documents.map(({ text }) => text).join('\n');
 
-/** The variables that turn a provider on, as the README shows them. */
+/** The variables that enable a provider, as the README shows them. */
 function variablesOf({ credential_variables, credential_parts, base_url }: ProviderRow): string {
   const code = (name: string) => `\`${name}\``;
   const alternatives = credential_variables.map((variable) => {
@@ -76,7 +76,7 @@ test('the guide shows what each provider publishes about data, with its sources,
 test('the context of the image contains every file of the package', () => {
   const rules = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
   const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { files: string[] };
-  // `dist` is made there.
+  // `dist` is created in the image.
   const missing = files.filter((file) => file !== 'dist' && !rules.includes(`!${file.split('/')[0]}`));
   expect(missing).toEqual([]);
 });
@@ -133,7 +133,7 @@ test('decision records are numbered without gaps or repetitions', () => {
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 });
 
-/** Without what stands in code: an example of a link is none. */
+/** Without code, because an example of a link is not a link. */
 const prose = (text: string) => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '`code`');
 
 /** The anchors that GitHub gives the headings of a page. */
@@ -170,7 +170,7 @@ test('the README links every guide', () => {
   expect([...linked].sort()).toEqual(documents.map(({ file }) => file).filter((file) => file !== 'README.md'));
 });
 
-/** What the README and the guides send with curl: every path with its body. */
+/** The requests that the README and the guides send with curl: every path with its body. */
 function requestsOfDocuments(): { path: string; body: string | undefined }[] {
   const blocks = blocksOf(allText, 'sh').map((block) => block.replaceAll('\\\n', ' '));
   const curls = blocks.flatMap((block) =>
@@ -199,7 +199,7 @@ test('every request of the README and the guides to the sandbox is answered', as
   }
 });
 
-/** What an administrator types, in order: calls of the management API, and commands beside them. */
+/** The commands of an administrator, in order: calls of the management API, and commands between them. */
 function administration(): {
   text: string;
   command: string[];

@@ -1,4 +1,4 @@
-/** Files through the whole gateway: to models that take them, and to models that read text alone. */
+/** Files through the whole gateway, to models that accept files and to models that read only text. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ import { hostile, plainPdf } from './pdf/hostile.ts';
 const pdf = (name: string) => readFileSync(new URL(`./pdf/fixtures/${name}`, import.meta.url));
 const dataUrl = (bytes: Buffer, type = 'application/pdf') => `data:${type};base64,${bytes.toString('base64')}`;
 const REPORT = dataUrl(pdf('report-chromium.pdf'));
-/** Of answers and errors, what the tests look at. */
+/** The members of answers and errors that the tests read. */
 interface Answer {
   choices: {
     message: { content: string; annotations?: { file: { content: { text: string }[] } }[] };
@@ -30,7 +30,7 @@ interface Answer {
 const METADATA = { 'x-gateway-experimental-metadata': 'enabled' };
 
 let sandbox: Sandbox;
-/** A stand-in for Mistral's OCR API: every page says the same. */
+/** A stand-in for Mistral's OCR API that returns the same text for every page. */
 const ocr: { calls: { authorization: string | undefined; body: Record<string, unknown> }[]; status: number } = {
   calls: [],
   status: 200,
@@ -194,7 +194,7 @@ describe('a second turn', () => {
       { ...message, content: 'It tells of sales.', annotations: [annotation] },
       { role: 'user', content: 'And what else?' },
     ];
-    // The last user text alone is echoed: what stands before is seen in what it costs, and in the stage.
+    // Only the last user text is echoed: earlier content shows in the cost and in the stage.
     const second = await chat({ model: 'test/text', messages });
     expect(stageOf(second)).toMatchObject({ data: { pdfs: 1, pages: 0, reused: 1, characters: 18 } });
     expect(second.body.choices[0]!.message.annotations).toBeUndefined();
@@ -497,7 +497,7 @@ test('a client that disconnects ends the reading of its file', { timeout: 12_000
   });
   setTimeout(() => leaving.abort(), 300);
   await expect(left).rejects.toThrow();
-  // A key has one reader: this waits for it.
+  // A key has one reader, and this call waits for it.
   expect((await chat(questionOn('test/text', [filePart(dataUrl(plainPdf('next')))]))).status).toBe(200);
 });
 

@@ -1,7 +1,7 @@
 import type { Hold } from '../src/ledger/leases/hold.ts';
 import type { GenerationRecord } from '../src/ledger/records.ts';
 
-/** A plausible generation record, with what a test cares about put over it. */
+/** A plausible generation record with the given fields replaced. */
 export function generation(over: Partial<GenerationRecord> & { id: string }): GenerationRecord {
   return {
     request_id: 'req-0d5cf2f0-6a0a-4d3e-9e0f-5b8a4c1f2d3e',
@@ -58,7 +58,7 @@ export function generation(over: Partial<GenerationRecord> & { id: string }): Ge
   };
 }
 
-/** What a request holds that counts against no budget. */
+/** The holds of a request that counts against no budget. */
 export function noHold(id = 'g'): Hold {
   return { id, lines: [], granted_nano: 0 };
 }

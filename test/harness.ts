@@ -9,13 +9,13 @@ import { createLog } from '../src/telemetry/log.ts';
 import { checkStreamOf } from './grammar/check-stream.ts';
 
 export interface TestGatewayOptions {
-  /** The text of a gateway.yaml; absent: none, so that the sandbox serves. */
+  /** The text of a gateway.yaml. Not set: the sandbox serves. */
   yaml?: string;
   environment?: Environment;
-  /** An existing data directory to start on; it is then kept. */
+  /** An existing data directory to start with, which is then kept. */
   data_dir?: string;
   clock?: Clock;
-  /** What routing draws; absent: always 0, which is the cheapest first. */
+  /** The random numbers of routing. Default: always 0, which is the cheapest first. */
   chance?: () => number;
 }
 
@@ -32,14 +32,17 @@ export interface TestGateway {
   /** The store, if it is PostgreSQL. */
   database_url: string | undefined;
   gateway: Gateway;
-  /** Calls an operation with the ordinary key; a path without `/api/v1`. A stream that is read as text is held to its grammar. */
+  /**
+   * Calls an operation with the ordinary key; a path without `/api/v1`. A stream that is read as text is checked
+   * against its grammar.
+   */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   stop(): Promise<void>;
 }
 
 const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
 
-/** An empty store of this version: gateways that begin with a copy of it need not make a hundred tables each. */
+/** An empty store of this version: gateways that begin with a copy of it need not create a hundred tables each. */
 let migrated: Promise<Buffer> | undefined;
 async function migratedStore(): Promise<Buffer> {
   const dataDir = mkdtempSync(join(tmpdir(), 'gateway-test-'));
@@ -81,7 +84,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     chance: options.chance ?? (() => 0),
     ...(options.clock ? { clock: options.clock } : {}),
   });
-  // `vitest.config.ts` sets it, to run tests of hostile clients on the framework's edge as well.
+  // `vitest.config.ts` sets it to run tests of hostile clients on the framework's edge as well.
   if (process.env['TEST_EDGE'] === 'framework') gateway.app.server.directEdge.serve = () => false;
   const baseUrl = `${gateway.url}/api/v1`;
   const made = await fetch(`${baseUrl}/keys`, {
@@ -120,7 +123,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   };
 }
 
-/** The response, which throws where its text, read as one, is a stream that breaks the grammar. */
+/** The response. Reading its text throws if it is a stream that violates the grammar. */
 function withCheckedText(response: Response, check: (text: string) => void): Response {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
   const read = response.text.bind(response);

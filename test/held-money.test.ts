@@ -1,6 +1,7 @@
 /**
- * What is held for a request, for every wire: the numbers stand in `held-money.txt`. A change of them is a change of what callers with a
- * spend limit may do: it is made on purpose, by `npm test -- test/held-money.test.ts --update=all`, and explained where it is made.
+ * The hold of requests on every wire, with the numbers in `held-money.txt`. A change of them changes what callers with
+ * a spend limit may do: make it on purpose, with `npm test -- test/held-money.test.ts --update=all`, and explain it in
+ * the commit.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -72,7 +73,7 @@ const PARTS: Record<string, InnerPart> = {
   'a file by its id': { type: 'file', file: { file_id: 'file-1' } },
 };
 
-/** Declarations of tools of several providers: some they run, some the client runs. */
+/** Declarations of tools of several providers: some run at the provider, some at the client. */
 const DECLARED: JsonObject[] = [
   { type: 'web_search_20250305', name: 'web_search', max_uses: 3 },
   { type: 'web_search_20250305', name: 'web_search' },
@@ -202,7 +203,7 @@ function candidateOf(
 const measure = createMeasure({ count: async () => undefined } as unknown as Parameters<typeof createMeasure>[0]);
 const media = new Map([['https://files.example/a.png', { mime_type: 'image/png', base64 }]]);
 
-/** What is held for a request in strict and in soft mode, its least output bound, and what is sent and reported for it. */
+/** The hold of a request in strict and in soft mode, its lowest output bound, and what is sent and reported for it. */
 async function held(wire: Wire, one: Case, hasLimit: boolean): Promise<string> {
   const request = { messages: [{ role: 'user', content: 'Hello' }], ...one.request } as ChatRequest;
   const spend = hasLimit ? { default_tokens: 4_096 } : undefined;
@@ -223,7 +224,7 @@ async function held(wire: Wire, one: Case, hasLimit: boolean): Promise<string> {
   }
 }
 
-/** The same numbers every time, from 0 to 1. */
+/** The same sequence of numbers from 0 to 1 in every run. */
 function draws(seed: number): () => number {
   let state = seed;
   return () => {
@@ -310,7 +311,7 @@ test('the hold of each listed request is unchanged, on every wire', async () => 
   await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(GOLDEN);
 });
 
-/** Of the first so many random requests on each wire, a digest: it names no case, but any difference changes it. */
+/** A digest over the first random requests on each wire: it names no case, but any difference changes it. */
 const DIGESTS: Readonly<Record<Wire, readonly [first: string, all: string]>> = {
   'openai-chat': ['e17f78a0ea13cd48', 'e9cbecc9f152c9c8'],
   'openai-responses': ['49ea5b6bc0aad0ea', 'fd74ebce9d529e20'],

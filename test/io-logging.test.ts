@@ -22,13 +22,13 @@ const OFF = {
 };
 
 let count = 0;
-/** A word that stands in one request alone. */
+/** A word that occurs in one request only. */
 function canary(): string {
   count += 1;
   return `canary-${count}-end`;
 }
 
-/** One request of each client API that says a word, and the word that comes back. */
+/** One request of each client API with a word, and the word in its answer. */
 const requests = {
   chat: (word: string, more: object) => ({
     path: '/chat/completions',
@@ -50,7 +50,7 @@ const requests = {
 type Api = keyof typeof requests;
 const apis = Object.keys(requests) as Api[];
 
-/** Sends a request and reads its answer to the end; gives the id of the generation. */
+/** Sends a request and reads its answer to the end. Returns the id of the generation. */
 async function send(api: Api, word: string, more: object = {}, credential = gateway.key): Promise<string> {
   const { path, body } = requests[api](word, more);
   const answer = await fetch(`${gateway.base_url}${path}`, {
@@ -63,16 +63,16 @@ async function send(api: Api, word: string, more: object = {}, credential = gate
   return answer.headers.get('x-generation-id') ?? '';
 }
 
-/** How each was answered. */
+/** The answer to each. */
 const statuses = new Map<string, number>();
 
-/** Every byte that the gateway has on the disk. */
+/** Every byte that the gateway has on disk. */
 function stored(): string {
   const files = readdirSync(gateway.data_dir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
   return files.map((one) => readFileSync(join(one.parentPath, one.name), 'latin1')).join('\n');
 }
 
-/** What was kept is in the store soon. */
+/** Waits until the kept contents are in the store. */
 const written = () => sleep(120);
 
 beforeEach(() => gateway.set(OFF));
@@ -178,7 +178,7 @@ describe('a guardrail that enforces zero retention disables the log, a preferenc
     { enforce_zdr_google: true },
     { enforce_zdr_other: true },
   ];
-  // All of both; each with each in the second tier.
+  // All of both lists; every combination in the second tier.
   const combinations = preferences
     .flatMap((provider) => rules.map((rule) => ({ provider, rule })))
     .filter(({ provider, rule }) =>
@@ -210,7 +210,7 @@ describe('a guardrail that enforces zero retention disables the log, a preferenc
 });
 
 describe('with content filters', () => {
-  /** A key whose guardrail redacts addresses so. */
+  /** A key whose guardrail redacts addresses in this way. */
   async function redactingKey(settings: object): Promise<string> {
     const { key, hash } = await gateway.addKey();
     const made = await gateway.managed<{ data: { id: string } }>('POST', '/guardrails', {
@@ -241,7 +241,7 @@ describe('with content filters', () => {
           });
           const text = await answer.text();
           expect(answer.status).toBe(200);
-          // The echo of a stream may come in pieces.
+          // The echo of a stream may arrive in pieces.
           if (!stream) expect(text.includes(secret)).toBe('content_filter_reversible' in settings);
           const kept = await gateway.content(answer.headers.get('x-generation-id') ?? '', key);
           expect(kept.status).toBe(200);
@@ -270,7 +270,7 @@ test('a sample of the calls is kept, and it is the same for every reader', async
   const ids = await Promise.all(Array.from({ length: 120 }, () => send('chat', canary())));
   const contents = await Promise.all(ids.map((id) => gateway.content(id)));
   const kept = contents.filter(({ status }) => status === 200).length;
-  // Of 120 calls at 0.25: outside with a chance of less than one in a million.
+  // Of 120 calls at 0.25, a number outside these bounds has a chance of less than one in a million.
   expect(kept).toBeGreaterThan(8);
   expect(kept).toBeLessThan(60);
 });

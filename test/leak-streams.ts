@@ -1,4 +1,4 @@
-/** Streams of every wire with a text of one's choice in reasoning, text and arguments, in pieces of one's choice. */
+/** Streams of every wire with a chosen text in reasoning, text and arguments, in chosen pieces. */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/transport/frames.ts';
@@ -201,7 +201,7 @@ export function bytesOf(wire: Wire, output: ModelOutput): Buffer {
   return WRITERS[wire](output);
 }
 
-/** What a wire's decoder makes of bytes that come in these pieces; one group of chunks for each. */
+/** The chunks of a wire's decoder for bytes that arrive in these pieces; one group for each piece. */
 export function decoded(wire: Wire, pieces: readonly Uint8Array[]): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
   const framer = createFramer(dialect.frames);

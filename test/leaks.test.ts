@@ -1,6 +1,6 @@
 /**
- * The leak corpus: secrets of every kind in the reasoning, the text and the arguments of streams of every wire, cut at every
- * place, through every client's encoder. Nothing of them comes out, and everything else does.
+ * The leak corpus: secrets of every kind in the reasoning, the text and the arguments of streams of every wire, cut at
+ * every place, through every client's encoder. No part of them is in the output, and everything else is.
  */
 
 import fc from 'fast-check';
@@ -31,7 +31,7 @@ import { contextOf, encoded, generationId, streamed } from './wires/responses-en
 const wires: readonly Wire[] = [...dialects.keys()];
 const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
 
-/** What the filters are to find: one value at least of each kind, and what stands for it. */
+/** The values that the filters must find: at least one of each kind, and its replacement. */
 const SECRETS: readonly [secret: string, placeholder: string][] = [
   ['bob.smith+tag@mail.example.com', '[EMAIL]'],
   ['zoë@müller.example', '[EMAIL]'],
@@ -82,7 +82,7 @@ const outputOf = (text: string): ModelOutput => ({
   text: [`Write to ${text}, then go on.`],
   args: [`{"to":"${json(text)}","n":1}`],
 });
-/** The same with each text in two, cut inside of what is secret. */
+/** The same with each text in two pieces, cut inside a secret. */
 function cutOutput(secret: string, cut: number): ModelOutput {
   const { reasoning, text, args } = outputOf(secret);
   const at = Math.min(cut, json(secret).length);
@@ -122,7 +122,7 @@ const chatShown = { id: generationId, created: 1, model: 'a/b', text_form: false
 const messagesShown = { id: generationId, envelope, reasoning: 'shown' } as const;
 const prompts = [{ generation_id: generationId, echo: '' }];
 
-/** What the clients of all APIs get, streamed and whole. */
+/** The output for the clients of all APIs, streamed and whole. */
 function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
   const completion = accumulate(groups.flat(), 1);
   const answer = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
@@ -144,7 +144,7 @@ function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
   return shown;
 }
 
-/** Pieces of a secret that are long enough to be no chance, as text and as JSON has them. */
+/** Pieces of a secret that are too long for a coincidence, as text and in the form of JSON. */
 function piecesOf(secret: string): string[] {
   const size = Math.min(6, secret.length);
   return Array.from({ length: secret.length - size + 1 }, (_, at) => secret.slice(at, at + size)).filter(
@@ -152,7 +152,7 @@ function piecesOf(secret: string): string[] {
   );
 }
 
-/** What is wrapped for its own client alone is opened: it holds text as well. */
+/** Content that is wrapped for its own client is unwrapped, because it contains text as well. */
 function unwrapped(text: string): string {
   const inside = [...text.matchAll(/gw1\.[\w-]+\.[\w-]+/g)].map(([data]) => JSON.stringify(envelope.unwrap(data)));
   return text + inside.join('\n');
@@ -167,7 +167,7 @@ function expectNothingOf(secret: string, groups: readonly ChatChunk[][]): void {
   }
 }
 
-/** Each secret over two wires, each wire with four of them; in the second tier all over all. */
+/** Each secret over two wires, and each wire with four of them; in the second tier all combinations. */
 const cutOver = (wire: Wire) =>
   inTier(
     SECRETS.filter((_, at) => at % 3 === wires.indexOf(wire) % 3),
@@ -198,7 +198,7 @@ describe.each(wires)('over %s', (wire) => {
     const plain = JSON.stringify(decoded(wire, [bytes]).flat());
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       const chunks = decoded(wire, [bytes.subarray(0, cut), bytes.subarray(cut)]);
-      // The same chunks are filtered in the same way, in whatever reads they come: that is looked at now and then.
+      // The same chunks are filtered in the same way for any reads, which is checked now and then.
       if (cut % 16 !== 0 && JSON.stringify(chunks.flat()) === plain) continue;
       const groups = filtered(chunks);
       expect(read(accumulate(groups.flat(), 1)), `byte ${cut}`).toEqual(wanted);

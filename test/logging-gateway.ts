@@ -10,7 +10,7 @@ export interface LoggingGateway extends TestGateway {
   managed<T = Record<string, never>>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   /** The id of the default workspace. */
   workspace_id: string;
-  /** Changes settings of a workspace; of the default one where none is named. */
+  /** Changes settings of a workspace; by default of the default one. */
   set(settings: object, workspaceId?: string): Promise<void>;
   addKey(settings?: object): Promise<{ key: string; hash: string; id: number }>;
   content(id: string, credential?: string): Promise<Answer<{ data: Content }>>;

@@ -1,4 +1,4 @@
-/** Lists as long as a body or an answer may hold: no wire's code may need a stack that grows with them. */
+/** Lists as long as a body or an answer allows: no wire's code needs a stack that grows with them. */
 
 import { describe, expect, test } from 'vitest';
 import { requestTools } from '../src/api/responses/tools.ts';
@@ -29,7 +29,7 @@ const calls: Message = {
   tool_calls: many((i) => ({ id: `call_${i}`, type: 'function', function: { name: 'f', arguments: '{}' } })),
 };
 
-/** A whole answer of each wire that says one word many times. */
+/** A whole answer of each wire that repeats one word many times. */
 const answers: Readonly<Record<string, JsonObject>> = {
   'openai-chat': {
     choices: [

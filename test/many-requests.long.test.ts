@@ -1,4 +1,4 @@
-/** What requests leave behind in the memory of a gateway. */
+/** The memory that requests leave in use in a gateway. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';

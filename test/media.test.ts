@@ -14,7 +14,7 @@ let gateway: TestGateway;
 let files: Server;
 let visited: string[] = [];
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
-/** The server of files, by the name that the operator allowed. */
+/** The server of files, by the name that the operator has allowed. */
 let allowed: string;
 /** The same server, by its address. */
 let address: string;

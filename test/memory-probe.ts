@@ -1,6 +1,6 @@
 /**
- * Run by torture.test.ts in a process of its own with `--expose-gc`: sends requests one after the other through a
- * gateway to the sandbox at a given URL, and prints, as one JSON line, what the heap holds at even steps.
+ * Run in a process of its own with `--expose-gc`: sends consecutive requests through a gateway to the sandbox at a
+ * given URL, and prints the size of the heap at regular steps as one JSON line.
  */
 import { Pool } from 'undici';
 import { sandboxModels, sandboxProviders } from '../sandbox/catalog.ts';
@@ -38,7 +38,7 @@ for (let nth = 1; nth <= requests; nth += 1) {
   const text = await body.text();
   if ((nth % 5 === 0 ? statusCode < 502 : statusCode !== 200) || text === '') failed += 1;
   if (nth % (requests / steps) === 0) {
-    // The store's batches are behind the answers; what waits for them is no leak.
+    // The store's batches follow the answers; records that wait for them are not a leak.
     await new Promise((resolve) => setTimeout(resolve, 300));
     globalThis.gc?.();
     const { heapUsed, rss } = process.memoryUsage();

@@ -1,4 +1,7 @@
-/** All operations over all wires of the sandbox, whole and streamed, some left by their clients: then everything adds up. */
+/**
+ * All operations over all wires of the sandbox, whole and streamed, some with disconnected clients: then all totals are
+ * correct.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -19,7 +22,7 @@ const inputAudio = {
 };
 const messages = [{ role: 'user', content: 'Tell me of the sea, at some length.' }];
 
-/** One request to an operation; `leaves_ms`: after so long the client is gone. */
+/** One request to an operation; `leaves_ms`: its client disconnects after this time. */
 interface Ask {
   path: string;
   body: Record<string, unknown>;
@@ -38,7 +41,7 @@ const PAGES = [{ url: 'https://a.example/one', title: 'One', text: 'The first pa
 const search = { type: 'gateway:web_search', parameters: { engine: 'exa' } };
 const plugins = [{ id: 'web', engine: 'exa' }];
 
-/** The gateway's own searches: by models that call for them, and before a call. */
+/** The gateway's own searches: by models that call them, and before a call. */
 function searchingAsks(): Ask[] {
   const models = Object.keys(sandboxModels).filter((model) => /research|tools/.test(model));
   return models.flatMap((model) =>
@@ -69,7 +72,7 @@ function asks(): Ask[] {
     });
     return [ask(true, never ? 300 : 20_000), ask(false, never ? 300 : 20_000), ask(true, 60)];
   });
-  // Each model by one of the other client APIs, too.
+  // Each model by one of the other client APIs as well.
   const others = Object.keys(sandboxModels).flatMap((model, nth): Ask[] => {
     const never = /hang|stall|slow/.test(model);
     const { path, body } = OTHERS[nth % OTHERS.length]!;
@@ -117,7 +120,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
           answered.push(`${path} ${answer.status}`);
           await answer.text();
         } catch {
-          // The client has left.
+          // The client has disconnected.
         }
       };
       const queue = [gateway.key, limited.key].flatMap((key) => asks().map((ask) => () => send(ask, key)));
@@ -126,7 +129,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
           for (let next = queue.shift(); next !== undefined; next = queue.shift()) await next();
         }),
       );
-      // The last of the clients that left: what goes on without them is bounded.
+      // Waits for the calls of disconnected clients, whose rest is bounded.
       const rows = () =>
         database.queries.selectFrom('ledger_generations').select(['key_hash', 'cost', 'record']).execute();
       let before = -1;
@@ -161,7 +164,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
       expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
       const searched = settled.flatMap(({ record }) => recordOf(record).fees ?? []);
       expect(searched.filter(({ cost_nano }) => cost_nano === SEARCH_USD * 1e9).length).toBeGreaterThan(20);
-      // The session is worth its name: answers of each operation, refusals for want of money, failures.
+      // The session contains answers of each operation, refusals for want of money, and failures.
       const others = OTHERS.map(({ path }) => path);
       const operations = ['/chat/completions', ...others, '/embeddings', '/audio/transcriptions'];
       const refusals = ['/chat/completions', ...others].map((path) => `${path} 402`);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as it came, its attributes by name. */
+/** A received span, with its attributes by name. */
 export interface SeenSpan {
   traceId: string;
   spanId: string;
@@ -29,7 +29,7 @@ export interface Collector {
   spans(): SeenSpan[];
   /** The calls' own spans. */
   calls(): SeenSpan[];
-  /** How it answers from now on; undefined: as it should. */
+  /** The status of further answers. Undefined: the correct one. */
   behave(behaviour: ((response: ServerResponse, request: SeenRequest) => void) | undefined): void;
   stop(): Promise<void>;
 }
@@ -60,7 +60,9 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** Reads an `ExportTraceServiceRequest` by the JSON form of the OTLP specification; throws where it is in another. */
+/**
+ * Reads an `ExportTraceServiceRequest` in the JSON form of the OTLP specification, and throws if it has another form.
+ */
 function readExport(body: string): SeenSpan[] {
   const fail = (what: string): never => {
     throw new Error(what);
@@ -145,7 +147,7 @@ function readExport(body: string): SeenSpan[] {
   return seen;
 }
 
-/** A stand-in of a collector, or of a webhook, that reads what it gets strictly. */
+/** A stand-in for a collector or a webhook that checks requests strictly. */
 export async function startCollector(): Promise<Collector> {
   const requests: SeenRequest[] = [];
   const faults: string[] = [];

@@ -10,10 +10,10 @@ const [bin] = globSync('/usr/lib/postgresql/*/bin')
   .sort()
   .reverse();
 
-/** Why a test cannot have a PostgreSQL of its own; undefined: it can. */
+/** Why a test cannot have a PostgreSQL of its own; undefined if it can. */
 export const noOwnPostgres = bin === undefined ? 'no PostgreSQL is installed in /usr/lib/postgresql' : undefined;
 
-/** Root may not run PostgreSQL: then its own user does. */
+/** Root may not run PostgreSQL, so PostgreSQL's own user does. */
 const isRoot = process.getuid?.() === 0;
 
 function run(command: string, args: readonly string[], cwd: string): string {
@@ -40,7 +40,7 @@ function folderForPostgres(): string {
   return folder;
 }
 
-/** A PostgreSQL server of a test's own, which it may stop and freeze. */
+/** A PostgreSQL server of a test, which it may stop and freeze. */
 export interface OwnPostgres {
   url: string;
   port: number;
@@ -48,7 +48,7 @@ export interface OwnPostgres {
   start(): void;
   /** At once, as in a crash. */
   stop(): void;
-  /** Every process of it stands still, and is there all the same. */
+  /** Every process of the server is frozen, but exists. */
   freeze(): void;
   thaw(): void;
   remove(): void;

@@ -1,4 +1,4 @@
-/** The scripts that the README and the guides show are run as they are printed, against the sandbox. */
+/** Runs the scripts of the README and the guides as they are printed, against the sandbox. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ let folder: string;
 beforeAll(async () => {
   gateway = await startGateway();
   folder = mkdtempSync(join(tmpdir(), 'readme-'));
-  // The packages are where somebody who follows the page has installed them: beside the script.
+  // The packages are beside the script, where a reader of the page has installed them.
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 });
 afterAll(async () => {

@@ -4,10 +4,10 @@ import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { JsonObject } from '../src/schemas/json.ts';
 
-/** What stands between a gateway and an upstream, and writes down what passes. */
+/** A proxy between a gateway and an upstream that records the traffic. */
 export interface RecordingProxy {
   url: string;
-  /** The bodies that came, and whether the gateway left before their answers were over. */
+  /** The received bodies, and whether the gateway disconnected before the end of their answers. */
   passed: { path: string; body: JsonObject; status: number; left: boolean }[];
   stop(): Promise<void>;
 }
@@ -18,7 +18,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** Starts a proxy in front of an upstream, byte for byte. */
+/** Starts a proxy in front of an upstream that passes every byte on. */
 export async function startRecordingProxy(upstream: string): Promise<RecordingProxy> {
   const passed: RecordingProxy['passed'] = [];
   const server = createServer(async (request, response) => {

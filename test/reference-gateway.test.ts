@@ -1,6 +1,6 @@
 /**
- * Recorded exchanges with the public service whose contract is followed: the gateway takes every recorded request, and its
- * answers have every field that the recorded ones have. A scripted upstream says what the service said.
+ * Recorded exchanges with the public service whose contract this gateway follows: it accepts every recorded request,
+ * and its answers have every field of the recorded ones. A scripted upstream sends the service's content.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
@@ -23,14 +23,16 @@ const whole = chats.filter(
 const streams = chats.filter(({ recording }) => recording.response.text !== undefined);
 const errors = chats.filter(({ recording }) => recording.response.status !== 200);
 
-/** Fields of recorded answers that ours need not have, and why; each must be missed by at least one answer. */
+/**
+ * Fields of recorded answers that the gateway's answers may lack, and why. Each must be missing in at least one answer.
+ */
 const MISSING: readonly (readonly [RegExp, string])[] = [
   [/^(?:\[\]\.)?usage\.server_tool_use_details\b/, 'the gateway runs no server tools yet'],
   [/^response\.\w+: response\.output_text$/, 'the service has left it out since; clients add it themselves'],
 ];
 const missed = new Set<string>();
 
-/** Providers that recorded requests name; whatever their own wire is, here they speak chat. */
+/** Providers that recorded requests name. Here all of them speak the chat wire. */
 const SLUGS = ['anthropic', 'google-ai-studio', 'openai', 'xai'];
 
 let upstream: WireServer;
@@ -66,7 +68,7 @@ beforeAll(async () => {
   ]);
   const file = {
     bundled_catalog: false,
-    // Some of the requests offer a search; no model of the recordings calls the tool that it becomes here.
+    // Some requests offer a search; no model of the recordings calls the tool that it becomes here.
     plugins: { web: { engines: { searxng: { url: 'http://127.0.0.1:9' } } } },
     providers: Object.fromEntries(
       SLUGS.map((slug) => [
@@ -94,15 +96,15 @@ function modelsOf(body: JsonObject): string[] {
   return [body['model'], ...array(body['models'])].map(String);
 }
 
-/** Its model of the gateway, whose upstream speaks the API itself. */
+/** Its own model of the gateway, whose upstream speaks the API itself. */
 function modelOf(one: NamedRecording): string {
   return `responses/${responses.indexOf(one)}`;
 }
 
-/** What speaks to a gateway, not to a model. */
+/** Fields for a gateway, not for a model. */
 const GATEWAY_ONLY = ['models', 'provider', 'preset', 'transforms', 'usage'];
 
-/** A page in place of a document somewhere on the internet, which the gateway would fetch for an upstream that cannot. */
+/** A page that replaces a document on the internet, which the gateway would fetch for an upstream that cannot. */
 function withoutAddresses(body: JsonObject): string {
   const page = `"file_data":"data:application/pdf;base64,${Buffer.from('%PDF-1.4').toString('base64')}"`;
   return JSON.stringify(body).replace(/"file_data":"https?:[^"]*"/g, page);
@@ -119,7 +121,10 @@ async function ask(one: NamedRecording): Promise<Response> {
   return response;
 }
 
-/** Every member of a value and below it, lists by their entries: `choices[].delta.content`. An empty list tells nothing. */
+/**
+ * Every member of a value and below it, with lists by their entries: `choices[].delta.content`. An empty list has no
+ * members.
+ */
 function fieldsOf(value: JsonValue | undefined, path = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((entry) => fieldsOf(entry, `${path}[]`));
   return Object.entries(object(value)).flatMap(([name, entry]) => {
@@ -153,7 +158,7 @@ describe.skipIf(all.length === 0)(`whole answers${why}`, () => {
     const recorded = object(chat.recording.response.json);
     expectFields(recorded, answer);
     const [expected, actual] = [recorded, answer].map((one) => object(object(array(one['choices'])[0])['message']));
-    // Beside tool calls some providers say null where others say nothing.
+    // Beside tool calls some providers send null and others omit the field.
     expect(actual!['content'] ?? '').toBe(expected!['content'] ?? '');
   });
 });
@@ -165,7 +170,7 @@ describe.skipIf(all.length === 0)(`streams${why}`, () => {
     expect(response.status, body).toBe(200);
     const [recorded, ours] = [recordedChunks(chat), checkChatStream(body)];
     expectFields(recorded, ours);
-    // What every recorded chunk has, and every recorded choice, each of ours has.
+    // Each of the gateway's chunks and choices has the members that every recorded one has.
     for (const [before, after] of [
       [recorded, ours],
       [choicesOf(recorded), choicesOf(ours)],

@@ -1,6 +1,6 @@
 /**
- * Recorded answers of real providers, sent by a scripted upstream through a running gateway: what a client gets says
- * what an independent reading of the recorded bytes says.
+ * Recorded answers of real providers, sent by a scripted upstream through a running gateway: the client's answer equals
+ * an independent reading of the recorded bytes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
@@ -21,17 +21,20 @@ import { responseHead, type Step, slices, startWireServer, type WireServer } fro
 
 /**
  * How streams are split. Each two-part cut costs a request of some milliseconds and each part of a feed a turn of the
- * event loop, so only the smallest streams are cut at every byte, the middle ones come one byte at a time, and the
- * large ones in sevens. Every byte of every stream is cut in the tests of the dialects.
+ * event loop, so only the smallest streams are cut at every byte, the middle ones arrive byte by byte, and the large
+ * ones in parts of seven. The tests of the dialects cut every byte of every stream.
  */
 const CUT_EVERYWHERE_BYTES_MAX = 2_000;
 const SINGLE_BYTES_MAX = 8_000;
-/** How far cuts are apart. */
+/** The distance of cuts. */
 const CUT_STEP = inTier(17, 1);
 const PART_BYTES = 7;
-/** Turns of the loop after which the gateway has read what was sent and waits for more: parts that meet are no cut. */
+/**
+ * Turns of the event loop after which the gateway has read what was sent and waits for more: parts that merge are not a
+ * cut.
+ */
 const READY: Step[] = Array.from({ length: 4 }, () => ({ wait: 0 }));
-/** Cuts under way at the same time. */
+/** Concurrent cuts. */
 const CUTS_AT_ONCE = 16;
 
 const wires = ['openai-chat', 'anthropic-messages'] as const;
@@ -124,13 +127,13 @@ async function streamOf(replay: Replay, split?: (bytes: Uint8Array) => Step[]): 
   return body;
 }
 
-/** What of two answers to the same recording must be equal: all but what belongs to the request. */
+/** The parts of two answers to the same recording that must be equal: all except those of the request. */
 function essence(body: string): string {
   const { usage, ...reading } = readStream(body);
   return JSON.stringify([reading, usage['prompt_tokens'], usage['completion_tokens']]);
 }
 
-// ---------------------------------------------------------------- what is expected
+// ---------------------------------------------------------------- the expected answers
 
 function expectChat(got: ClientReading, raw: ChatReading): void {
   expect(got.text).toBe(raw.text);
@@ -187,7 +190,7 @@ function expectMessages(got: ClientReading, raw: MessagesReading): void {
   });
 }
 
-/** `between` stands in the readable reasoning between two details: a blank line where they came whole. */
+/** `between` is the text in the readable reasoning between two details: a blank line if they arrived whole. */
 function expectRecorded(got: ClientReading, replay: Replay, between: string): void {
   const thoughts = got.details.flatMap(({ text, summary }) => text || summary || []);
   expect(got.reasoning).toBe(thoughts.join(between));
@@ -242,7 +245,7 @@ describe.each(wires)('%s', (wire) => {
   describe.skipIf(isAbsent)(`a stream that answers a prompt, in both of its forms${why}`, () => {
     test.concurrent.each(streams)('$name', async (replay) => {
       const { text, refusal, reasoning, calls, finish } = readStream(await streamOf(replay));
-      // Nobody can ask for calls with a prompt.
+      // Calls cannot be requested with a prompt.
       if (calls.length > 0) return;
       for (const [path, form] of [
         ['/completions', 'completions'],
@@ -303,7 +306,7 @@ describe.each(wires)('%s', (wire) => {
       for (const stream of [false, true]) {
         const response = await ask(replay, stream);
         const { error } = (await response.json()) as { error: JsonObject };
-        // A model that the provider does not have is no fault of the caller's.
+        // A model that the provider does not have is not a fault of the caller.
         expect(response.status).toBe(status === 404 ? 502 : status);
         expect(error['code']).toBe(response.status);
         expect(error['message']).toContain(message);

@@ -1,10 +1,13 @@
-/** What a test run prints: how far it is, each failure in full, and at the end the numbers; the slowest files where they are wanted. */
+/**
+ * The output of a test run: its progress, each failure in full, and the numbers at the end; the slowest files on
+ * request.
+ */
 import { existsSync } from 'node:fs';
 import { DefaultReporter, type TestModule, type TestSpecification } from 'vitest/node';
 
-/** Without a terminal, a line as often. */
+/** Without a terminal, a line at this interval. */
 const LINE_MS = 20_000;
-/** How often the line of a terminal changes at most. */
+/** The shortest time between two changes of a terminal's line. */
 const REDRAW_MS = 100;
 const SHARED = new URL('../../shared/transcripts/', import.meta.url);
 
@@ -45,7 +48,7 @@ export default class ProgressReporter extends DefaultReporter {
     this.#draw();
   }
 
-  /** Nothing for each file: its failures are shown in full at the end. */
+  /** No line for each file: failures are shown in full at the end. */
   override printTestModule(): void {}
 
   override onTestRunEnd(...args: Parameters<DefaultReporter['onTestRunEnd']>): void {
@@ -69,7 +72,7 @@ export default class ProgressReporter extends DefaultReporter {
     }
   }
 
-  /** What was left out, each thing once. */
+  /** What was left out, each item once. */
   *#hints(): Generator<string> {
     if (process.env['TEST_DATABASE_URL'] === undefined) {
       yield 'The PostgreSQL variants were left out: TEST_DATABASE_URL names no server.';

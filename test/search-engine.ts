@@ -1,20 +1,20 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a search for a query finds. */
+/** The results of a search for a query. */
 export interface FoundPage {
   url: string;
   title: string;
   text: string;
 }
 
-/** A search engine that speaks Exa's API, for tests that are not about engines. */
+/** A search engine that speaks Exa's API, for tests of other subjects. */
 export interface SearchStandIn {
   /** For `plugins.web.engines.exa.base_url`. */
   url: string;
-  /** The bodies of the searches that came. */
+  /** The bodies of the received searches. */
   readonly searches: Record<string, unknown>[];
-  /** Waited for before each answer. */
+  /** Awaited before each answer. */
   before: () => Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -25,7 +25,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Starts it on a free port; every query finds `pages`, or what it is answered with where that is another status. */
+/** Starts it on a free port. Every query finds `pages`, or gets the given status if it is another one. */
 export async function startSearchEngine(pages: readonly FoundPage[], status = 200): Promise<SearchStandIn> {
   const searches: Record<string, unknown>[] = [];
   const server = createServer((request, response) => {

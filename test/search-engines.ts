@@ -1,6 +1,7 @@
 /**
- * A local stand-in for four search engines: each checks requests as its documentation says, and answers in its own shape. What a query
- * says decides what happens: `late`, `refused`, `busy`, `failing`, `failing once`, `broken`, `huge`, `nothing`, `moved`, `hostile`.
+ * A local stand-in for four search engines. Each checks requests as its documentation says, and answers in its own
+ * form. Words of the query decide what happens: `late`, `refused`, `busy`, `failing`, `failing once`, `broken`, `huge`,
+ * `nothing`, `moved`, `hostile`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +13,7 @@ export interface ReceivedRequest {
   query: string;
 }
 
-/** A page as the stand-in knows it. */
+/** A page of the stand-in. */
 export interface Page {
   url: string;
   title: string;
@@ -127,7 +128,7 @@ function shapeOf(engine: SearchEngine, pages: readonly Page[], limit: number): o
   }
 }
 
-/** Why a request is not as the engine's documentation has it; undefined: it is. */
+/** The violation of the engine's documentation in a request; undefined if there is none. */
 function fault(
   engine: SearchEngine,
   request: IncomingMessage,

@@ -1,4 +1,4 @@
-/** Pages, the time and slow searches through the gateway's tools, over the client APIs. */
+/** Fetched pages, the time and slow searches through the gateway's tools, over the client APIs. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

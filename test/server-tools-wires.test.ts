@@ -43,14 +43,14 @@ afterAll(async () => {
   await engine.stop();
 });
 
-/** What every client API says of an answer, in one form. */
+/** The content of an answer in one form for every client API. */
 interface Answer {
   text: string;
   links: string[];
   cost: number | undefined;
   searches: number | undefined;
   calls: string[];
-  /** To be sent back as the turn. */
+  /** The turn to send back. */
   turn: JsonObject[];
 }
 
@@ -241,7 +241,7 @@ describe.each(wires)('%s', (wire) => {
       expect(whole.links).toEqual(LINKS);
       expect(whole.searches).toBe(1);
       expect(whole.cost).toBeGreaterThan(0.01);
-      // The SDK of Messages keeps of a stream's usage what it knows.
+      // The SDK of Messages keeps only the members of a stream's usage that it knows.
       const { turn: _, cost = whole.cost, ...expected } = streamed;
       expect(cost).toBe(whole.cost);
       expect(whole).toMatchObject(expected);

@@ -1,4 +1,6 @@
-/** The loop of the gateway's own tools, through a running gateway, a scripted model and a search engine's stand-in. */
+/**
+ * The loop of the gateway's own tools, through a running gateway, a scripted model and a stand-in of a search engine.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { limits } from '../src/limits.ts';
@@ -15,7 +17,7 @@ const SEARCH = { type: 'gateway:web_search', parameters: { max_results: 2 } };
 const WEATHER = { type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } };
 const search = (query = 'news') => ({ name: 'web_search', args: { query } });
 
-/** 100 in, 10 out at 1 and 10 USD a million: 0.0002 USD a turn; a search is 0.01. */
+/** 100 tokens in, 10 out at 1 and 10 USD a million: 0.0002 USD a turn; a search is 0.01. */
 const TURN_USD = 0.0002;
 const SEARCH_USD = 0.01;
 

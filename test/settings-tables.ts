@@ -55,7 +55,7 @@ export function settingsTables(): string {
     .join('\n');
 }
 
-/** Which settings a change of the file applies when. */
+/** The settings of the file by the time at which their change applies. */
 export function effectsTable(): string {
   const named = (effect: string) =>
     fileFields()

@@ -18,10 +18,10 @@ export function askOf(gateway: () => TestGateway): Ask {
   };
 }
 
-/** What an error says. */
+/** The message of an error. */
 export const messageOf = (answer: JsonObject) => String(object(answer['error'])['message']);
 
-/** The events of a stream, and the response that its last one tells. */
+/** The events of a stream, and the response of the last one. */
 export async function streamed(gateway: TestGateway, body: object) {
   const text = await (await gateway.call('POST', '/responses', { ...body, stream: true })).text();
   const events = text

@@ -1,6 +1,7 @@
 /**
- * The shape of the sources: no modules that import each other in a circle. What is still so is listed here, and the list can only become
- * shorter: an entry that is no longer needed fails as well. Branches on client APIs and wires: `branches.test.ts`.
+ * The shape of the sources: no modules import each other in a circle. Exceptions are listed here, and the list can only
+ * become shorter: an entry that is no longer needed fails as well. Branches on client APIs and wires:
+ * `branches.test.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -12,9 +13,9 @@ const production = globSync(['src/**/*.ts', 'sandbox/*.ts'], { cwd: root, exclud
   .sort()
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 
-/** Circles of modules that need each other when they run. */
+/** Circles of modules that need each other at run time. */
 const VALUE_CIRCLES: readonly (readonly string[])[] = [];
-/** Circles of modules of which at least one needs only a type of the next. */
+/** Circles in which at least one module needs only a type of the next. */
 const TYPE_CIRCLES: readonly (readonly string[])[] = [];
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
@@ -22,14 +23,14 @@ type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 const IMPORT =
   /^(?:import|export)\s+(type\s)?([^;'"]*?)\s*from\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)|^import\s+'(\.[^']+)'/gm;
 
-/** Whether all that is named between the braces are types. */
+/** Whether all names between the braces are types. */
 function namesTypesAlone(names: string): boolean {
   const inside = /^\{([^}]*)\}$/s.exec(names.trim())?.[1];
   if (inside === undefined) return false;
   return inside.split(',').every((name) => name.trim() === '' || /^type\s/.test(name.trim()));
 }
 
-/** Which files of `src` each file imports: for values alone, or for types as well. */
+/** The files that each file of `src` imports: for values, or for types as well. */
 function importsOf(alsoTypes: boolean): Graph {
   const files = new Set(production.map(({ file }) => file));
   return new Map(
@@ -46,7 +47,7 @@ function importsOf(alsoTypes: boolean): Graph {
   );
 }
 
-/** The groups of files in which each reaches each (Tarjan's algorithm). */
+/** The groups of files that reach each other (Tarjan's algorithm). */
 function circlesOf(graph: Graph): string[][] {
   const index = new Map<string, number>();
   const low = new Map<string, number>();

@@ -9,8 +9,8 @@ const sources = globSync(['src/**/*.ts', 'sandbox/*.ts'], { cwd: root })
 const production = sources.filter(({ file }) => !file.endsWith('.test.ts'));
 
 /**
- * Who may import whom: a room, and the rooms beside itself that it may use. `errors.ts` and `limits.ts` may be imported
- * from anywhere. ARCHITECTURE.md shows the same table.
+ * The import rules: a room, and the other rooms that it may use. `errors.ts` and `limits.ts` may be imported from
+ * anywhere. ARCHITECTURE.md shows the same table.
  */
 const ROOMS: Record<string, readonly string[]> = {
   schemas: [],
@@ -75,7 +75,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   'node:sqlite': [/^src\/storage\//, /^src\/ledger\/journal\/slot\.ts$/],
 };
 
-/** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
+/** Rooms that decide: no clock, no randomness, no socket, no file. Exceptions inside them are listed. */
 const PURE = /^src\/(schemas|audio|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
   /^src\/(providers\/transport\/(?:upstream|fetch-media|services|pieces|http1\/(?:client|connection|wheel))|ledger\/(journal\/(?:disk|journal|group-sync|segments|slot|replay)|ledger-clock|pipe|node|resend|start-recorder|store-time|lookup)|accounts\/key)\.ts$/;
@@ -193,13 +193,13 @@ test('no source cites a document outside the project', () => {
 });
 
 // V8 gives an object whose getters are closures a shape of its own: two microseconds each, and garbage that only a full
-// collection finds. A class has its getters once.
+// collection finds. A class creates its getters once.
 test('getters are in classes, not in objects that a function returns', () => {
   const wrong = production.filter(({ text }) => /^ {4,}get \w+\(/m.test(text));
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-// Fastify sets decorations by names that it looks up one by one, for every request; the first hook of `http/create-server.ts` sets ours.
+// Fastify sets each decoration by its name on every request; the first hook of `http/create-server.ts` sets ours.
 test('requests and answers are not decorated', () => {
   const wrong = production.filter(({ text }) => /\.decorate(Request|Reply)\(/.test(text));
   expect(wrong.map(({ file }) => file)).toEqual([]);

@@ -2,15 +2,15 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** `second`: what the first leaves out, and the files of which it runs a part. */
+/** `second`: what the first tier leaves out, and the files of which it runs a part. */
 export type Tier = 'first' | 'second' | 'all';
 
 const root = join(import.meta.dirname, '..');
 const LONG = '**/*.long.test.ts';
 const ALL = ['src/**/*.test.ts', 'sandbox/*.test.ts', 'test/**/*.test.ts', 'bench/*.test.ts'];
-/** What makes a file's tests others in the second tier. */
+/** The functions with which a test file behaves differently in the second tier. */
 const SCALED = /\b(?:inTier|recordingsOf|recordedAnswers)\(|\brecordingsFolder\b/;
-/** They say what that is. */
+/** The modules that define them. */
 const MAKERS = new Set([
   'test/tier.ts',
   'test/tier-files.ts',
@@ -18,7 +18,7 @@ const MAKERS = new Set([
   'test/wires/recorded-upstream.ts',
 ]);
 
-/** What a tier runs, as patterns of files. A long file that the command line names runs in any. */
+/** The files of a tier, as patterns. A long file on the command line runs in any tier. */
 export function filesOf(tier: Tier): { include: string[]; exclude: string[] } {
   const exclude = ['**/node_modules/**'];
   if (tier === 'first' && !process.argv.some((word) => word.includes('.long.'))) exclude.push(LONG);

@@ -1,4 +1,7 @@
-/** What the two tiers of tests rest on: the first needs nothing but this checkout, and files that share modules do not depend on each other. */
+/**
+ * The conditions of the two tiers of tests: the first needs nothing but this checkout, and files that share modules do
+ * not depend on each other.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

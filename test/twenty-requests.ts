@@ -1,11 +1,14 @@
 /**
- * Twenty chat requests that together use everything a provider may be asked for. Each dialect encodes all of them and
- * holds what it makes against its provider's own types.
+ * Twenty chat requests that together use everything that a provider may receive. Each dialect encodes all of them, and
+ * its output is checked against its provider's own types.
  */
 import type { Media } from '../src/providers/dialect.ts';
 import type { ChatRequest, FunctionTool, Message } from '../src/schemas/inner.ts';
 
-/** A picture of one pixel, a page, a tenth of a second of silence and the head of a film: what is asked is only that they travel. */
+/**
+ * An image of one pixel, a page, a tenth of a second of silence and the beginning of a video: only their transport is
+ * tested.
+ */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const PDF = 'JVBERi0xLjEKMSAwIG9iajw8L1R5cGUvQ2F0YWxvZz4+ZW5kb2JqCnRyYWlsZXI8PC9Sb290IDEgMCBSPj4KJSVFT0YK';
 const WAV = `UklGRkQDAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YSADAACA${'gICA'.repeat(266)}gA==`;
@@ -13,7 +16,7 @@ const MP4 = 'AAAAGGZ0eXBtcDQyAAAAAG1wNDJpc29tAAAACGZyZWU=';
 
 const IMAGE_URL = 'https://images.example/cat.png';
 
-/** What the gateway would have fetched for a provider that takes no URLs. */
+/** What the gateway would have fetched for a provider that accepts no URLs. */
 export const twentyMedia: Media = new Map([[IMAGE_URL, { mime_type: 'image/png', base64: PNG }]]);
 
 const weather: FunctionTool = {

@@ -1,4 +1,7 @@
-/** A gateway that is started as an operator would start it, in a network that is left by a proxy alone, towards an upstream with a certificate of a private authority. */
+/**
+ * A gateway started as an operator would start it, in a network with a proxy as its only exit, and an upstream with a
+ * certificate of a private authority.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type PrivateCa, privateCa } from './private-ca.ts';
 import { freePort, type GatewayProcess, makeKey, serve, stop, until } from './process/gateway-process.ts';
 
-/** An address of this machine that is not its own loopback, which no proxy is asked for. */
+/** An address of this machine other than its loopback, for which no proxy is used. */
 const address = Object.values(networkInterfaces())
   .flatMap((all) => all ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;

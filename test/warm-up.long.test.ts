@@ -11,7 +11,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const program = fileURLToPath(new URL('../bin/model-gateway.cjs', import.meta.url));
 const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: join(directory, 'cache') };
 
-/** Says of a gateway that is ready whether Node had to make JavaScript of TypeScript for it: what does that takes 16 MB for good. */
+/** Records whether Node had to compile TypeScript for a ready gateway: the compiler takes 16 MB permanently. */
 const witness = join(directory, 'witness.cjs');
 const reportFile = join(directory, 'told');
 writeFileSync(

@@ -1,4 +1,6 @@
-/** Web search through the whole gateway, against a stand-in for the engines and an upstream that tells what it was asked. */
+/**
+ * Web search through the whole gateway, against a stand-in for the engines and an upstream that reports its request.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +14,7 @@ interface Message {
   content: string;
 }
 type Sent = Record<string, unknown> & { messages: Message[]; tools?: Record<string, unknown>[]; stream?: boolean };
-/** Of answers and errors, what the tests look at. */
+/** The members of answers and errors that the tests read. */
 interface Answer {
   id: string;
   choices: {
@@ -45,7 +47,7 @@ const ARGUMENTS: Record<string, object> = {
   datetime: {},
 };
 
-/** One call of each of the gateway's tools that are declared. */
+/** One call of each declared tool of the gateway. */
 function callsOf({ tools = [] }: Sent) {
   return tools.flatMap((tool, at) => {
     const { name } = (tool as { function: { name: string } }).function;
@@ -160,7 +162,7 @@ async function call(body: object, { to = gateway, path = '/chat/completions' } =
   const response = await to.call('POST', path, body, METADATA);
   return { status: response.status, body: (await response.json()) as Answer };
 }
-/** What the model was shown of the search. */
+/** The part of the search that the model received. */
 const shown = (): Record<string, unknown> & { results: Record<string, unknown>[] } => {
   const message = sent[0]!.messages.find(({ role, content }) => role === 'system' && content.includes('"results"'))!;
   return JSON.parse(message.content.slice(message.content.indexOf('{"note"')));
@@ -267,7 +269,7 @@ describe('the plugin web', () => {
       const response = await gateway.call('POST', path, { ...body, stream });
       const text = await response.text();
       expect(response.status, text).toBe(200);
-      // In a stream the text may come in pieces.
+      // In a stream the text may arrive in pieces.
       if (!stream) expect(text).toContain('https://news.example.com/rivers');
     }
     expect(engines.requests.map(({ query }) => query)).toEqual([QUESTION, QUESTION]);
@@ -312,7 +314,7 @@ describe('the plugin web', () => {
       { type: 'web_search_20250305', name: 'web_search', max_uses: 3, allowed_domains: ['example.com'] },
     ]);
     expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
-    // Whose price is known.
+    // An endpoint whose price is known.
     expect(body.usage.cost).toBeCloseTo(0.01 + 20e-6, 9);
   });
 
@@ -380,7 +382,7 @@ describe('a search that nothing can perform is a 400 with the setting to change'
   test('an endpoint with native search needs no engine', async () => {
     const { status } = await call(question({ model: 'test/claude:online' }), { to: unsearched });
     expect(status).toBe(200);
-    // The first cannot, and the second can.
+    // The first cannot search, and the second can.
     const models = ['test/chat:online', 'test/claude'];
     expect((await call({ messages: question({}).messages, models }, { to: unsearched })).status).toBe(200);
   });

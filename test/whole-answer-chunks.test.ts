@@ -13,7 +13,7 @@ import type { BoundGuardrail } from '../src/schemas/guardrail.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 import { recordingsOf } from './readings/recordings.ts';
 
-/** Every recorded whole answer: its chunks and the answer that is collected from them are the same to whoever reads either. */
+/** Every recorded whole answer: its chunks and the answer collected from them are the same for every reader. */
 
 interface WholeAnswerChunks {
   wire: Wire;
@@ -37,7 +37,7 @@ const answers = [...dialects].flatMap(([wire, dialect]) =>
 
 const REQUEST = { messages: [{ role: 'user' as const, content: 'How many?' }] };
 
-/** All that is read of a meter. */
+/** All values that are read from a meter. */
 function readingOf(meter: Meter) {
   const { produced, is_void, finish_reason, native_finish_reason, open_choices, service_tier, upstream_id } = meter;
   return {

@@ -64,7 +64,7 @@ function customPatterns(): string[] {
   });
 }
 
-/** Megabytes in a second of processor time: what others do on the machine counts little. */
+/** Megabytes in a second of processor time, which other processes on the machine hardly change. */
 function speed(set: FilterSet, text: string): number {
   for (let round = 0; round < WARM_UP; round += 1) set.find(text);
   const before = process.cpuUsage();
@@ -142,7 +142,10 @@ function table(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** Names and addresses, which a thread looks for: from its start to its first answer, and texts that hold some or none. */
+/**
+ * Names and addresses, which a worker thread searches: the time from its start to its first answer, and texts with and
+ * without matches.
+ */
 async function namesTable(): Promise<string> {
   const analyzer = createNameAnalyzer();
   const began = performance.now();
@@ -165,7 +168,7 @@ async function namesTable(): Promise<string> {
   return table([['names and addresses', 'MB/s'], ...rows, ['first answer of the thread, ms', startMs.toFixed(0)]]);
 }
 
-/** How fast filters of content are, how well they find, and that no pattern takes more than its share. */
+/** Measures the speed of content filters and how well they find, and that no pattern takes more than its share. */
 export async function measureFilters(): Promise<string> {
   return [speedTable(), qualityTable(), growthTable(), await namesTable()].join('\n\n');
 }

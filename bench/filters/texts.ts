@@ -1,6 +1,6 @@
 import { card, chance } from '../../test/filters/corpus.ts';
 
-/** A kind of message, about 100 KB of it. */
+/** One kind of message, of about 100 KB. */
 export interface Message {
   name: string;
   text: string;
@@ -25,7 +25,7 @@ const PROSE =
 const CJK =
   '今日は天気がいいので、散歩に行きました。（写真は後で送ります。）価格は１２００円です。数据库连接失败，请稍后重试：错误代码';
 
-/** Messages of the kinds that are sent, and of those that are hardest for detectors. */
+/** Kinds of messages that clients send, and those that are hardest for detectors. */
 export function messages(seed: number): Message[] {
   const { below, one, digits } = chance(seed);
   const random = chance(seed);

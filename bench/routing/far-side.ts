@@ -1,6 +1,6 @@
 import { Random } from '../../test/simulation/random.ts';
 
-/** A provider as its price list and a good day have it. */
+/** A provider with its list prices and its behaviour on a good day. */
 export interface ProviderFacts {
   name: string;
   /** USD per million tokens. */
@@ -8,16 +8,16 @@ export interface ProviderFacts {
   completion_usd: number;
   /** Median time to the first token. */
   first_token_ms: number;
-  /** How far it spreads: the standard deviation of its logarithm. */
+  /** The spread: the standard deviation of the logarithm. */
   spread: number;
   tokens_per_second: number;
-  /** Requests it accepts in each minute of the clock. Not set if there is no limit. */
+  /** The number of requests that it accepts in each minute of the clock. Not set if there is no limit. */
   requests_per_minute?: number;
-  /** Whether it tells with a 429 how long to wait. */
+  /** Whether its 429 states how long to wait. */
   tells_retry_after?: boolean;
 }
 
-/** What goes wrong at a provider for a while. */
+/** An incident of a provider. */
 export interface Incident {
   provider: string;
   from_min: number;
@@ -28,9 +28,9 @@ export interface Incident {
    * `limited`: takes fewer requests a minute.
    */
   is: 'down' | 'errors' | 'refused' | 'hangs' | 'dies' | 'slow' | 'limited';
-  /** Of the requests concerned. Default: all. */
+  /** The share of requests that it concerns. Default: all. */
   share?: number;
-  /** Of slowness. */
+  /** The factor of slowness. */
   factor?: number;
   requests_per_minute?: number;
 }
@@ -43,38 +43,38 @@ export interface Wanted {
   completion_tokens: number;
 }
 
-/** What a provider makes of a request that is sent to it now. */
+/** What happens to a request that is sent to a provider now. */
 export type Reply =
   /** `status` null: the connection is refused. */
   | { is: 'refusal'; after_ms: number; status: number | null; retry_after_ms: number | undefined }
   | { is: 'silence' }
-  /** `dies_ms`: when it breaks off, where it does. */
+  /** `dies_ms`: when the answer breaks off, if it does. */
   | { is: 'stream'; first_ms: number; total_ms: number; dies_ms: number | undefined };
 
 /** One request at a provider. */
 export interface Exchange {
   reply: Reply;
-  /** It is over, by its own end or because the caller closed it: what was made of it until now is billed. */
+  /** Ends the request, by itself or because the caller closed it: what was generated until then is billed. */
   end(): void;
 }
 
 export interface FarSide {
   providers: readonly ProviderFacts[];
-  /** What the provider would do, were the request sent now; changes nothing. */
+  /** The outcome if the request were sent now; changes nothing. */
   foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply;
-  /** No incident but slowness is under way there, so that luck is not needed. */
+  /** Whether there is no incident except slowness, so that the outcome does not depend on luck. */
   isWell(provider: ProviderFacts): boolean;
   send(provider: ProviderFacts, wanted: Wanted, nth: number): Exchange;
-  /** What the providers charge for a request so far, in nano-USD. */
+  /** The amount that the providers have charged for a request so far, in nano-USD. */
   billedNano(index: number): number;
-  /** What has been sent. */
+  /** The requests that were sent. */
   sent: number;
 }
 
 const MINUTE_MS = 60_000;
 const REFUSAL_MS: Record<string, number> = { down: 120, errors: 400, limited: 60, refused: 5 };
 
-/** A whole answer, in nano-USD: a USD per million tokens is a thousand nano-USD a token. */
+/** The price of a whole answer in nano-USD: a USD per million tokens is a thousand nano-USD a token. */
 export function costNano(
   { prompt_usd, completion_usd }: ProviderFacts,
   tokens: { prompt_tokens: number; completion_tokens: number },
@@ -82,7 +82,7 @@ export function costNano(
   return 1_000 * (prompt_usd * tokens.prompt_tokens + completion_usd * tokens.completion_tokens);
 }
 
-/** Chance that belongs to a request, a provider and a try: every strategy meets the same. */
+/** Randomness of a request, a provider and a try, so that every strategy meets the same. */
 function chanceOf(seed: number, index: number, provider: number, nth: number): Random {
   const mixed =
     Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b) ^ Math.imul(provider * 64 + nth, 0xc2b2ae35);
@@ -94,7 +94,7 @@ function normal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
 }
 
-/** The requests of a run: as many as chance brings at this rate, prompts and answers of long-tailed lengths. */
+/** The requests of a run: arrivals are random at this rate, lengths of prompts and answers have long tails. */
 export function workloadOf(seed: number, { minutes, per_second }: { minutes: number; per_second: number }): Wanted[] {
   const random = new Random(seed * 7 + 1);
   const requests: Wanted[] = [];
@@ -110,7 +110,10 @@ export function workloadOf(seed: number, { minutes, per_second }: { minutes: num
   }
 }
 
-/** The providers of one run. The same seed gives every request the same luck at every provider, whoever sends it. */
+/**
+ * The providers of one run. With the same seed every request has the same luck at every provider, whichever strategy
+ * sends it.
+ */
 export function createFarSide(
   { providers, incidents }: { providers: readonly ProviderFacts[]; incidents: readonly Incident[] },
   seed: number,
@@ -135,7 +138,7 @@ export function createFarSide(
     return { is: 'refusal', after_ms: REFUSAL_MS[kind] ?? 0, status, retry_after_ms: retryAfterMs };
   }
 
-  /** Its limit in this minute, and what is left of it. */
+  /** The limit of this minute, and what is left of it. */
   function limitOf(provider: ProviderFacts, active: readonly Incident[]): { left: number; until_ms: number } {
     const lowest = active.flatMap(({ requests_per_minute = [] }) => requests_per_minute);
     const limit = Math.min(provider.requests_per_minute ?? Number.POSITIVE_INFINITY, ...lowest);
@@ -148,7 +151,7 @@ export function createFarSide(
   function foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply {
     const active = running(provider);
     const random = chanceOf(seed, wanted.index, place(provider), nth);
-    // Drawn before anything is decided: what happens does not change a request's later luck.
+    // Drawn before any decision, so that events do not change a request's later luck.
     const luck = random.next();
     const first = provider.first_token_ms * Math.exp(provider.spread * normal(random)) + wanted.prompt_tokens / 20;
     const breaking = random.between(0.1, 0.9);
@@ -161,7 +164,7 @@ export function createFarSide(
     if (hit('hangs')) return { is: 'silence' };
     const factor = hit('slow')?.factor ?? 1;
     const firstMs = first * factor;
-    // Slow tokens are slower by the root: a queue holds the first one back most.
+    // The later tokens are slowed by the square root: a queue delays the first token most.
     const makingMs = (wanted.completion_tokens / provider.tokens_per_second) * 1_000 * Math.sqrt(factor);
     const diesMs = hit('dies') ? firstMs + makingMs * breaking : undefined;
     return { is: 'stream', first_ms: firstMs, total_ms: firstMs + makingMs, dies_ms: diesMs };

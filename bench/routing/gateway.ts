@@ -20,7 +20,7 @@ import type { Router, Served, Strategy, World } from './strategy.ts';
 
 const MODEL = 'bench/model';
 
-/** How a request asks the gateway, and what its operator set. */
+/** The request's options and the operator's settings. */
 interface RouterOptions {
   provider?: ProviderPreferences;
   /** Settings of `routing`. */
@@ -55,7 +55,7 @@ function catalogOf(providers: readonly ProviderFacts[]): Catalog {
         dialect: 'openai-chat',
         base_url: `http://${name}.invalid/v1`,
         credential: 'bench',
-        // A stream that broke off can be continued there.
+        // Another endpoint of a stream that broke off, to continue it.
         quirks: { prefill: true },
         data_policy: { training: false, retention_days: 0 },
         abort_stops_billing: true,
@@ -70,7 +70,7 @@ function eventOf(fields: object): string {
   return `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'model', ...fields })}\n\n`;
 }
 
-/** Text that is nobody else's, so that a continuation repeats nothing. */
+/** A text of its own, so that a continuation repeats nothing. */
 function firstOf(text: string): Buffer {
   const delta = { role: 'assistant', content: text };
   return Buffer.from(eventOf({ choices: [{ index: 0, delta, finish_reason: null }] }));
@@ -82,7 +82,7 @@ function lastOf({ prompt_tokens, completion_tokens }: Wanted): Buffer {
   return Buffer.from(`${end}${eventOf({ choices: [], usage })}data: [DONE]\n\n`);
 }
 
-/** The wire of one request at a provider of the simulation. */
+/** The wire of one request to a provider of the simulation. */
 function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: string): Exchange {
   const answered = Promise.withResolvers<UpstreamResponse>();
   answered.promise.catch(() => undefined);
@@ -158,7 +158,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
   return exchange;
 }
 
-/** No money is limited here and nothing is kept: requests are not part of what is measured by their journal. */
+/** No money is limited here and nothing is stored: the journal of requests is not measured. */
 const forgetful: Recorder = {
   reserve: ({ id }) => ({ id, lines: [], granted_nano: 0 }),
   reserveNow: () => true,
@@ -200,7 +200,7 @@ const stateless: TurnStates = {
   recorder: () => undefined,
 };
 
-/** What a stream that breaks off has made of its answer. */
+/** The part of the answer that a broken stream has generated. */
 function deadTokens({ reply }: FarExchange, { completion_tokens }: Wanted): number {
   if (reply.is !== 'stream' || reply.dies_ms === undefined) return 0;
   return Math.round(((reply.dies_ms - reply.first_ms) / (reply.total_ms - reply.first_ms)) * completion_tokens);
@@ -249,18 +249,21 @@ function callOf(wanted: Wanted, nowMs: number, elapsedMs: number, { provider }: 
   };
 }
 
-/** A request under way, and what was sent of it. */
+/** A request in progress, and what was sent for it. */
 interface Under {
   wanted: Wanted;
   sent: { provider: ProviderFacts; at_ms: number; dead_tokens: number }[];
 }
 
-/** The gateway's own inference, whole: plan, attempt loop, timeouts, wire, meter, health; only its sockets and clocks are the simulation's. */
+/**
+ * The complete inference of the gateway: plan, attempt loop, timeouts, wire, meter, health. Only sockets and clocks are
+ * those of the simulation.
+ */
 function createRouter(world: World, options: RouterOptions): Router {
   const { time, farSide, random } = world;
   const catalog = catalogOf(farSide.providers);
   const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
-  /** Requests under way, and when each was sent to whom. */
+  /** The requests in progress, and when each was sent to which provider. */
   const open = new Map<string, Under>();
   const clock = { now_ms: () => Math.floor(time.nowMs()), monotonic_ms: time.elapsedMs };
   const statistics = createEndpointStatistics();
@@ -333,7 +336,7 @@ function createRouter(world: World, options: RouterOptions): Router {
         else ok = event.error === undefined;
       }
     } catch {
-      // Nobody answered.
+      // No provider answered.
     }
     open.delete(call.generation_id);
     const answered = mine.sent.findLast(({ provider }) => provider.name === by);

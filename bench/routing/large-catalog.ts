@@ -1,6 +1,8 @@
 import { Random } from '../../test/simulation/random.ts';
 
-/** How many models have how many endpoints: 2,000 and 5,000 in all. The most used models have many. */
+/**
+ * The number of models with each number of endpoints: 2,000 and 5,000 in all. The most used models have many endpoints.
+ */
 const SHAPE: readonly { models: number; endpoints: number }[] = [
   { models: 20, endpoints: 25 },
   { models: 180, endpoints: 8 },
@@ -24,14 +26,14 @@ export function modelName(nth: number): string {
   return `author-${nth % AUTHORS}/model-${nth}`;
 }
 
-/** How many models, and how many endpoints, there are of each kind. */
+/** The numbers of models and endpoints of each kind. */
 export const LARGE = {
   models: SHAPE.reduce((sum, { models }) => sum + models, 0),
   endpoints: SHAPE.reduce((sum, { models, endpoints }) => sum + models * endpoints, 0),
 };
 
 function endpointOf(provider: number, random: Random) {
-  // One in fifty costs nothing.
+  // One in fifty is free.
   const prompt = random.chance(0.02) ? 0 : random.between(0.05, 3);
   return {
     provider: `provider-${provider}`,

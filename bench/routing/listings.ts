@@ -13,15 +13,15 @@ export interface ListingRow {
   path: string;
   status: number;
   bytes: number;
-  /** The first answer of the process. */
+  /** The first answer after the start of the process. */
   first_ms: number;
-  /** CPU time of the gateway, an answer: what other work on the machine leaves alone. */
+  /** CPU time of the gateway for an answer, which other work on the machine does not change. */
   cpu_ms: number;
   p50_ms: number;
   p99_ms: number;
 }
 
-/** The gateway with the large catalog, and how its catalog answers. */
+/** The gateway with the large catalog, and the figures of its catalog's answers. */
 export interface Listings {
   ready_ms: number;
   idle_bytes: number;
@@ -86,7 +86,7 @@ const QUERIES: readonly { path: string; is_known?: true; with_key?: true }[] = [
   { path: '/providers', with_key: true },
 ];
 
-/** Starts the gateway with a configuration as a user would, and asks its catalog one query at a time. */
+/** Starts the gateway with a configuration as a user would, and sends one catalog query at a time. */
 export async function measureListings(
   configFile: string,
   { directory, core, repeats }: { directory: string; core: number | undefined; repeats: number },

@@ -5,7 +5,8 @@ import { type Attempt, byCost, type Router, type Strategy, tryThem, type World }
  * LiteLLM's router, from its documentation: https://docs.litellm.ai/docs/routing (strategies),
  * https://docs.litellm.ai/docs/router/learn/strategies, https://docs.litellm.ai/docs/router/learn/reliability (retries,
  * cooldowns: a 429 and a timeout at once, as in the table "When are deployments cooled down?" of the first page) and
- * https://docs.litellm.ai/docs/router/api_reference/configuration (defaults). Behaviour, no code of it.
+ * https://docs.litellm.ai/docs/router/api_reference/configuration (defaults). Only its behaviour is reproduced, none of
+ * its code.
  */
 interface Settings {
   /** Retries in the same group of deployments, each with a new pick. Default 2. */
@@ -71,7 +72,7 @@ function underLimits(healthy: readonly Deployment[]): Deployment[] {
 const PICKS = {
   'simple-shuffle': (healthy, { random }) => (healthy.length === 0 ? undefined : random.pick(healthy)),
   'least-busy': (healthy) => least(healthy, ({ in_flight }) => in_flight),
-  // Within no buffer: the default.
+  // Without a buffer, which is the default.
   'latency-based-routing': (healthy) => least(healthy, meanLatency),
   'usage-based-routing-v2': (healthy) => least(underLimits(healthy), ({ tokens }) => tokens),
   'cost-based-routing': (healthy) => {
@@ -145,7 +146,7 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
         if (mine === undefined || failed.attempt.is !== 'failed') return undefined;
         fail(mine, failed.attempt, nowMs(), settings);
         if (retries >= settings.num_retries) return undefined;
-        // With others that are healthy at once; without any not at all.
+        // With other healthy deployments at once; without any, not at all.
         if (healthy().length === 0) return undefined;
         if (deployments.length === 1) {
           const { retry_after_ms = 0 } = failed.attempt;
@@ -160,7 +161,7 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
         leave();
         if (mine === undefined) return;
         if (!ok) {
-          // After text has come nothing is tried again.
+          // After text has arrived, nothing is retried.
           fail(mine, { is: 'failed', status: 503, retry_after_ms: undefined }, nowMs(), settings);
           return;
         }
@@ -174,7 +175,7 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
   };
 }
 
-/** Every strategy with its defaults, and the two most used with cooldowns that an operator has turned up. */
+/** Every strategy with its defaults, and the two most used ones with longer cooldowns that an operator has set. */
 export const LITELLM: readonly Strategy[] = [
   ...Object.entries(PICKS).map(([name, pick]) => ({
     name: `litellm ${name}`,

@@ -8,16 +8,16 @@ import type { ChatRequest } from '../../src/schemas/inner.ts';
 import { Random } from '../../test/simulation/random.ts';
 import { modelName } from './large-catalog.ts';
 
-/** One kind of request, planned many times. */
+/** One kind of request, which is planned many times. */
 export interface PlanningRow {
   kind: string;
-  /** Candidates that a plan weighs, on average. */
+  /** The average number of candidates of a plan. */
   candidates: number;
-  /** CPU time of the thread, a plan: what other work on the machine leaves alone. */
+  /** CPU time of the thread for a plan, which other work on the machine does not change. */
   cpu_us: number;
   p50_us: number;
   p99_us: number;
-  /** The first hundred of a fresh process. */
+  /** The first hundred plans of a fresh process. */
   cold_us: number;
 }
 
@@ -30,7 +30,7 @@ function messages(turns: number): ChatRequest['messages'] {
   }));
 }
 
-/** What clients ask for, over all models or over those with most endpoints. */
+/** The kinds of requests, over all models or over those with the most endpoints. */
 const KINDS: readonly { kind: string; among: number; more: (random: Random) => Partial<ChatRequest> }[] = [
   { kind: 'a model', among: 2_000, more: () => ({}) },
   { kind: 'a model of 25 endpoints', among: 20, more: () => ({}) },
@@ -75,7 +75,10 @@ function names(random: Random, count: number): string[] {
 const WARM_UPS = 2_000;
 const COLD = 100;
 
-/** Times planning from a request's model name to the ordered plan, each call by itself. A tenth of the endpoints has failed lately. */
+/**
+ * Measures planning from a request's model name to the ordered plan, each call by itself. A tenth of the endpoints has
+ * failed recently.
+ */
 export function measurePlanning(configFile: string, repeats: number): PlanningRow[] {
   const config = loadConfig({}, { config_file: configFile });
   const catalog = catalogOf(config);
@@ -127,7 +130,7 @@ export function measurePlanning(configFile: string, repeats: number): PlanningRo
         once(request);
         return true;
       } catch {
-        // A filter left nothing: a refusal is another path.
+        // A filter left no endpoint: a refusal takes another path.
         return false;
       }
     });

@@ -5,7 +5,8 @@ import { byCost, type Router, type Strategy, tryThem, type World } from './strat
  * Portkey's gateway, from its documentation: https://portkey.ai/docs/product/ai-gateway/load-balancing,
  * https://portkey.ai/docs/product/ai-gateway/fallbacks (any status that is not 2xx),
  * https://portkey.ai/docs/product/ai-gateway/automatic-retries (on 429, 500, 502, 503, 504 and 529, at the same target,
- * after one second, two, four …) and https://portkey.ai/docs/product/ai-gateway/circuit-breaker. Behaviour, no code of it.
+ * after one second, two, four …) and https://portkey.ai/docs/product/ai-gateway/circuit-breaker. Only its behaviour is
+ * reproduced, none of its code.
  */
 interface Settings {
   mode: 'fallback' | 'loadbalance';
@@ -41,7 +42,7 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
     if (circuit.requests < requests_min || circuit.failures / circuit.requests <= failure_share) return;
     Object.assign(circuit, { requests: 0, failures: 0, open_until_ms: time.elapsedMs() + cooldown_ms });
   }
-  /** Where every circuit is open, none counts. */
+  /** If every circuit is open, none counts. */
   function targets(): ProviderFacts[] {
     const all = byCost(farSide.providers);
     const closed = all.filter((provider) => circuitOf(provider).open_until_ms <= time.elapsedMs());
@@ -72,7 +73,7 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
   };
 }
 
-/** Targets stand in ascending order of cost; weights are equal. */
+/** Targets are in ascending order of cost, and their weights are equal. */
 export const PORTKEY: readonly Strategy[] = [
   {
     name: 'portkey loadbalance',

@@ -11,7 +11,7 @@ import { askOracles, type Figures, figuresOf, type Oracles, type RunOptions, run
 import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, SIMPLE } from './strategy.ts';
 import { listingTable, planningTable, scenarioTable } from './tables.ts';
 
-/** What of routing and of the catalog can be measured: no peers are needed, and no load. */
+/** The measurements of routing and of the catalog, which need no peers and no load. */
 export const ROUTING_KINDS = ['routing', 'planning', 'models'] as const;
 export type RoutingKind = (typeof ROUTING_KINDS)[number];
 
@@ -23,7 +23,7 @@ interface ScenarioRows {
   rows: { name: string; description: string; figures: Figures }[];
 }
 
-/** What the table is made of and how to read it; the reasons are in the README of this directory's parent. */
+/** How the table is computed and read; the reasons are in the README of the parent directory. */
 function preamble(seeds: number): string {
   const { minutes, per_second, first_token_ms_max } = SIMULATED;
   return `Routing through two bad hours: ${minutes} virtual minutes, ${per_second} requests/s, ${seeds === 1 ? 'one seed' : `${seeds} seeds`}, streams; every strategy gives an attempt up after ${first_token_ms_max / 1_000} s without a token.
@@ -69,7 +69,10 @@ export interface RoutingMeasured {
   models?: Listings;
 }
 
-/** Measures and prints the requested parts. The simulation also writes its tables beside this file: they are the same on every machine. */
+/**
+ * Measures and prints the requested parts. The simulation also writes its tables beside this file; they are the same on
+ * every machine.
+ */
 export async function measureRouting(
   kinds: readonly string[],
   {

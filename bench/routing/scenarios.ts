@@ -1,6 +1,6 @@
 import type { Incident, ProviderFacts } from './far-side.ts';
 
-/** Two hours of three providers. */
+/** Two hours with three providers. */
 export interface Scenario {
   name: string;
   description: string;
@@ -8,7 +8,10 @@ export interface Scenario {
   incidents: readonly Incident[];
 }
 
-/** The cheapest is the slowest, the dearest the fastest; the one in the middle is near the cheapest in price. */
+/**
+ * The cheapest provider is the slowest, the most expensive the fastest, and the middle one is near the cheapest in
+ * price.
+ */
 const USUAL: readonly ProviderFacts[] = [
   { name: 'thrift', prompt_usd: 0.2, completion_usd: 0.8, first_token_ms: 600, spread: 0.45, tokens_per_second: 60 },
   { name: 'middle', prompt_usd: 0.26, completion_usd: 1.04, first_token_ms: 400, spread: 0.35, tokens_per_second: 90 },
@@ -30,7 +33,7 @@ const TWO_BAD_HOURS: readonly Incident[] = [
   { provider: 'swift', is: 'down', from_min: 96, to_min: 106 },
 ];
 
-/** What a team meets in bad weeks, each kind by itself and then all of it in two hours. */
+/** Incidents of bad weeks, each kind by itself and then all of them in two hours. */
 export const SCENARIOS: readonly Scenario[] = [
   { name: 'calm', description: 'nothing goes wrong', providers: USUAL, incidents: [] },
   {

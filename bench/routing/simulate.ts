@@ -4,7 +4,7 @@ import type { Scenario } from './scenarios.ts';
 import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, type Served, type Strategy } from './strategy.ts';
 import { takeTime } from './virtual-time.ts';
 
-/** How long virtual time continues after the last request: every attempt has ended by then. */
+/** How long virtual time continues after the last request, until every attempt has ended. */
 const LATE_MS = 7_200_000;
 
 export interface RunOptions {
@@ -55,20 +55,20 @@ export async function runStrategy(strategy: Strategy, scenario: Scenario, option
 /** The results of a strategy in one scenario, over some seeds. */
 export interface Figures {
   requests: number;
-  /** Those of them that arrived while at least one provider would have answered. */
+  /** The requests that arrived while at least one provider would have answered. */
   up: number;
-  /** The share of those that got their whole answer. */
+  /** The share of these requests that got a whole answer. */
   success: number;
-  /** The share of all requests that got it. */
+  /** The share of all requests that got a whole answer. */
   success_all: number;
   attempts: number;
-  /** What attempts that failed took before the one that answered. */
+  /** The time of failed attempts before the one that answered. */
   lost_p99_ms: number;
-  /** The first token, later than at the fastest healthy provider. */
+  /** The delay of the first token compared with the fastest healthy provider. */
   added_p50_ms: number;
   added_p95_ms: number;
   added_p99_ms: number;
-  /** What was billed for answered requests, over what the same cost at the cheapest healthy provider. */
+  /** The bill for answered requests, relative to their cost at the cheapest healthy provider. */
   cost_ratio: number;
   /** Answers by provider. */
   shares: Record<string, number>;
@@ -78,7 +78,7 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** What the best choices would have come to. */
+/** The results of the best choices. */
 export interface Oracles {
   cheapest: Run;
   fastest: Run;
@@ -89,7 +89,7 @@ export async function askOracles(scenario: Scenario, options: RunOptions): Promi
   return { cheapest, fastest: await runStrategy(FASTEST_HEALTHY, scenario, options) };
 }
 
-/** Compares the runs of one strategy, a seed each, with those of the oracles. */
+/** Compares the runs of one strategy, one for each seed, with those of the oracles. */
 export function figuresOf(runs: readonly { run: Run; oracles: Oracles }[]): Figures {
   const added: number[] = [];
   const lost: number[] = [];

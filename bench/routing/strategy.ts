@@ -2,7 +2,7 @@ import type { Random } from '../../test/simulation/random.ts';
 import { costNano, type FarSide, type ProviderFacts, type Wanted } from './far-side.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a strategy works in: virtual time, providers, and chance of its own. */
+/** The environment of a strategy: virtual time, providers, and randomness of its own. */
 export interface World {
   time: VirtualTime;
   farSide: FarSide;
@@ -17,35 +17,35 @@ export interface Served {
   ok: boolean;
   /** The time of the first token. Undefined if there was none. */
   first_ms: number | undefined;
-  /** What attempts before the one that answered took. */
+  /** The time of attempts before the one that answered. */
   lost_ms: number;
   attempts: number;
   /** Its provider's name. */
   by: string | undefined;
 }
 
-/** A way to choose providers: takes requests as they come, many at a time. */
+/** A way to choose providers. It serves concurrent requests as they arrive. */
 export type Router = (wanted: Wanted) => Promise<Served>;
 
 export interface Strategy {
   name: string;
-  /** What it is, or whose documentation says so. */
+  /** A description, or the source of its documentation. */
   description: string;
   create(world: World): Router;
 }
 
-/** One attempt, seen by whoever sent it. */
+/** One attempt, as its sender sees it. */
 export type Attempt =
   | {
       is: 'answering';
       first_ms: number;
-      /** Whether it is whole, when it is over. */
+      /** Whether the answer was complete when the attempt ended. */
       ended: Promise<boolean>;
     }
-  /** `status` is null if there was no connection, 408 if the attempt was abandoned. */
+  /** `status` is null if there was no connection, and 408 if the attempt was abandoned. */
   | { is: 'failed'; status: number | null; retry_after_ms: number | undefined };
 
-/** Sends a request and waits for its first token, or until it is known that none comes. */
+/** Sends a request, and waits for its first token or for the certainty that none arrives. */
 async function attempt(
   { time, farSide, first_token_ms_max }: World,
   provider: ProviderFacts,
@@ -72,7 +72,7 @@ async function attempt(
   return { is: 'answering', first_ms, ended };
 }
 
-/** Tries providers one after another as `next` names them; `failed` and `over` hear what became of each. */
+/** Tries providers one after another as `next` names them; `failed` and `over` receive the outcome of each. */
 export async function tryThem(
   world: World,
   wanted: Wanted,
@@ -100,14 +100,14 @@ export async function tryThem(
 
 const typical = { prompt_tokens: 3, completion_tokens: 1 };
 
-/** Ascending by what a request with three tokens of prompt for one of answer costs. */
+/** In ascending order of the cost of a request with three prompt tokens for each token of the answer. */
 export function byCost(providers: readonly ProviderFacts[]): ProviderFacts[] {
   return providers.toSorted((a, b) => costNano(a, typical) - costNano(b, typical));
 }
 
 /**
- * Knows beforehand which providers are well and would answer, and takes the best of them: what no gateway can do. Where none
- * is well it takes one that is lucky.
+ * Knows in advance which providers are healthy and would answer, and takes the best of them, which no gateway can do.
+ * If none is healthy it takes one that would answer by luck.
  */
 function oracle(
   name: string,
@@ -130,21 +130,21 @@ function oracle(
   };
 }
 
-/** The least that answers cost where nobody gambles. */
+/** The lowest cost of answers without luck. */
 export const CHEAPEST_HEALTHY = oracle(
   'cheapest healthy (oracle)',
   'knows who is well, takes the cheapest',
   (provider) => costNano(provider, typical),
 );
 
-/** The soonest that first tokens can come. */
+/** The earliest possible first tokens. */
 export const FASTEST_HEALTHY = oracle(
   'fastest healthy (oracle)',
   'knows who is well, takes the fastest',
   (_provider, firstMs) => firstMs,
 );
 
-/** What needs no gateway. */
+/** Strategies without a gateway. */
 export const SIMPLE: readonly Strategy[] = [
   {
     name: 'always the cheapest',

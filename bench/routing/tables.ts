@@ -8,11 +8,11 @@ import type { Figures } from './simulate.ts';
 const MEBIBYTE = 1_048_576;
 const KIBIBYTE = 1_024;
 
-/** Three decimals, cut rather than rounded: 100 % means that nothing failed. */
+/** Three decimals, truncated instead of rounded: 100 % means that nothing failed. */
 const share = (part: number) => `${digits(3)(Math.floor(part * 100_000) / 1_000)} %`;
 const ms = digits(0);
 
-/** One scenario, a strategy a row. */
+/** One scenario, with a row for each strategy. */
 export function scenarioTable(scenario: Scenario, rows: readonly { name: string; figures: Figures }[]): string {
   const providers = scenario.providers.map(({ name }) => name);
   const head = [

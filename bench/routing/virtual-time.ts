@@ -2,25 +2,25 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { Scheduler } from '../../test/simulation/scheduler.ts';
 
-/** Ten o'clock of some day: virtual time starts in the middle of nothing. */
+/** Ten o'clock of an ordinary day, so that virtual time does not start at a boundary. */
 const START_MS = Date.UTC(2026, 0, 5, 10);
 
-/** Time that passes when nothing is left to do. Milliseconds. */
+/** Time that passes when no work is left. Milliseconds. */
 export interface VirtualTime {
   nowMs(): number;
   /** Since the start. */
   elapsedMs(): number;
   sleep(ms: number): Promise<void>;
   after(ms: number, run: () => void): void;
-  /** Runs what is due until so long after the start. */
+  /** Runs everything that is due until this time after the start. */
   runUntil(elapsedMs: number): Promise<void>;
-  /** Puts the globals back. */
+  /** Restores the globals. */
   restore(): void;
 }
 
 /**
- * Takes the place of the process's timers and clocks, so that code which keeps time by itself keeps this one. Only one can
- * be at work at a time.
+ * Replaces the timers and clocks of the process, so that code with timers of its own follows this time. Only one can be
+ * active at a time.
  */
 export function takeTime(): VirtualTime {
   const scheduler = new Scheduler(START_MS);

@@ -3,9 +3,9 @@ import fastify, { type FastifyReply } from 'fastify';
 import { type Dispatcher, Pool } from 'undici';
 
 /**
- * The reference that a gateway is measured against: Fastify and `undici.request`, JSON parsed and written on the way in and
- * on the way out, every streamed event parsed, rewritten and sent on, and nothing else: no validation, keys, metering or log.
- * Arguments: the upstream's origin, and a port or 0.
+ * The reference for gateways: Fastify and `undici.request`, JSON parsed and written for request and answer, every
+ * streamed event parsed, rewritten and sent on, and nothing else: no validation, keys, metering or log. Arguments: the
+ * upstream's origin, and a port or 0.
  */
 const [origin = '', port = '0'] = process.argv.slice(2);
 const pool = new Pool(origin, { connections: 1_024 });
@@ -24,7 +24,7 @@ function rewriteEvent(event: string): string {
   return `data: ${JSON.stringify(chunk)}\n\n`;
 }
 
-/** Rewrites what one read brought and writes once. */
+/** Rewrites the events of one read, and writes once. */
 function forwardStream(upstream: Dispatcher.ResponseData, reply: FastifyReply): void {
   const out = reply.raw;
   const text = new StringDecoder('utf8');

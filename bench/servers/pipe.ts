@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { Pool } from 'undici';
 
 /**
- * The floor for a streamed chunk in Node: `node:http` in, undici's lowest interface out, bytes passed through untouched,
- * one write per read. Arguments: the upstream's origin, and a port or 0.
+ * The minimum for a streamed chunk in Node: `node:http` in front, undici's lowest interface behind, bytes unchanged,
+ * one write for each read. Arguments: the upstream's origin, and a port or 0.
  */
 const [origin = '', port = '0'] = process.argv.slice(2);
 const pool = new Pool(origin, { connections: 1_024 });

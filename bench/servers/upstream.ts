@@ -3,8 +3,8 @@ import { HttpReader } from '../http-reader.ts';
 import { ANSWER_BODY, STREAM_EVENTS, type StreamShape, streamShape } from '../workload.ts';
 
 /**
- * The benchmark's provider: chat completions over HTTP/1.1 on plain sockets, so that it costs a fraction of what any server
- * under test costs. A paced stream makes one write per chunk, as providers do.
+ * The provider of the benchmark: chat completions over HTTP/1.1 on plain sockets, so that it costs a fraction of any
+ * server under test. A paced stream makes one write for each chunk, as providers do.
  */
 
 const chunked = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
@@ -27,8 +27,8 @@ interface OpenStream {
 }
 
 /**
- * A wheel of one-millisecond slots; one timer serves every open stream. Its clock never catches up more than this in one
- * turn: on a machine too busy for the load it runs slow, where catching up would leave no time to read or to accept.
+ * A wheel of one-millisecond slots; one timer serves every open stream. Its clock catches up at most this much in one
+ * turn: on an overloaded machine it runs slow, because catching up would leave no time to read or to accept.
  */
 const SLOTS = 2_048;
 const CATCH_UP_MS_MAX = 20;
@@ -71,7 +71,7 @@ function advance(stream: OpenStream): void {
     open -= 1;
     return;
   }
-  // A reader that is far behind gets no more until it reads: its memory is measured there, not here.
+  // A reader that is far behind gets no more until it reads, because its memory is measured there and not here.
   if (stream.socket.writableLength < UNREAD_BYTES_MAX) {
     stream.socket.write(CONTENT);
     stream.left -= 1;
@@ -93,7 +93,8 @@ function startStream(socket: Socket, shape: StreamShape): void {
     setTimeout(turn, 1);
   }
   open += 1;
-  // Streams that were opened together would tick together; multiples of the golden ratio spread them evenly over the interval.
+  // Streams that were opened together would send their chunks together; multiples of the golden ratio spread them
+  // evenly over the interval.
   const phaseMs = Math.ceil(((started * 0.618_034) % 1) * shape.interval_ms);
   schedule({ socket, shape, left: shape.chunks - 1 }, phaseMs);
 }

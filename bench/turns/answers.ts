@@ -1,4 +1,6 @@
-/** Answers of a provider by their length: large ones, and the worst that it may send. Each is all that its socket writes. */
+/**
+ * Answers of a provider by their length: large ones, and the worst ones possible. Each is all that its socket writes.
+ */
 import type { Wire } from '../../src/schemas/inner.ts';
 
 const text = (bytes: number) => 'She said "yes", and\nwalked on. '.repeat(Math.ceil(bytes / 32)).slice(0, bytes);
@@ -101,7 +103,7 @@ export const wholeTexts: Readonly<Partial<Record<Wire, (bytes: number) => Buffer
     ),
 };
 
-/** One text of another kind, and a text whose characters take two bytes each because one does. */
+/** One text of another kind, and a text whose characters take two bytes each because one of them does. */
 export const wholeReasoning = (bytes: number) => whole(completion({ content: 'a', reasoning: text(bytes) }));
 export const wholeRefusal = (bytes: number) => whole(completion({ content: null, refusal: text(bytes) }));
 export const wholeWideText = (bytes: number) => whole(completion({ content: `${text(bytes - 3)}彼` }));
@@ -128,7 +130,7 @@ export const wholeCitedText = (bytes: number) =>
       ]),
     ]),
   );
-/** As many parts as its bytes have room for, of next to nothing each. */
+/** As many nearly empty parts as the bytes allow. */
 export const shortParts = (bytes: number) =>
   whole(response([outputMessage(times(Math.min(bytes / 40, 24_000), () => ({ type: 'output_text', text: 'a' })))]));
 export const shortCalls = (bytes: number) =>
@@ -188,7 +190,7 @@ export const streamedSingleBytes = (bytes: number) => {
   const one = chunk('word ');
   return inSingleBytes(one.repeat(Math.min(bytes, SINGLE_BYTES_MAX) / one.length) + END, EVENTS_TYPE);
 };
-/** One event, of which each line has next to nothing. */
+/** One event with many nearly empty lines. */
 export const dataLines = (bytes: number) => whole(`${chunk('a')}${'data:\n'.repeat(bytes / 6)}\n\n${END}`, EVENTS_TYPE);
 export const shortDataLines = (bytes: number) =>
   whole(`${chunk('a')}${'data: ,\n'.repeat(bytes / 8)}\n\n${END}`, EVENTS_TYPE);
@@ -213,7 +215,7 @@ const PROBABILITY_CHARS = JSON.stringify(probability).length + 1;
 const probabilities = (bytes: number) => ({
   content: Array.from({ length: Math.max(1, Math.floor(bytes / PROBABILITY_CHARS)) }, () => probability),
 });
-/** The probabilities of as many tokens as the bytes have room for. */
+/** The probabilities of as many tokens as the bytes allow. */
 export const wholeProbabilities = (bytes: number) => {
   const logprobs = probabilities(bytes);
   const body = JSON.parse(completion({ content: ' on'.repeat(logprobs.content.length) })) as { choices: object[] };
@@ -229,6 +231,6 @@ export const streamedProbabilities = (bytes: number) => {
 export const oneEventOfProbabilities = (bytes: number) =>
   whole(probableChunk(probabilities(Math.min(bytes, EVENT_BYTES_MAX))) + END, EVENTS_TYPE);
 
-/** Texts for filters: findings alone, and what may become one at each place. */
+/** Texts for filters: only matches, and possible beginnings of matches at each place. */
 export const wholeFindings = (bytes: number) => whole(completion({ content: 'ada@example.com, '.repeat(bytes / 17) }));
 export const wholeDigits = (bytes: number) => whole(completion({ content: '4111 1111 '.repeat(bytes / 10) }));

@@ -1,4 +1,4 @@
-/** The gateway with a heart that beats: its parent asks how much processor time the longest pause between two beats took. */
+/** The gateway with a heartbeat: its parent requests the processor time of the longest pause between two beats. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { declaredProviders } from './provider.ts';
 
 const BEAT_MS = 1;
-/** No prompt is too long for its model, so that all of it is worked on. */
+/** No prompt is too long for its model, so that all of it is processed. */
 const CONTEXT_TOKENS = 1_000_000_000;
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 

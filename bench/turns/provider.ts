@@ -1,4 +1,4 @@
-/** A provider that answers as it is scripted: it reads a request to its end, and writes what it was made ready with. */
+/** A scripted provider: it reads a request to its end, and writes the prepared answer. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,10 +16,10 @@ const WIRES: readonly Wire[] = [
   'bedrock-converse',
   'cohere-chat',
 ];
-/** Keys of an account of AWS, so that requests are signed. */
+/** Keys of an AWS account, so that requests are signed. */
 const AWS_KEYS = JSON.stringify({ accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'x'.repeat(40), region: 'us-east-1' });
 
-/** A provider of each wire and a model of it, `scripted/<wire>`, in the words of gateway.yaml. */
+/** A provider of each wire and a model of it, `scripted/<wire>`, in the form of gateway.yaml. */
 export function declaredProviders(url: string) {
   const providers = Object.fromEntries(
     WIRES.map((dialect) => [

@@ -1,4 +1,4 @@
-/** Sends a body in HTTP chunks of a few bytes, which no ordinary client does. */
+/** Sends a body in HTTP chunks of a few bytes, which ordinary clients do not do. */
 import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 
@@ -16,7 +16,7 @@ function chunked(body: string, pieceBytes: number): Buffer {
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]);
 }
 
-/** The answer, with nothing but its status and its text. */
+/** The status and the text of the answer. */
 export async function send(address: string, key: string, body: string, pieceBytes: number): Promise<Response> {
   const { hostname, port, pathname } = new URL(address);
   const socket = connect(Number(port), hostname);

@@ -1,4 +1,6 @@
-/** Requests and answers by their length: the worst that a caller or a provider may send, and large ones of ordinary ones. */
+/**
+ * Requests and answers by their length: the worst ones that a caller or a provider may send, and large ordinary ones.
+ */
 import type { Wire } from '../../src/schemas/inner.ts';
 import * as answers from './answers.ts';
 
@@ -8,15 +10,15 @@ export interface Shape {
   path: string;
   is_legal: boolean;
   body(bytes: number): string;
-  /** All that the provider's socket writes, where the model is a `scripted/<wire>`. */
+  /** All that the provider's socket writes if the model is a `scripted/<wire>`. */
   answer?(bytes: number): Buffer;
-  /** By a key with a spend limit. */
+  /** Sent with a key that has a spend limit. */
   is_limited?: true;
-  /** By a key whose answers are filtered. */
+  /** Sent with a key whose answers are filtered. */
   is_filtered?: true;
-  /** JSON if not set. A character of the body is a byte then. */
+  /** Default: JSON. One character of the body is then one byte. */
   content_type?: string;
-  /** The request is sent in HTTP chunks of so many bytes. */
+  /** The request is sent in HTTP chunks of this size. */
   piece_bytes?: number;
 }
 
@@ -62,7 +64,7 @@ const WIRES = [
   'cohere-chat',
 ] as const satisfies Wire[];
 
-/** What each wire's encoder makes of requests. */
+/** Requests for the encoder of each wire. */
 function shapesOfWire(wire: Wire): Shape[] {
   const model = `scripted/${wire}`;
   const requestWith = (content: string, more = '') => chat(content, more).replace(MODEL, model);
@@ -217,7 +219,7 @@ const filteredShapes: readonly Shape[] = CLIENTS.flatMap((path) =>
   ),
 );
 
-/** The form of a transcription, of which a file of up to the bound is filled with a piece. */
+/** The form of a transcription. Its file is filled with a piece up to the bound. */
 const upload = (name: string, start: string, piece: string): Shape => ({
   name: `sound: ${name}`,
   path: '/audio/transcriptions',

@@ -120,7 +120,7 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
   const workspace = useSignal('');
   const key = useSignal('');
   const member = useSignal('');
-  // The page of a workspace leads here to make a guardrail for it.
+  // The page of a workspace links here to create a guardrail for it.
   const team = useSignal(route.peek().query.get('for') ?? '');
   const keys = useLoaded((signal) => loadKeys(workspace.value, signal), workspace.value);
   const path = { id: of.id };

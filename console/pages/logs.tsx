@@ -247,7 +247,7 @@ function Filter({ name, label }: { name: string; label: string }) {
   );
 }
 
-/** The filters that are set and stand under "More filters", or that only other pages set; each can be removed. */
+/** The filters that are set under "More filters" or by other pages; each can be removed. */
 function Chips({ names }: { names: ReturnType<typeof useNames> }) {
   const { query } = route.value;
   const shown: [name: string, text: string, rest?: string][] = [];
@@ -571,7 +571,7 @@ export default function Logs() {
           id={opened}
           keyName={(hash) => names.of('key', hash)}
           onClose={() => {
-            // The panel also closes because a link in it led elsewhere.
+            // The panel also closes if a link in it opened another page.
             if (route.peek().query.get('id') === opened) openCall(undefined);
           }}
         />

@@ -339,7 +339,7 @@ async function load(signal: AbortSignal) {
   };
 }
 
-/** How a day compares with the day before it. */
+/** The change of a day compared with the day before. */
 function changeText(now: number, before: number): string {
   if (before === 0) return '';
   const share = (now / before - 1) * 100;

@@ -152,7 +152,7 @@ function CodeDialog({ models, onClose }: { models: readonly string[]; onClose():
 
 const bytesOf = (of: readonly Image[]) => of.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** What keeps the prompt from being sent, and the field where it is mended. */
+/** The reason why the prompt cannot be sent, and the field to correct. */
 function missingFor(models: readonly string[]): { message: string; field: string } | undefined {
   if (isRunning()) return { message: 'Wait for the answers, or stop them.', field: '.composer textarea' };
   if (models.length === 0) return { message: 'Add a model first.', field: '.picker input' };
@@ -289,7 +289,7 @@ function ConversationCost() {
 export default function Playground() {
   const chosen = chosenModels();
   const isCode = useSignal(false);
-  // A call that is to be replayed.
+  // A call to replay.
   useState(() => {
     const draft = takeDraft();
     if (draft === undefined) return;

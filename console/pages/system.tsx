@@ -7,7 +7,7 @@ import { Empty, Heading, Money, Show, Table, useLoaded } from '../ui.tsx';
 
 const SOURCES = { default: 'default', file: 'gateway.yaml', environment: 'environment' } as const;
 
-/** How long ago a node gave a sign of life. */
+/** How long ago a node was last seen. */
 export function Unseen({ seconds, isLost }: { seconds: number | null; isLost: boolean }) {
   const text =
     seconds === null ? 'never' : seconds < 120 ? `${Math.round(seconds)} s ago` : `${count(seconds / 60)} min ago`;
@@ -96,7 +96,7 @@ const KINDS: Record<RetentionStatus['kind'], string> = {
   closed_windows: 'Ended windows of limits',
 };
 
-/** What is deleted by settings. */
+/** The data that settings delete. */
 function Retention({ of }: { of: readonly RetentionStatus[] }) {
   return (
     <section class="card">

@@ -44,7 +44,7 @@ interface Range {
 const iso = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
 const day = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
-/** What the address says, with defaults for what it lacks. */
+/** The parameters of the address, with defaults for missing ones. */
 function readState(query: URLSearchParams, meta: AnalyticsMeta) {
   const one = <T extends string>(name: string, values: readonly T[], fallback: T): T => {
     const value = query.get(name) as T;
@@ -247,7 +247,7 @@ function change(
   );
 }
 
-/** The groups of both periods, those that changed most first. */
+/** The groups of both periods, with the largest changes first. */
 function byChange(now: Row[], before: Row[], { by, metric }: { by: string[]; metric: Metric }): Row[] {
   const value = (row: Row | undefined) => Number(row?.[metric.name] ?? 0);
   const former = new Map(before.map((row) => [keyOf(row, by), row]));
@@ -268,7 +268,7 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
   return (
     <Show of={loaded}>
       {([rows, groups, total, before, totalBefore]) => {
-        // The former answer stays while the next one loads: it has the metric of its own rows.
+        // The previous answer stays while the next one loads: it has the metric of its own rows.
         const value = (row: Row | undefined) =>
           typeof row?.[metric.name] === 'number' ? (row[metric.name] as number) : null;
         if (groups.rows.length === 0) {

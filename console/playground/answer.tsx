@@ -10,7 +10,7 @@ import { ownCostOf, sendResults, tryAgain } from './run.ts';
 /** The types of images that are shown; anything else stays away from the page. */
 const IMAGE = /^data:image\/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/=]+$/;
 
-/** A text that should be JSON: laid out if it is, else as it is with what is wrong. */
+/** A text that should be JSON: formatted if it is valid, otherwise unchanged and with the error. */
 function JsonView({ text, label }: { text: string; label: string }) {
   const { pretty, fault } = useMemo(() => readJson(text), [text]);
   return (
@@ -85,11 +85,11 @@ const CallFacts = ({ id }: { id: string }) => (
   </p>
 );
 
-/** Keeps the place of a person whose button is about to go. */
+/** Keeps the focus of a person whose button is about to disappear. */
 const focusCell = (event: Event): void =>
   (event.currentTarget as Element).closest<HTMLElement>('section')?.focus({ preventScroll: true });
 
-/** What the model called, and fields for the results. */
+/** The calls of the model, and fields for their results. */
 function ToolCalls({ of, turn, cell, isOpen }: { of: Step; turn: Turn; cell: Cell; isOpen: boolean }) {
   const { calls } = of.answer.value;
   const results = of.results.value;

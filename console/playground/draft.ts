@@ -1,4 +1,6 @@
-/** What a person has written in the playground, and the requests that are made of it. All of it stays in the memory of the tab. */
+/**
+ * What a person has written in the playground, and the requests made from it. All of it stays in the memory of the tab.
+ */
 import { computed, type Signal, signal } from '@preact/signals';
 import type { AnswerParts, ChatError } from '../chat.ts';
 import { count } from '../format.ts';
@@ -54,7 +56,7 @@ export interface Turn {
 
 export const turns = signal<Turn[]>([]);
 
-/** The JSON of a field, or what is wrong with it; undefined if the field is empty. */
+/** The JSON of a field, or its error; undefined if the field is empty. */
 type Parsed = { value: unknown } | { fault: string } | undefined;
 
 function parse(text: string, what: string): Parsed {
@@ -69,7 +71,7 @@ function parse(text: string, what: string): Parsed {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is wrong with one definition of a tool. Tools of other types than functions are left to the gateway. */
+/** The error of one definition of a tool. Tools of other types than functions are left to the gateway. */
 function toolFault(tool: unknown, at: string, names: Set<string>): string | undefined {
   if (!isObject(tool)) return `${at}: must be an object such as {"type": "function", "function": {…}}.`;
   if (typeof tool['type'] !== 'string') return `${at}.type: must be "function", or the type of a tool of the gateway.`;
@@ -117,10 +119,10 @@ const parsedTools = computed(() => parseTools(tools.value));
 const parsedSchema = computed(() => parseSchema(schema.value, isStrict.value));
 const faultOf = (parsed: Parsed): string | undefined =>
   parsed !== undefined && 'fault' in parsed ? parsed.fault : undefined;
-/** What is wrong with the fields. */
+/** The errors of the fields. */
 export const toolsFault = computed(() => faultOf(parsedTools.value));
 export const schemaFault = computed(() => faultOf(parsedSchema.value));
-/** What the request has, for the headings of the fields. */
+/** The parts of the request, for the headings of the fields. */
 export const toolCount = computed(() => (jsonOf(parsedTools.value) as unknown[] | undefined)?.length ?? 0);
 export const hasSchema = computed(() => jsonOf(parsedSchema.value) !== undefined);
 
@@ -134,7 +136,10 @@ const contentOf = (text: string, files: readonly Image[]) =>
         ...files.map(({ url }) => ({ type: 'image_url', image_url: { url } })),
       ];
 
-/** An answer as a message of the next request; undefined if nothing of it can be sent. Calls without results are left out: providers refuse them. */
+/**
+ * An answer as a message of the next request; undefined if no part of it can be sent. Calls without results are
+ * omitted, because providers refuse them.
+ */
 function messagesOf({ answer, results, areSent }: Step): object[] {
   const { text, calls, reasoningDetails, state } = answer.value;
   if (areSent.value) {
@@ -160,7 +165,7 @@ function conversation(model: string, until: readonly Turn[]): object[] {
   ]);
 }
 
-/** The request of a model for these turns. Fields that are wrong are left out; the page then sends nothing. */
+/** The request of a model for these turns. Invalid fields are omitted; the page then sends nothing. */
 export function bodyFor(model: string, until: readonly Turn[]) {
   const list = jsonOf(parsedTools.value);
   const json_schema = jsonOf(parsedSchema.value);

@@ -1,4 +1,4 @@
-/** What the next request would cost: by the gateway itself, which plans the request without sending it. */
+/** The cost of the next request, as the gateway plans it without sending it. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { RouteExplanation } from '../api.gen.ts';

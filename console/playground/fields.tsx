@@ -103,6 +103,6 @@ export function LongText({ text, label, isCode = false }: { text: string; label:
   );
 }
 
-/** Leads back to the next prompt, after a button of the conversation is gone. */
+/** Moves the focus to the next prompt after a button of the conversation has disappeared. */
 export const focusPrompt = (): void =>
   document.querySelector<HTMLElement>('.composer textarea')?.focus({ preventScroll: true });

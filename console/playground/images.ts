@@ -73,7 +73,7 @@ export async function readImages(files: readonly File[], present: readonly Image
       read.push({ id: lastId, name, type, bytes: file.size, url: await urlOf(new Blob([file], { type })) });
     }
   }
-  // A drop of a thousand files says why once for each of the first.
+  // For a drop of a thousand files, each reason is shown once, for the first of them.
   imageFaults.value =
     refused.length > 5 ? [...refused.slice(0, 5), `${refused.length - 5} more files are left out.`] : refused;
   return read;

@@ -158,7 +158,7 @@ export function Settings() {
   );
 }
 
-/** What the request has that no endpoint of a model declares to support. */
+/** The parts of the request that no endpoint of a model declares to support. */
 async function lacksOf(id: string, signal: AbortSignal): Promise<(need: string) => boolean> {
   const [author = '', ...rest] = id.split('/');
   const { data } = await call('listModelEndpoints', { path: { author, slug: rest.join('/') } }, signal);
@@ -176,7 +176,7 @@ const NEEDS: readonly (readonly [need: string, isNeeded: () => boolean, note: st
   ['reasoning', () => effort.value !== '' && effort.value !== 'none', 'has no reasoning effort'],
 ];
 
-/** Says what a chosen model does not support, by the catalog. */
+/** Shows what a chosen model does not support, by the catalog. */
 export function ModelNotes({ of }: { of: string }) {
   // A name that is no model of the catalog, such as an alias, has no notes: the gateway decides.
   const lacks = useLoaded((abort) => lacksOf(of, abort).catch(() => undefined), of);

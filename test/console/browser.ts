@@ -3,10 +3,10 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../harness.ts';
 import { signInLink } from '../http/console-client.ts';
 
-/** Debian's browser; tests that need one are absent where it is not installed. */
+/** Debian's browser. Tests that need a browser are skipped if it is not installed. */
 export const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path));
 
-/** A page with what it reported and requested. */
+/** A page with its reported errors and its requests. */
 export interface Visit {
   page: Page;
   /** Errors and warnings of the console, uncaught errors, violations of the policy. */
@@ -35,7 +35,7 @@ export async function startConsole(options: TestGatewayOptions = {}): Promise<Co
     browser,
     async visit({ member, ...context } = {}) {
       const opened = await browser.newContext({ viewport: { width: 1_440, height: 900 }, ...context });
-      // How fast a page is is measured elsewhere: a busy machine fails no test.
+      // Limits of speed are tested elsewhere, so that a busy machine fails no test.
       opened.setDefaultTimeout(100_000);
       const page = await opened.newPage();
       const faults: string[] = [];

@@ -6,7 +6,7 @@ import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 const LINK = 'javascript:window.hacked=1';
-/** What a header can carry. */
+/** The texts that a header can carry. */
 const HEADER = HOSTILE.replace('\u202e', '');
 const MODEL = 'hostile/m';
 

@@ -256,13 +256,13 @@ models:
     await images.nth(1).waitFor();
     await page.evaluate(transfer('dropped'));
     await images.nth(2).waitFor();
-    // Each is drawn: the policy of the page allows data URLs alone.
+    // Each image is rendered, because the policy of the page allows data URLs.
     const drawn = `[...document.querySelectorAll('.composer img')].map((one) => one.naturalWidth)`;
     await expect.poll(() => page.evaluate(drawn)).toEqual([10, 10, 10]);
     await page.getByText('scripted/blind accepts no images').waitFor();
     await page.getByRole('button', { name: 'Remove the image dropped.png' }).click();
     await promptOf(page).fill('What is on it?');
-    // The gateway says before sending that it would refuse this.
+    // The gateway reports before sending that it would refuse the request.
     await page
       .getByRole('row', { name: /scripted\/blind/ })
       .getByText('Would be refused')
@@ -321,7 +321,7 @@ models:
     const facts = answer('sandbox/story').locator('.facts');
     const shown = await facts.locator('.number').innerText();
     expect(shown).toMatch(/^\$0\.\d{9}$/);
-    // The conversation is still there after a look at the call.
+    // The conversation is still there after the call was opened.
     await facts.getByRole('link', { name: 'Open the call' }).click();
     await page.getByRole('dialog', { name: 'Call' }).getByText('Charged').first().waitFor();
     expect(await page.getByRole('dialog', { name: 'Call' }).innerText()).toContain(shown);
@@ -391,7 +391,7 @@ models:
     expect((await second.innerText()).length).toBeLessThan(25_000);
     await second.getByRole('button', { name: /Show all 44,0\d\d characters/ }).click();
     expect((await second.innerText()).length).toBeGreaterThan(40_000);
-    // It scrolls in its place, also by keyboard.
+    // The answer scrolls in its own area, also by keyboard.
     expect(await second.getByRole('group', { name: 'Answer of scripted/m' }).getAttribute('tabindex')).toBe('0');
     expect(faults).toEqual([]);
     await page.context().close();
@@ -435,7 +435,7 @@ models:
     await tabTo('Make a $1 key for an hour');
     await press('Enter');
     await page.getByText('expires in an hour').waitFor();
-    // Sent too early: the page says what is missing, and leads there.
+    // Sent without a required field: the page says what is missing, and focuses the field.
     await promptOf(page).focus();
     await page.keyboard.type('Say');
     await press('Control+Enter');
@@ -460,13 +460,13 @@ models:
     await press('Enter');
     await page.keyboard.type(', please');
     await press('Escape');
-    // The focus is where the editing began.
+    // The focus returns to where the edit began.
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Edit');
     await press('Enter');
     await page.keyboard.type('X');
     await press('Control+Enter');
     await isDone(page, 'sandbox/echo');
-    // What is typed next is the next prompt.
+    // The next text that is typed is the next prompt.
     expect(await page.evaluate('document.activeElement === document.querySelector(".composer textarea")')).toBe(true);
     await tabTo('Try sandbox/story again');
     await press('Enter');

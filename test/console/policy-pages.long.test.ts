@@ -90,7 +90,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     await dialog.getByLabel('Name').first().fill('No story');
     await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/story');
     await dialog.getByRole('button', { name: 'Add to Forbidden models' }).click();
-    // Written and not added: it counts as well.
+    // A name that was written and not added counts as well.
     await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/think');
     await dialog.getByRole('button', { name: 'Test this draft' }).click();
     const bench = page.getByRole('dialog', { name: 'Test the draft' });

@@ -1,4 +1,4 @@
-/** Texts that a person copies or reads: requests as code, and JSON with the place of a mistake. */
+/** Texts that a person copies or reads: requests as code, and JSON with the place of an error. */
 import { expect, test } from 'vitest';
 import { readJson } from '../../console/json-text.ts';
 import { requests } from '../../console/snippets.ts';

@@ -76,7 +76,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
     const text = `call ${index} of ${'words '.repeat(Math.floor(chance() * 30))} ${chance() < 0.2 ? 'ada@example.com' : ''}`;
     const stream = chance() < 0.6;
     const isCut = stream && chance() < 0.15;
-    // Only a slow answer is still under way when its client leaves.
+    // Only a slow answer is still in progress when its client disconnects.
     const model = `sandbox/${isCut ? 'slow' : one(MODELS)}`;
     const title = one(APPS);
     const tags = TAGS.filter(() => chance() < 0.2);
@@ -205,7 +205,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
     expect(all.length).toBe(verification.generations);
     const { data: credits } = await manage<{ data: { total_usage: number } }>('GET', '/credits');
     expect(all.reduce((sum, row) => sum + nano(row.total_cost), 0)).toBe(nano(credits.total_usage));
-    // The random calls are of all kinds.
+    // The random calls include all kinds.
     for (const outcome of ['completed', 'failed', 'cancelled'])
       expect([outcome, all.some((row) => row.outcome === outcome)]).toEqual([outcome, true]);
     expect(
@@ -233,7 +233,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
       links.push(...linked);
     }
 
-    /** The sum behind a link, read once for each address. */
+    /** The sum that a link leads to, read once for each address. */
     const behind = new Map<string, { rows?: GenerationRow[]; total?: string }>();
     for (const { href } of links) {
       if (behind.has(href) || href === 'budgets') continue;
@@ -246,7 +246,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
       expect([href, status]).toEqual([href, 200]);
       if (isLogs) {
         const rows = await rowsOf(new URL(url).searchParams);
-        // The page shows the same count and amount as its rows have.
+        // The page shows the same count and amount as its rows.
         await page.locator('.log-bar .number').first().waitFor();
         const amount = (await page.locator('.log-bar .number').first().getAttribute('title')) ?? '';
         expect([href, nanoOf(amount)]).toEqual([href, rows.reduce((sum, row) => sum + nano(row.total_cost), 0)]);

@@ -3,7 +3,7 @@ import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What a new user wants to do, as a person does it: from the overview, by what the pages say. */
+/** Tasks of a new user, done as a person does them: from the overview, by the texts of the pages. */
 describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
   let open: ConsoleBrowser;
   let now = Date.now();
@@ -37,7 +37,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.type('daily');
     await page.getByText('$5.00 a day, from midnight UTC').waitFor();
-    // Enter in a field of text sends the form.
+    // Enter in a text field sends the form.
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
     await page.getByRole('dialog', { name: 'Copy the key now' }).waitFor();
@@ -84,7 +84,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await dialog.getByLabel('Name').first().fill('No story for Research');
     await dialog.getByLabel('Forbidden models', { exact: true }).fill('sandbox/story');
     await dialog.getByRole('button', { name: 'Create guardrail' }).click();
-    // The team of the page before is chosen already.
+    // The team of the previous page is already chosen.
     await page.getByRole('button', { name: 'Apply to workspace' }).click();
     await page.getByRole('button', { name: 'Remove from the workspace Research' }).waitFor();
     expect(faults).toEqual([]);
@@ -109,7 +109,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
         .getByText('tokens')
         .waitFor();
     }
-    // The credential of the test before pays: the amount is at the own account.
+    // The credential of the previous test pays: the amount is at the own account.
     await page.getByText('Together').waitFor();
     expect(faults).toEqual([]);
     await page.context().close();
@@ -148,7 +148,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       expect(await card.innerText()).toMatch(/\+\d+ %/);
       await card.getByRole('link').click();
       await page.getByRole('columnheader', { name: 'Change' }).waitFor();
-      // What changed most stands first.
+      // The largest change is in the first row.
       const first = page.locator('tbody tr').first();
       expect(await first.innerText()).toMatch(/sandbox\/story[\s\S]*\+\$[\d.]+ \(new\)/);
       await first.locator('a.sum').first().click();

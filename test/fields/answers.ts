@@ -1,4 +1,4 @@
-/** Every field, event and block of answers: a name that the official types gain, or lose, is a fault of types here. */
+/** Every field, event and block of answers. A name that the official types gain or lose is a type error here. */
 import type {
   BetaContentBlock,
   BetaMessage,
@@ -27,8 +27,8 @@ import type {
 } from 'openai/resources/responses/responses';
 
 /**
- * Where something in an answer comes from. `any`: answers of every wire have it; `own`: only those of upstreams of the API's own
- * wire; `request`: it repeats what the request says; `never`: no answer has it, or has it filled.
+ * The origin of a member of an answer. `any`: answers of every wire have it; `own`: only those of upstreams of the
+ * API's own wire; `request`: it repeats the request; `never`: no answer has it, or has it filled.
  */
 export type AnswerRow = 'any' | 'own' | 'request' | 'never';
 
@@ -71,7 +71,7 @@ export const responseFields = {
   prompt_cache_options: 'own',
   prompt_cache_retention: 'own',
   tool_usage: 'own',
-  // Made by the official client out of the output.
+  // The official client derives it from the output.
   output_text: 'never',
 } satisfies Record<keyof Response, AnswerRow>;
 
@@ -168,7 +168,7 @@ export const responseEvents = {
   'response.mcp_list_tools.completed': 'own',
   'response.mcp_list_tools.failed': 'own',
   'response.mcp_list_tools.in_progress': 'own',
-  // Sound is chat's; no request waits in a queue; a stream that began ends with `response.failed`.
+  // Audio belongs to chat; no request waits in a queue; a stream that began ends with `response.failed`.
   'response.audio.delta': 'never',
   'response.audio.done': 'never',
   'response.audio.transcript.delta': 'never',
@@ -307,7 +307,7 @@ export const chatChunk = {
   service_tier: 'any',
   system_fingerprint: 'any',
   moderation: 'never',
-  // Padding of the upstream's: the gateway's own chunks have none.
+  // Padding of the upstream: the gateway's own chunks have none.
   obfuscation: 'never',
 } satisfies Record<keyof ChatCompletionChunk, AnswerRow>;
 

@@ -1,4 +1,4 @@
-/** Every field of a chat request: a name that the official types gain, or lose, is a fault of types here. */
+/** Every field of a chat request. A name that the official types gain or lose is a type error here. */
 import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/completions/completions';
 import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { RequestRow } from './row.ts';
@@ -76,7 +76,7 @@ export const chatFields = {
   n: { value: 2, goes: 'to its own wire' },
 } satisfies Record<keyof ChatCompletionCreateParamsBase, RequestRow>;
 
-/** What the public service adds to it. */
+/** Fields that the public service adds. */
 export const chatAdditions = {
   prompt: {
     value: 'Question',

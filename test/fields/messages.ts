@@ -1,4 +1,4 @@
-/** Every field of a Messages request: a name that the official types gain, or lose, is a fault of types here. */
+/** Every field of a Messages request. A name that the official types gain or lose is a type error here. */
 import type {
   BetaContentBlockParam,
   MessageCreateParamsBase as BetaParams,
@@ -83,7 +83,7 @@ export const messagesFields = {
   betas: { value: ['x'], goes: 'to the gateway' },
 } satisfies Record<keyof MessageCreateParamsBase | keyof BetaParams, RequestRow>;
 
-/** What the public service adds to it. */
+/** Fields that the public service adds. */
 export const messagesAdditions = {
   temperature: { value: 0.5, goes: 'on', other: ['temperature', 0.5] },
   top_p: { value: 0.5, goes: 'on', other: ['top_p', 0.5] },
@@ -175,7 +175,7 @@ export const messagesBlocks = {
   tool_removal: { role: 'system', value: { type: 'tool_removal', name: 'f' }, other: null },
 } satisfies Record<ContentBlockParam['type'] | BetaContentBlockParam['type'], KindRow>;
 
-/** Blocks of the provider's own: whole on their wire, left out elsewhere. */
+/** Blocks of the provider's own: unchanged on their wire, omitted elsewhere. */
 function natives<const Kinds extends Record<string, JsonObject>>(kinds: Kinds): Record<keyof Kinds & string, KindRow> {
   const rows = Object.entries(kinds).map(([type, fields]): [string, KindRow] => [
     type,

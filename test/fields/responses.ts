@@ -1,4 +1,4 @@
-/** Every field of a Responses request: a name that the official types gain, or lose, is a fault of types here. */
+/** Every field of a Responses request. A name that the official types gain or lose is a type error here. */
 import type { ResponseCreateParamsBase, ResponseInputItem, Tool } from 'openai/resources/responses/responses';
 import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -96,7 +96,7 @@ export const responsesFields = {
   prompt: { value: { id: 'pmpt_1' }, goes: 'back', says: /prompt/ },
 } satisfies Record<keyof ResponseCreateParamsBase, RequestRow>;
 
-/** What the public service adds to it. */
+/** Fields that the public service adds. */
 export const responsesAdditions = {
   models: { value: ['a/b', 'c/d'], goes: 'to the gateway', inner: ['models', ['a/b', 'c/d']] },
   provider: { value: { only: ['p'] }, goes: 'to the gateway', inner: ['provider', { only: ['p'] }] },
@@ -207,7 +207,7 @@ export const responsesItems = {
   item_reference: { value: { type: 'item_reference', id: 'msg_1' }, other: null, refused: /item_reference/ },
 } satisfies Record<NonNullable<ResponseInputItem['type']>, KindRow>;
 
-/** Items of the provider's own: whole on their wire, left out elsewhere. */
+/** Items of the provider's own: unchanged on their wire, omitted elsewhere. */
 function natives<const Kinds extends Record<string, JsonObject>>(kinds: Kinds): Record<keyof Kinds & string, KindRow> {
   const rows = Object.entries(kinds).map(([type, fields]) => [type, { value: { type, ...fields }, other: null }]);
   return Object.fromEntries(rows) as Record<keyof Kinds & string, KindRow>;
@@ -235,7 +235,7 @@ export const responsesTools = {
     tool_search: {},
     programmatic_tool_calling: {},
   }),
-  // Their work is billed by units without a known price.
+  // Their work is billed by units whose price is not known.
   file_search: { value: { type: 'file_search', vector_store_ids: ['v'] }, own: null, other: null },
   code_interpreter: { value: { type: 'code_interpreter', container: { type: 'auto' } }, own: null, other: null },
   image_generation: { value: { type: 'image_generation' }, own: null, other: null },

@@ -1,22 +1,22 @@
-/** What the lists of fields are made of: where each field of a client API goes, with a value to show it by. */
+/** The rows of the lists of fields: the destination of each field of a client API, with a value to test it. */
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 
-/** A path into an upstream's body, such as `text.format` or `messages[0].content`, and what is there. */
+/** A path into an upstream's body, such as `text.format` or `messages[0].content`, and its value. */
 export type Place = readonly [path: string, value: JsonValue];
 
 export type RequestRow = {
-  /** What a client says. */
+  /** The value that a client sends. */
   value: JsonValue;
-  /** Further fields of the request that it needs. */
+  /** Further fields of the request that the value requires. */
   with?: JsonObject;
-  /** Which other wire shows it; absent: the one of its API. */
+  /** The other wire that shows it. Default: the wire of its API. */
   of?: Wire;
 } & (
   | {
-      /** To upstreams of every wire that has such a thing: here that of the API itself and one other. */
+      /** To upstreams of every wire that has such a field: here that of the API itself and one other. */
       goes: 'on';
-      /** Where it is on its own wire; absent: by its own name, as it came. */
+      /** Its place on its own wire. Default: the same name and value. */
       own?: Place;
       other: Place;
     }
@@ -28,21 +28,24 @@ export type RequestRow = {
       means_nothing?: true;
     }
   | {
-      /** To upstreams of other wires: its own has no such field. */
+      /** To upstreams of other wires: its own wire has no such field. */
       goes: 'to other wires';
       other: Place;
     }
   | {
-      /** To no upstream: the gateway reads it into `inner`, or has it already. */
+      /** To no upstream: the gateway reads it into `inner`, or already has it. */
       goes: 'to the gateway';
       inner?: Place;
     }
   | {
-      /** Nowhere, and its own wire's report says so: the gateway's operator decides it, or nobody could account for it. */
+      /**
+       * To no upstream, and the report says so: the gateway's operator decides about it, or its cost cannot be
+       * accounted for.
+       */
       goes: 'nowhere';
     }
   | {
-      /** Back: such a request is refused with a 400 that says so. */
+      /** Refused: such a request is a 400 that says so. */
       goes: 'back';
       says: RegExp;
     }
@@ -51,14 +54,14 @@ export type RequestRow = {
 /** An item, a block or a part of a conversation, or a tool. */
 export interface KindRow {
   value: JsonObject;
-  /** The role whose it is; absent: the user's. Items without a role have none. */
+  /** The role of the message that contains it. Default: the user. Items without a role have none. */
   role?: 'assistant' | 'system';
-  /** What must stand before it, and behind it, so that it makes sense. */
+  /** The items before and after it that make it valid. */
   before?: JsonObject[];
   after?: JsonObject[];
-  /** What it is on its own wire; absent: as it came; null: nothing. */
+  /** Its form on its own wire. Default: unchanged. Null: omitted. */
   own?: JsonObject | null;
-  /** What an upstream of another wire gets of it, as it stands in the body's text; null: nothing. */
+  /** Its form for an upstream of another wire, as text of the body. Null: omitted. */
   other: string | null;
   /** Such a request is refused with a 400 that says so. */
   refused?: RegExp;

@@ -1,4 +1,7 @@
-/** Patterns that take a backtracking matcher time that explodes, each with a text that makes it so, as a function of its length. */
+/**
+ * Patterns that make a backtracking matcher take exponential time, each with a text that causes it, as a function of
+ * its length.
+ */
 export interface Catastrophe {
   pattern: string;
   attack: (length: number) => string;

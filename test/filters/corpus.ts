@@ -1,7 +1,7 @@
 import { type CountryCode, getExampleNumber, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 import examples from 'libphonenumber-js/mobile/examples';
 
-/** A text, and what of it is of which kind. */
+/** A text with its labelled parts. */
 export interface Sample {
   text: string;
   locale: string;
@@ -37,7 +37,7 @@ const REGIONS: Readonly<Record<string, CountryCode>> = {
   'en-IN': 'IN',
 };
 
-/** Sentences around something, in the language of each locale; `phone` names it. */
+/** Sentences around a labelled part, in the language of each locale; `phone` is the word for it. */
 const SENTENCES: Readonly<Record<string, { plain: readonly string[]; phone: readonly string[] }>> = {
   'en-US': {
     plain: [
@@ -180,7 +180,7 @@ function ip(random: Chance, locale: string): Sample {
   return filled(random, locale, 'ip-address', one(made));
 }
 
-/** What looks like something and is nothing. */
+/** Texts that look like a match and are none. */
 function hardNegative(random: Chance, locale: string): Sample {
   const { below, one, digits } = random;
   const two = (value: number) => String(value).padStart(2, '0');
@@ -236,7 +236,7 @@ const KINDS = { email, phone, ssn, 'credit-card': printedCard, 'ip-address': ip 
 export type LabelledSlug = keyof typeof KINDS;
 export const LABELLED: readonly LabelledSlug[] = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'];
 
-/** Labelled texts of all locales: `each` of every kind and locale, and as many in all that hold nothing. */
+/** Labelled texts of all locales: `each` of every kind and locale, and as many texts in all without any. */
 export function corpus(seed: number, each: number): Sample[] {
   const random = chance(seed);
   const samples: Sample[] = [];
@@ -253,14 +253,14 @@ export function corpus(seed: number, each: number): Sample[] {
 export interface Score {
   labelled: number;
   reported: number;
-  /** Found whole. */
+  /** Exact matches. */
   right: number;
-  /** Found where nothing of the kind stands. */
+  /** Matches at places without a label. */
   wrong: string[];
   missed: string[];
 }
 
-/** How well findings agree with the labels, for each slug and locale (`slug locale`), and for each slug alone. */
+/** How well findings agree with the labels, for each slug and locale (`slug locale`), and for each slug. */
 export function score(
   samples: readonly Sample[],
   find: (text: string) => readonly { slug: string; start: number; end: number }[],

@@ -6,8 +6,8 @@ import { describeStores } from '../ledger/store-variants.ts';
 import { Random } from '../simulation/random.ts';
 
 /**
- * Which models and endpoints a caller's guardrails leave: of its key, of the member who owns it and of its workspace, all
- * at once, as at the public service, for every operation that calls a model.
+ * Which models and endpoints the guardrails of a caller allow: those of its key, of the member who owns it and of its
+ * workspace together, as at the public service, for every operation that calls a model.
  */
 
 const VENDORS = ['anthropic', 'openai', 'google', 'acme'] as const;
@@ -156,13 +156,13 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     const status = async (model: string, extra: object) => (await chat(model, extra)).status;
     expect(await status('openai/m', {})).toBe(403);
     expect(await status('openai/m', { models: ['acme/vectors'] })).toBe(400);
-    // Both endpoints of the one are the guardrail's, those of the other the request's.
+    // The guardrail excludes both endpoints of one model, the request those of the other.
     expect(await status('openai/m', { models: ['acme/m'], provider: { ignore: ['clean'] } })).toBe(404);
     expect(await status('openai/m', { provider: { only: ['keeping'] } })).toBe(404);
     expect(await status('openai/m', { provider: { max_price: { prompt: 0 } } })).toBe(404);
     expect(await status('openai/m', { provider: { zdr: true } })).toBe(404);
     expect(await status('openai/m', { models: ['google/m'], provider: { ignore: ['clean'] } })).toBe(404);
-    // All endpoints of both are the guardrail's alone.
+    // The guardrail alone excludes all endpoints of both.
     await holdsFor.workspace(await guardrail({ ignored_models: ['google/m'] }));
     expect(await status('openai/m', { models: ['google/m'] })).toBe(403);
     expect(await status('openai/m', { models: ['acme/m'] })).toBe(200);
@@ -284,7 +284,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
   });
 
   test('all keys of a workspace share the spend limit of its guardrail', async () => {
-    // A million tokens of prompt cost a dollar.
+    // A million prompt tokens cost a dollar.
     const id = await guardrail({ limit_usd: 1.5, reset_interval: 'daily' });
     await holdsFor.workspace(id);
     const second = await manage('POST', '/keys', { name: 'second' });
@@ -294,7 +294,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
       const response = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
       return { status: response.status, answerBody: await response.text() };
     };
-    // The second passes the limit, which nobody could know before it answered.
+    // The second call passes the limit, which was not known before it answered.
     expect((await refused(second.key)).status).toBe(200);
     for (const key of [gateway.key, second.key]) {
       const { status, answerBody } = await refused(key);
@@ -304,7 +304,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await manage('PATCH', `/guardrails/${id}`, { limit_usd: 100 });
     expect((await refused(second.key)).status).toBe(200);
     await manage('PATCH', `/guardrails/${id}`, { limit_usd: 1.5 });
-    // What was set aside under the higher limit may still be spent, for a second.
+    // Money that was reserved under the higher limit may still be spent, for a second.
     await vi.waitFor(async () => expect((await refused(gateway.key)).status).toBe(402), {
       timeout: 5_000,
       interval: 200,

@@ -1,11 +1,11 @@
-/** Answers that were to be JSON, through the whole gateway, on each API that has a format. */
+/** Answers that should be JSON, through the whole gateway, on each API with a format. */
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** An upstream that echoes the last message, in any format. */
+/** An upstream that echoes the last message in any format. */
 const upstream = createServer(async (request, response) => {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);

@@ -1,4 +1,4 @@
-/** Filters that hold for answers, through a running gateway, as clients of every API see them. */
+/** Output filters through a running gateway, as clients of every API see them. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Anthropic from '@anthropic-ai/sdk';
@@ -20,11 +20,11 @@ const output: ModelOutput = {
 
 let upstream: Server;
 let gateway: TestGateway;
-/** Bodies that came, and whether the gateway hung up on an answer that has no end. */
+/** The received bodies, and whether the gateway closed the connection of an endless answer. */
 let bodies: JsonObject[] = [];
 let hungUp = 0;
 
-/** A provider of the wire that stands first in the path. Of the model `endless` the answer goes on for ever. */
+/** A provider of the wire that is first in the path. The answer of the model `endless` never ends. */
 function answer(path: string, body: JsonObject, response: ServerResponse): void {
   const [, wire] = path.split('/') as [string, Wire];
   const type = wire === 'bedrock-converse' ? 'application/vnd.amazon.eventstream' : 'text/event-stream';
@@ -190,7 +190,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** The guardrails of the test that runs. */
+/** The guardrails of the running test. */
 let heldIds: string[] = [];
 beforeEach(() => {
   bodies = [];
@@ -459,14 +459,14 @@ describe('the next turn', () => {
     const answered = await second.text();
     expect(second.status, answered).toBe(200);
     expect(answered).not.toMatch(/4111|1111/);
-    // A turn whose call was changed is another turn by now: nothing is brought back of it.
+    // A turn whose call was changed is a different turn, so nothing is restored for it.
     const sent = JSON.stringify(bodies[1]);
     expect(sent).not.toContain('4111');
     expect(sent).toContain('[CREDIT_CARD]');
   });
 });
 
-/** What a client keeps of a streamed turn, with the result of its call behind. */
+/** The part of a streamed turn that a client keeps, followed by the result of its call. */
 function turnOf(path: string, text: string): JsonObject[] {
   const events = text
     .split('\n')
@@ -510,7 +510,7 @@ function turnOf(path: string, text: string): JsonObject[] {
   }
   const toolCalls = [call!] as unknown as JsonObject[];
   return [
-    // Many clients drop what was thought: the gateway brings it back.
+    // Many clients drop the reasoning, and the gateway restores it.
     { ...message, tool_calls: toolCalls },
     { role: 'tool', tool_call_id: call!.id, content: 'sent' },
   ];

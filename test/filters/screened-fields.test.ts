@@ -1,7 +1,7 @@
 /**
- * What a client may not say reaches no provider, wherever in its request it stands: each value, key and number of each field, item,
- * block and tool in the lists of `fields/` once is the secret, and the request passes its parser, the filters and the encoders
- * of all wires.
+ * A secret that a guardrail forbids reaches no provider from any place of a request: each value, key and number of each
+ * field, item, block and tool in the lists of `fields/` is the secret once, and the request passes its parser, the
+ * filters and the encoders of all wires.
  */
 
 import type { TObject } from 'typebox';
@@ -61,7 +61,7 @@ const screened = (request: ChatRequest) =>
 
 const QUIRKS: Partial<Record<Wire, Quirks>> = { 'anthropic-messages': anthropicModelQuirks('claude-opus-4-5') };
 
-/** All that would be sent, at each wire that takes the request. */
+/** Everything that would be sent, on each wire that accepts the request. */
 function sentBy(wire: Wire, request: ChatRequest): string | undefined {
   const endpoint: DialectEndpoint = {
     model: 'a/b',
@@ -89,7 +89,7 @@ const SECRETS = {
   number: 4_111_111_111_111_111,
 } as const;
 
-/** The value with one of its leaves another, once for each leaf: strings replaced and lengthened, keys, numbers. */
+/** The value with one of its leaves changed, once for each leaf: strings replaced and lengthened, keys, numbers. */
 function* planted(value: JsonValue, path: string): Generator<{ at: string; value: JsonValue }> {
   if (typeof value === 'string') {
     yield { at: `${path} (address)`, value: SECRETS.text };
@@ -115,7 +115,7 @@ function* planted(value: JsonValue, path: string): Generator<{ at: string; value
   if (isFree(path)) yield { at: `${path} (key of the client's)`, value: { ...value, [SECRETS.word]: 'x' } };
 }
 
-/** Where clients write what they like: elsewhere a key that looks like one is a field of a wire. */
+/** Objects whose keys clients choose. Elsewhere a key that looks like a secret is a field of a wire. */
 const isFree = (path: string) => /arguments|\.input$|\.input\.|\.metadata$|\.properties$|input_examples/.test(path);
 
 interface Api {
@@ -136,7 +136,7 @@ const CHAT = { model: 'a/b', messages: [{ role: 'user', content: 'Q' }] };
 const RESPONSES = { model: 'a/b', input: 'Q' };
 const MESSAGES = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Q' }] };
 
-/** Every kind of message and part that chat has. */
+/** Every kind of message and part in chat. */
 const conversation: JsonObject[] = [
   { role: 'system', content: 'Be brief.', name: 'operator' },
   { role: 'developer', content: [{ type: 'text', text: 'Be kind.' }] },
@@ -230,7 +230,7 @@ const apis: Record<string, Api> = {
   },
 };
 
-/** Numbers are looked at where clients write what they like: in arguments and the like. Elsewhere they are settings. */
+/** Numbers are filtered only where clients choose the content, as in arguments. Elsewhere they are settings. */
 const isSetting = (at: string) => at.endsWith('(number)') && !/arguments|\.input\.|\.input\b.*\.a|metadata/.test(at);
 
 const leaks = (text: string) =>

@@ -4,14 +4,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../harness.ts';
 import { startMessagesUpstream } from '../wires/messages-upstream.ts';
 
-/** What filters of content do with requests of every operation that calls a model, through a whole gateway. */
+/** Content filters on requests of every operation that calls a model, through a whole gateway. */
 
 const EMAIL = 'jane.doe@example.com';
 const CARD = '4111 1111 1111 1111';
 
-/** What reached the upstream: paths and bodies. */
+/** The requests that reached the upstream: paths and bodies. */
 let received: { path: string; body: string }[] = [];
-/** What the model says. */
+/** The answer of the model. */
 let says = 'Yes.';
 let upstream: Server;
 
@@ -53,7 +53,7 @@ beforeAll(async () => {
 afterAll(() => upstream.close());
 
 let gateway: TestGateway;
-/** Of the test. */
+/** Resources of the running test. */
 let key: { key: string; hash: string };
 
 beforeAll(async () => {
@@ -97,7 +97,7 @@ async function manage(method: string, path: string, body?: unknown) {
   return answerBody.data;
 }
 
-/** A guardrail that holds for the key. */
+/** A guardrail that applies to the key. */
 async function holds(settings: object): Promise<string> {
   const { id } = await manage('POST', '/guardrails', { name: 'g', ...settings });
   await manage('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [key.hash] });
@@ -292,7 +292,7 @@ describe('redacted text', () => {
       messages: [{ role: 'user', content }],
     });
     expect(response.status, await response.text()).toBe(200);
-    // The model takes files of its wire's kinds alone: a text is put to it as one.
+    // The model accepts only files of its wire's types: a text file is converted to text.
     expect(received[0]?.body).toContain('name,mail\\njane,[EMAIL]\\nxxx');
     expect(received[0]?.body).not.toContain(EMAIL);
     expect(received[0]?.body).toContain(picture);
@@ -577,7 +577,7 @@ test('guardrails apply to remembered turns from before the guardrails existed', 
     });
     const question = { role: 'user', content: 'Who am I?' };
     const { reasoning_details: details, tool_calls } = await chat([question]);
-    // A client that keeps the text alone: the gateway brings the thought back.
+    // A client that keeps only the text: the gateway restores the reasoning.
     const conversation = (turn: object) => [
       question,
       { role: 'assistant', content: 'Hello.', tool_calls, ...turn },

@@ -8,7 +8,7 @@ const last = { ...head, choices: [], usage };
 const failed = { code: 502, message: 'gone' };
 const frames = (...chunks: object[]) =>
   `${chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')}data: [DONE]\n\n`;
-/** With the role in the first delta alone. */
+/** With the role only in the first delta. */
 const stream = (...chunks: object[]) => {
   let role: string | undefined = 'assistant';
   return frames(

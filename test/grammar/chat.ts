@@ -1,19 +1,19 @@
 /**
- * The grammar of a streamed answer in the chat API and in the two forms of prompts, read from the contract alone
- * (specification, "Completion response"; DESIGN 7): knows nothing of the code that writes it.
+ * The grammar of a streamed answer in the chat API and in the two forms of prompts, from the contract alone
+ * (specification, "Completion response"). It shares nothing with the code that writes streams.
  */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { leaksOf } from '../readings/leaks.ts';
 import { array, object } from '../readings/recordings.ts';
 
-/** `chat`: deltas; `prompt`: the chat API asked with `prompt`; `completions`: `POST /completions`. */
+/** `chat`: deltas; `prompt`: the chat API with `prompt`; `completions`: `POST /completions`. */
 export type ChatForm = 'chat' | 'prompt' | 'completions';
 
 export interface ChatGrammar {
   form?: ChatForm;
-  /** How many choices the answer has: prompts of one request, or `n`. */
+  /** The number of choices of the answer: prompts of one request, or `n`. */
   choices?: number;
-  /** Another endpoint may have gone on with the answer, and is then named. */
+  /** Another endpoint may have continued the answer, and is then named. */
   continued?: boolean;
 }
 
@@ -47,7 +47,7 @@ function fail(rule: string, value?: unknown): never {
   throw new Error(`chat stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 300)}`}`);
 }
 
-/** Throws at the first place where a whole stream breaks the grammar; its chunks, parsed. */
+/** Throws at the first place where a whole stream violates the grammar. Returns its parsed chunks. */
 export function checkChatStream(text: string, grammar: ChatGrammar = {}): JsonObject[] {
   const chunks = dataOf(text).map((data) => {
     const value = JSON.parse(data) as JsonValue;
@@ -85,7 +85,7 @@ class ChatChecker {
   #hasError = false;
   readonly #choicesWithRole = new Set<number>();
   readonly #finished = new Set<number>();
-  /** Of each choice. */
+  /** The state of each choice. */
   readonly #callsByChoice = new Map<number, string[]>();
   #calls: string[] = [];
   readonly #details = new Map<JsonValue | undefined, string>();
@@ -140,7 +140,7 @@ class ChatChecker {
     for (const name of ['id', 'created']) {
       if (chunk[name] !== this.#first[name]) fail(`${name} changes within the stream`, chunk);
     }
-    // A body that was sent names whom it went to.
+    // A body that was sent names its recipient.
     if (this.#choices > 1 || this.#continued || chunk['debug'] !== undefined) return;
     this.#answering ??= chunk;
     if (model !== this.#answering['model']) fail('model changes within the stream', chunk);
@@ -180,7 +180,7 @@ class ChatChecker {
     if (choice['error'] !== undefined) checkError(object(choice['error']));
   }
 
-  /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
+  /** Only in the first delta, because clients concatenate the strings of all deltas. A failure needs none. */
   #role(index: number, role: JsonValue | undefined, isFailure: boolean): void {
     const hasRole = this.#choicesWithRole.has(index);
     if (role === undefined && (hasRole || isFailure)) return;

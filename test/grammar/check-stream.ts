@@ -4,12 +4,12 @@ import { checkChatStream } from './chat.ts';
 import { checkMessagesStream } from './messages.ts';
 import { checkResponsesStream } from './responses.ts';
 
-/** Throws where the whole stream that an operation answered breaks its API's grammar. A path without `/api/v1`. */
+/** Throws if the whole stream of an operation violates its API's grammar. A path without `/api/v1`. */
 export function checkStreamOf(path: string, body: unknown, text: string): void {
   const request = object((typeof body === 'string' ? JSON.parse(body) : body) as JsonValue);
   switch (path) {
     case '/chat/completions':
-      // Whether another endpoint went on with it is for the test to know.
+      // The test knows whether another endpoint continued the stream.
       checkChatStream(text, {
         form: request['prompt'] == null ? 'chat' : 'prompt',
         choices: typeof request['n'] === 'number' ? request['n'] : 1,

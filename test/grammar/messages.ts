@@ -1,15 +1,19 @@
 /**
- * The grammar of a streamed answer in the Messages API, read from its documentation alone
- * (https://platform.claude.com/docs/en/build-with-claude/streaming): knows nothing of the code that writes it.
+ * The grammar of a streamed answer in the Messages API, from its documentation alone
+ * (https://platform.claude.com/docs/en/build-with-claude/streaming). It shares nothing with the code that writes
+ * streams.
  */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { leaksOf } from '../readings/leaks.ts';
 import { array, object } from '../readings/recordings.ts';
 
-/** What a checked stream adds up to. */
+/** The result of a checked stream. */
 export interface CheckedMessage {
   events: JsonObject[];
-  /** The message of `message_start` with its blocks, its end and its last usage; undefined where an error came before it. */
+  /**
+   * The message of `message_start` with its blocks, its stop reason and its last usage; undefined if an error preceded
+   * it.
+   */
   message: JsonObject | undefined;
   error: JsonObject | undefined;
 }
@@ -50,7 +54,7 @@ function fail(rule: string, value?: unknown): never {
   throw new Error(`messages stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 300)}`}`);
 }
 
-/** Throws at the first place where a whole stream breaks the grammar; what it adds up to. */
+/** Throws at the first place where a whole stream violates the grammar. Returns its result. */
 export function checkMessagesStream(text: string): CheckedMessage {
   const checker = new MessagesChecker();
   const events = eventsOf(text);
@@ -304,7 +308,7 @@ function countOf(value: JsonValue | undefined, usage: JsonObject): number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : fail('no count', usage);
 }
 
-/** What an end tells of money. */
+/** Checks the costs in the last usage. */
 function checkCosts(usage: JsonObject): void {
   const { cost, cost_details = {}, is_byok } = usage;
   // It is missing if a price is unknown.
@@ -314,7 +318,7 @@ function checkCosts(usage: JsonObject): void {
     if (typeof value !== 'number' && !(value === null && name === 'upstream_inference_cost')) fail('no cost', usage);
 }
 
-/** What is an object, or said to be none. */
+/** Values that are objects, or null. */
 function checkObjects(message: JsonObject): void {
   for (const name of ['stop_details', 'container']) if (message[name] !== null) objectIn(message[name]);
 }

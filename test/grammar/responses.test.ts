@@ -1,4 +1,4 @@
-/** The checker lets a right stream pass, and hardly a change of one. */
+/** The checker accepts a correct stream, and refuses nearly every change of one. */
 import { describe, expect, test } from 'vitest';
 import type { ChatChunk, Delta, Ext, SlotEvent } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
@@ -21,7 +21,7 @@ const search = (status: string) => ({
   block: { type: 'web_search_call', id: 'ws_1', status },
 });
 
-/** Of everything something. */
+/** One of everything. */
 const CHUNKS: ChatChunk[] = [
   { delta: { role: 'assistant' } },
   chunk(
@@ -87,9 +87,9 @@ function passes(events: readonly JsonObject[]): boolean {
 
 const named = EVENTS.map((event, at) => ({ name: `${at} ${event['type']}`, at }));
 
-/** What an upstream of the wire says of its own items, and the gateway of a picture: none of it is needed. */
+/** Events of the upstream's own items, and of a generated image. None of them is required. */
 const FREE = /web_search_call\.|image_generation_call\./;
-/** Behind it nothing more comes of its item. */
+/** After this event no other event of its item follows. */
 const OVER = /_call\.completed$/;
 
 test('a correct stream passes, and contains every event', () => {
@@ -108,7 +108,7 @@ describe('it fails if', () => {
 
   test.each(named.slice(1))('$name is too early', ({ name, at }) => {
     const swapped = EVENTS.with(at, EVENTS[at - 1]!).with(at - 1, EVENTS[at]!);
-    // A citation may come before the last of its text, or after it.
+    // A citation may precede or follow the end of its text.
     const isFree = /annotation\.added|output_text\.done/.test(name) && /delta|annotation/.test(named[at - 1]!.name);
     expect(passes(swapped)).toBe(isFree || (FREE.test(name) && FREE.test(named[at - 1]!.name) && !OVER.test(name)));
   });
@@ -118,7 +118,7 @@ describe('it fails if', () => {
   });
 });
 
-/** Members of a stream that may be anything of their kind, by the contract. */
+/** Members of a stream that may have any value of their type, by the contract. */
 const ANYTHING: readonly (readonly [RegExp, string])[] = [
   [
     /^response\.(?!output\.|status|id$|object|created_at|completed_at|error|incomplete|usage|instructions|tools|metadata)/,
@@ -132,7 +132,7 @@ const ANYTHING: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Every leaf of a value: the way to it. */
+/** Every leaf of a value, as its path. */
 function leaves(value: JsonValue | undefined, path: string[] = []): string[][] {
   if (Array.isArray(value)) return value.flatMap((one, at) => leaves(one, [...path, String(at)]));
   if (typeof value !== 'object' || value === null) return [path];

@@ -1,6 +1,7 @@
 /**
- * The grammar of a streamed answer of the Responses API, and of its Response object, read from the contract alone (specification,
- * "Responses API items"; OpenAI's reference of streaming events; translation 3.4, E1-E7): knows nothing of the code that writes it.
+ * The grammar of a streamed answer of the Responses API, and of its Response object, from the contract alone
+ * (specification, "Responses API items"; OpenAI's reference of streaming events). It shares nothing with the code that
+ * writes streams.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
@@ -13,13 +14,13 @@ export interface ResponsesGrammar {
 }
 
 const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
-/** What a Response object always tells (its official type, and the public service's documentation). */
+/** The members that a Response object always has (its official type, and the public service's documentation). */
 const ALWAYS = (
   'id object created_at completed_at status model output error incomplete_details usage instructions metadata tools tool_choice ' +
   'parallel_tool_calls temperature top_p presence_penalty frequency_penalty reasoning text truncation store service_tier ' +
   'max_output_tokens max_tool_calls previous_response_id background top_logprobs user prompt_cache_key safety_identifier'
 ).split(' ');
-/** What a response repeats of its request has a value also where the request is silent. */
+/** Members that repeat the request have a value also if the request omits them. */
 const KINDS = {
   number: 'temperature top_p presence_penalty frequency_penalty top_logprobs',
   boolean: 'parallel_tool_calls background store',
@@ -32,7 +33,7 @@ const ERROR_CODES = new Set<JsonValue | undefined>([
   'image_content_policy_violation',
 ]);
 
-/** How names of events of the provider's own items end. */
+/** The last parts of the names of events for the provider's own items. */
 const OWN_EVENT =
   /\.(?:in_progress|searching|interpreting|generating|partial_image|compacting|completed|failed|added|delta|done)$/;
 
@@ -52,7 +53,10 @@ function textOf(value: JsonValue | undefined, rule: string): string {
   return typeof value === 'string' ? value : fail(rule, value);
 }
 
-/** Throws at the first place where a whole stream breaks the grammar; its events, and the response that the last one tells. */
+/**
+ * Throws at the first place where a whole stream violates the grammar. Returns its events, and the response of the last
+ * one.
+ */
 export function checkResponsesStream(
   text: string,
   grammar: ResponsesGrammar = {},
@@ -179,7 +183,7 @@ function checkPart(part: JsonObject): void {
   }
 }
 
-/** Probabilities as events tell them: the finished part alone has to have the bytes of its tokens. */
+/** Probabilities in events: only the finished part must have the bytes of its tokens. */
 function withoutBytes(logprobs: JsonValue): JsonObject[] {
   return array(logprobs).map((logprob) => {
     const { bytes: _, top_logprobs, ...token } = object(logprob);
@@ -194,7 +198,7 @@ interface OpenPart {
   logprobs: JsonValue[];
   annotations: JsonValue[];
   isDone: boolean;
-  /** As the event that ends it has it. */
+  /** The part as the event that ends it shows it. */
   done: JsonObject | undefined;
 }
 
@@ -204,7 +208,7 @@ interface OpenItem {
   added: JsonObject;
   parts: OpenPart[];
   summary: OpenPart[];
-  /** Of a call. */
+  /** The state of a call. */
   input: string;
   isDone: boolean;
 }
@@ -222,7 +226,7 @@ class StreamChecker {
   #item: OpenItem | undefined;
   #response: JsonObject | undefined;
   #isLate = false;
-  /** The item of the provider's own that is open said that it is completed. */
+  /** The open item of the provider was reported as completed. */
   #isOver = false;
   readonly #items: JsonObject[] = [];
   readonly #ids = new Set<JsonValue | undefined>();
@@ -324,7 +328,7 @@ class StreamChecker {
     } else this.#ofOwnItem(item, type);
   }
 
-  /** What an upstream of this wire tells of an item of its own: `response.web_search_call.searching`. */
+  /** An event of an upstream of this wire for an item of its own: `response.web_search_call.searching`. */
   #ofOwnItem({ type: of }: OpenItem, type: string): void {
     const spoken = ['message', 'reasoning', 'function_call', 'custom_tool_call'];
     if (spoken.includes(of) || !type.startsWith('response.')) fail(`an event that nobody knows of a ${of}`, type);
@@ -375,7 +379,7 @@ class StreamChecker {
     const whole = event[part.kind === 'refusal' ? 'refusal' : 'text'];
     if (whole !== part.text) fail('the whole text is not what was told', event);
     if (part.kind === 'output_text') {
-      // Those that came behind their text stand here alone.
+      // Citations that followed their text are only here.
       const logprobs = array(event['logprobs']);
       if (!isDeepStrictEqual(logprobs.slice(0, part.logprobs.length), part.logprobs)) fail('logprobs', event);
       part.logprobs = logprobs;
@@ -407,7 +411,7 @@ class StreamChecker {
     if (part.done !== undefined) part.done = { ...part.done, annotations: [...part.annotations] };
   }
 
-  /** A citation of a message that is closed already comes behind all items; the last event has it in its place. */
+  /** A citation of a closed message follows all items; the last event has it in its position. */
   #annotateLate(event: JsonObject): void {
     const at = Number(event['output_index']);
     const item = this.#items[at] ?? fail('a citation of an item that is not there', event);

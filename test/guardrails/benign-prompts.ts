@@ -1,6 +1,6 @@
 /**
- * Ordinary prompts of developers, of our own making: over a thousand, many of them about prompts, security and the words
- * that attacks are made of.
+ * Ordinary prompts of developers, written for this project: over a thousand, many of them about prompts, security and
+ * the words of attacks.
  */
 
 const questions = String.raw`How do I ignore a file in git that is already tracked?
@@ -447,7 +447,7 @@ const hashes = Array.from({ length: 60 }, (_, index) => {
   return index % 2 === 0 ? `The digest is ${bytes.toString('hex')}.` : `Signature: ${bytes.toString('base64')}`;
 });
 
-/** Written before the rules were read that should not find them; some are close to attempts. */
+/** Written before the rules that must not match them; some are close to attacks. */
 const OF_OTHERS: readonly string[] = [
   'How do I ignore a file in git that was already committed?',
   'Please ignore the previous warning, the build works now.',

@@ -1,6 +1,6 @@
 /**
- * Texts of our own making in which people and addresses are marked: `{…}` a name, `<…>` an address. Names are put together by a
- * seed from those that are common in each country; some of them are in no list of the gateway's.
+ * Texts written for this project in which people and addresses are marked: `{…}` a name, `<…>` an address. Names are
+ * composed by a seed from those that are common in each country; some of them are in no list of the gateway.
  */
 interface Locale {
   firstNames: string;
@@ -138,7 +138,7 @@ export const LOCALES: Readonly<Record<string, Locale>> = {
   },
 };
 
-/** Ordinary texts in which no name and no address stands. */
+/** Ordinary texts without any name or address. */
 export const NOBODY: readonly string[] = `The Thread Pool is full and Visual Studio crashes.
 Set the timezone to Europe/Berlin and the locale to German.
 The Paris agreement was signed in December.
@@ -182,7 +182,7 @@ The Object Relational Mapper creates a Foreign Key on the Orders table.`
   .split('\n')
   .map((line) => line.replaceAll('\\n', '\n'));
 
-/** A text with its marks taken out, and where they stood. */
+/** A text without its marks, and the positions of the marked parts. */
 export function unmarked(marked: string): { text: string; names: [number, number][]; addresses: [number, number][] } {
   const places = { names: [] as [number, number][], addresses: [] as [number, number][] };
   let text = '';
@@ -196,7 +196,7 @@ export function unmarked(marked: string): { text: string; names: [number, number
   return { text, ...places };
 }
 
-/** Each sentence of a locale, so many times, with names by a seed. */
+/** Each sentence of a locale this number of times, with names by a seed. */
 export function marked(locale: Locale, times: number, draw: () => number): string[] {
   const pick = (list: string) => {
     const names = list.split(' ');

@@ -1,4 +1,4 @@
-/** What requests point at is never fetched for them from inside a network, by the gateway or by an upstream, whichever field names it. */
+/** Addresses in requests never lead the gateway or an upstream into a network, whichever field contains them. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ const PNG = Buffer.from(
   'base64',
 );
 
-/** Servers of the operator's, one a dialect; each remembers what reached it, and answers that it is ill. */
+/** Servers of the operator, one for each dialect. Each records its requests, and answers with an error. */
 let upstream: Server;
 let files: Server;
 let gateway: TestGateway;
@@ -143,7 +143,7 @@ const result = (content: object) =>
 const called = { role: 'assistant', tool_calls: [{ id: 'c1', function: { name: 'f', arguments: '{}' } }] };
 const source = (url: string) => ({ type: 'url', url });
 
-/** Every field of every client API that holds an address: how it is written, and what it is called. */
+/** Every field of every client API that contains an address, with its form and its name. */
 const FIELDS: [path: string, field: string, body: (url: string) => object][] = [
   [
     'chat/completions',
@@ -254,9 +254,9 @@ const FIELDS: [path: string, field: string, body: (url: string) => object][] = [
   ['audio/transcriptions', 'input_audio.data', (url) => ({ input_audio: { data: url, format: 'wav' } })],
 ];
 
-/** One inside a network, one that is none, one of another scheme. */
+/** One address inside a network, one invalid address, one of another scheme. */
 const FEW = ['http://169.254.169.254/latest/meta-data/', '/etc/passwd.png', 'gs://secrets/key'];
-/** Each address in one field of each operation, and in all that hold data as well; in the second tier in every field. */
+/** Each address in one field of each operation, and in all fields for data; in the second tier in every field. */
 function forbiddenIn(path: string, field: string): string[] {
   const isFirst = FIELDS.find(([one]) => one === path)?.[1] === field;
   return inTier(isFirst || field.endsWith('data'), true) ? FORBIDDEN : FEW;

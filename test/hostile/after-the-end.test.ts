@@ -1,4 +1,7 @@
-/** An upstream that goes on sending after the end of its answer holds its call for a bounded number of bytes and a bounded time. */
+/**
+ * An upstream that continues to send after the end of its answer occupies its call for a bounded number of bytes and a
+ * bounded time.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
@@ -25,7 +28,7 @@ const item = {
 };
 const response = { id: 'r', object: 'response', created_at: 1, model: 'x', status: 'completed', output: [item], usage };
 
-/** A whole answer of each wire of events. */
+/** A whole answer of each event-stream wire. */
 const ANSWERS: Record<string, string> = {
   'openai-chat':
     chat([{ index: 0, delta: { role: 'assistant', content: 'Hi' }, finish_reason: null }]) +
@@ -69,13 +72,16 @@ const JUNK: [what: string, read: string][] = [
   ['an endless line', 'x'.repeat(READ_BYTES)],
   ['an endless event', `data: ${'x'.repeat(READ_BYTES)}\n`],
 ];
-/** So often the upstream would go on. */
+/** The number of times that the upstream would continue. */
 const READS_MAX = 1_000;
 
 const tail = { upstream_tail_ms_max: limits.upstream_tail_ms_max };
 afterEach(() => void Object.assign(limits, tail));
 
-/** Reads a stream whose upstream sends these reads, then nothing, without an end of its connection: its text, and how much was read. */
+/**
+ * Reads a stream whose upstream sends these reads, then nothing, and leaves the connection open. Returns its text, and
+ * how much was read.
+ */
 async function readOf(wire: string, reads: Iterable<string>, { slowly = false } = {}) {
   const left = reads[Symbol.iterator]();
   let next = left.next();
@@ -112,7 +118,7 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const opened = await openAnswer(prepared as unknown as PreparedAttempt, context as unknown as AttemptContext, meter);
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {
-    // As a client does that takes its answer slowly: what was written to it is waited for.
+    // A client that reads its answer slowly: writes to it wait.
     if (slowly) await sleep(3 * limits.upstream_tail_ms_max);
     const coming = opened.later.ready();
     if (coming !== undefined) await coming;

@@ -33,7 +33,7 @@ const TEXTS = [
   '__proto__',
 ];
 
-/** Fields that no schema has: odd shapes under names that code may look at. */
+/** Fields that no schema has: odd shapes under names that code may read. */
 const stray = fc.dictionary(
   fc.constantFrom(
     ...['ext', 'signature', '__proto__', 'toString', 'reasoning_details', 'tool_calls', 'content', 'native', 'block'],
@@ -46,7 +46,7 @@ const stray = fc.dictionary(
   { maxKeys: 2 },
 );
 
-/** Any value that a schema takes: nulls and absences often, unknown fields where they may stand. */
+/** Any value that a schema accepts: often with nulls and missing members, with unknown fields if they are allowed. */
 export function anyOf(schema: Schema, depth = 0): fc.Arbitrary<unknown> {
   if ('const' in schema) return fc.constant(schema.const);
   if (schema.enum) return fc.constantFrom(...schema.enum);

@@ -1,4 +1,7 @@
-/** No request that a client API takes, and no answer that a decoder makes, keeps its call out of the log, the record or the filters. */
+/**
+ * No request that a client API accepts, and no answer that a decoder makes, excludes its call from the log, the record
+ * or the filters.
+ */
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
@@ -56,7 +59,7 @@ const apis = {
   },
 };
 
-/** What must be possible with every request that passed its client API. */
+/** The checks for every request that its client API accepted. */
 async function logged(request: ChatRequest): Promise<void> {
   contentsOf(request);
   const content = contentOf(request, new OutputText(), undefined);
@@ -140,7 +143,7 @@ test('an answer with any fields from a provider has log content that is JSON', (
         try {
           read(output);
         } catch {
-          // A stub stands for it: see the tests of the keeper.
+          // A stub replaces it: see the tests of the request log.
         }
         const content = contentOf({ messages: [] }, output, undefined);
         expect(JSON.parse(JSON.stringify(content))).toBeTypeOf('object');

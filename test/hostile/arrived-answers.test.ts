@@ -1,4 +1,7 @@
-/** An answer that has arrived whole, as one JSON body or as one read of events, is billed whole: closing its connection ends no bill. */
+/**
+ * An answer that has arrived completely, as one JSON body or as one read of events, is billed completely: closing its
+ * connection stops no billing.
+ */
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
@@ -13,7 +16,7 @@ const ANSWER = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: `a@example.com ${CONTENT}` }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 10, completion_tokens: WORDS, total_tokens: WORDS + 10 },
 });
-/** USD: 10 tokens at 1, and the words at 10, for a million. */
+/** In USD for a million: 10 prompt tokens at 1, and the words at 10. */
 const COST = 2.00001;
 
 let upstream: WireServer | undefined;

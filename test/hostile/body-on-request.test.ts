@@ -5,7 +5,7 @@ import { answersIn, rawClient } from './raw-http.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  // The clock of rates stands still: no attempt is restored while a test runs.
+  // The clock of rate limits stands still, so that no attempt is restored while a test runs.
   const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
   gateway = await startGateway({ environment: { GATEWAY_BODY_BYTES_MAX: '2000' }, clock });
 });
@@ -22,7 +22,7 @@ function head(path: string, options: { key?: string; length?: number; method?: s
   );
 }
 
-/** Everything that a connection receives which announces a body and sends none, up to its end. */
+/** Everything that a connection receives up to its end if it announces a body and sends none. */
 async function refusal(text: string): Promise<string> {
   const client = await rawClient(gateway.url);
   client.send(text);

@@ -1,6 +1,7 @@
 /**
- * Answers beyond what the gateway reads: more parts, values or levels than any real answer has, heads and bodies that would never
- * end. Before anything of one was shown another endpoint answers; after that it ends as a failure. What came of it is paid for.
+ * Answers beyond what the gateway reads: more parts, values or levels than real answers have, and endless heads and
+ * bodies. Before any content was shown, another endpoint answers; after that the answer ends as a failure. The received
+ * part is charged.
  */
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -72,7 +73,7 @@ describe('before the first content', () => {
       expect([response.status, answer.choices[0]?.message.content]).toEqual([200, 'From b']);
       const [failed] = answer.gateway_metadata.attempts;
       expect(failed).toMatchObject({ provider: 'A', failure: 'invalid_response' });
-      // Of JSON that was not parsed nothing is known.
+      // Nothing is known of JSON that was not parsed.
       expect(failed!.cost > 0).toBe(what !== 'values');
     },
   );
@@ -139,7 +140,7 @@ describe('after the answer has begun', () => {
 
   test('a stream with too many calls ends as a failure, with everything before it, and is charged', async () => {
     site.scripts['a'] = () => [wire.head, flood, wire.end(5), 'END'];
-    // Nothing bounds what it may cost, or it would be cut before.
+    // A bounded cost would cut the answer before.
     const key = await site.key();
     const { seen, attempts } = await attemptsOf({ max_tokens: undefined }, { key });
     expect(seen.text).toBe('Hello');

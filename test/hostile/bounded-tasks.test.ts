@@ -1,6 +1,6 @@
 /**
- * Answers beyond what the gateway reads, of operations that are not chat, and of services that are no models: another endpoint is tried,
- * or the failure is the provider's, and none is a fault of the gateway.
+ * Answers beyond what the gateway reads, of operations other than chat and of services other than models: another
+ * endpoint is tried, or the failure is the provider's, and none is a fault of the gateway.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EMBEDDING_ANSWER_VALUES_MAX } from '../../src/inference/operations/embeddings.ts';
@@ -12,7 +12,7 @@ import { silentSound } from '../process/silent-site.ts';
 import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
 const DEEP = 10_000;
-/** A model for each test: an endpoint that failed gets no calls for a while. */
+/** One model for each test, because an endpoint that failed gets no calls for a while. */
 const TESTS = 10;
 const many = (name: string, model: object) =>
   Object.fromEntries(Array.from({ length: TESTS }, (_, nth) => [`wire/${name}-${nth}`, model]));
@@ -24,7 +24,7 @@ const zeros = (count: number) => `[${'0,'.repeat(count)}0]`;
 let bad: WireServer;
 let good: WireServer;
 let gateway: TestGateway;
-/** What the first endpoint answers. */
+/** The answer of the first endpoint. */
 let answer = '';
 
 beforeAll(async () => {

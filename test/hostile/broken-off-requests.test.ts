@@ -1,4 +1,7 @@
-/** A client that breaks off its request is in the log as one that left: it makes no success, no fault of the gateway and no fault of the store. */
+/**
+ * A client that breaks off its request is logged as disconnected, which is not a success, not a fault of the gateway
+ * and not a fault of the store.
+ */
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -12,14 +15,14 @@ afterAll(() => gateway.stop());
 
 const logged = () => gateway.log_lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Sends a part of a request and closes its connection: the lines of the log with its id. */
+/** Sends a part of a request and closes its connection. Returns the log lines with its id. */
 async function breakOff(id: string, path: string, headers: Record<string, string>, bytes: Buffer | string) {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   const head = { host: 'x', 'x-request-id': id, ...headers };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
   socket.write(bytes);
-  // The request has a line of its own at its end alone: it is under way when another was answered after it.
+  // The request has a line of its own only at its end: it is in progress if another one was answered after it.
   await (await fetch(`${gateway.url}/health/live`)).text();
   await (await fetch(`${gateway.url}/health/live`)).text();
   socket.destroy();

@@ -1,4 +1,4 @@
-/** A node whose machine's clock is wrong: keys expire and limits start anew by the store's clock. */
+/** A node whose machine's clock is wrong: keys expire and limits reset by the store's clock. */
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { describeStores } from '../ledger/store-variants.ts';

@@ -7,7 +7,7 @@ import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 const reservedMsMax = limits.connection_reserved_ms_max;
-/** Longer than a busy machine takes. */
+/** Longer than a busy machine needs. */
 const WAIT = { timeout: 60_000 };
 
 let gateway: TestGateway;
@@ -18,14 +18,14 @@ afterEach(async () => {
   await gateway.stop();
 });
 
-/** Starts a gateway whose own making of a key holds no connection any more. */
+/** Starts a gateway, and waits until its own creation of a key uses no connection any more. */
 async function startWith(http: object): Promise<void> {
   gateway = await startGateway({ yaml: JSON.stringify({ http }) });
   gateway.gateway.app.server.server.closeIdleConnections();
   await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count()).toBe(0), WAIT);
 }
 
-/** A connection from an address of this machine, which is counted once it is accepted. */
+/** A connection from an address of this machine, counted once it is accepted. */
 async function open(localAddress: string): Promise<Socket> {
   const accepted = once(gateway.gateway.app.server.server, 'connection');
   const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1', localAddress });

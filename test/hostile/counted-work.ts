@@ -1,11 +1,14 @@
-/** Counts what a piece of code does, as V8 itself counts it: no clock, and nothing of it is in the code that serves. */
+/**
+ * Counts the work of a piece of code as V8 itself counts it: without a clock, and without any part in the code that
+ * serves.
+ */
 import { Session } from 'node:inspector/promises';
 import { setFlagsFromString } from 'node:v8';
 
 export interface WorkCounter {
-  /** How many blocks of each function of `src` ran. */
+  /** The number of executed blocks of each function of `src`. */
   steps(run: () => void): Promise<Map<string, number>>;
-  /** Bytes that were allocated, by sampling: copies made inside of V8 (spreads, slices, joined strings) run no block. */
+  /** Allocated bytes, by sampling: copies made inside V8 (spreads, slices, joined strings) execute no block. */
   bytes(run: () => void): Promise<number>;
   stop(): Promise<void>;
 }
@@ -19,7 +22,7 @@ const sizeOf = ({ selfSize, children }: SampledNode): number =>
   children.reduce((sum, child) => sum + sizeOf(child), selfSize);
 
 export async function startWorkCounter(): Promise<WorkCounter> {
-  // A call that the optimizer inlines is no longer counted: without this, counts depend on when it compiles.
+  // A call that the optimizer inlines is not counted: without this, counts depend on when it compiles.
   setFlagsFromString('--no-opt');
   setFlagsFromString('--no-maglev');
   const session = new Session();
@@ -61,7 +64,7 @@ export async function startWorkCounter(): Promise<WorkCounter> {
     async stop() {
       await session.post('Profiler.stopPreciseCoverage');
       session.disconnect();
-      // The files that the same process runs next are not to run unoptimized.
+      // Files that run later in the same process must not run unoptimized.
       setFlagsFromString('--opt');
       setFlagsFromString('--maglev');
     },

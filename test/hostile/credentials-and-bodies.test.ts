@@ -1,4 +1,7 @@
-/** How keys and bodies may come beside the plain way, and what of that is refused: headers of other services, packed and unnamed bodies. */
+/**
+ * Unusual forms of keys and bodies, and which of them are refused: headers of other services, compressed bodies and
+ * bodies without a type.
+ */
 import { request as send } from 'node:http';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -21,7 +24,7 @@ interface Answer {
   headers: Record<string, string | string[] | undefined>;
 }
 
-/** A request with these headers and no others of a library's making; `pieces` are sent one by one. */
+/** A request with only these headers; `pieces` are sent one by one. */
 function raw(
   path: string,
   headers: Record<string, string>,
@@ -133,7 +136,7 @@ describe('a body in gzip', () => {
     const before = process.memoryUsage().rss;
     const answers = await Promise.all(Array.from({ length: 8 }, () => chat({ ...packed, ...bearer() }, bomb)));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 413));
-    // Eight of them hold 1.6 GB.
+    // Eight of them would take 1.6 GB.
     expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
   });
 

@@ -5,7 +5,7 @@ import { chat, freshDir, makeKey, run, serve, stop } from '../process/gateway-pr
 
 const LAUNCHER = join(import.meta.dirname, '../../bin/model-gateway.cjs');
 
-/** Every file and folder below a folder with the rights of other users, where they have any. */
+/** Every file and folder below a folder that other users may access, with its mode. */
 function exposed(dir: string): string[] {
   return readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter(
     (name) => (statSync(join(dir, name)).mode & 0o077) !== 0,
@@ -14,7 +14,7 @@ function exposed(dir: string): string[] {
 
 let umask: number;
 beforeEach(() => {
-  // Processes that a test starts have it: as open as a system can be.
+  // The umask of processes that a test starts: as open as a system can be.
   umask = process.umask(0);
 });
 afterEach(() => {

@@ -1,6 +1,6 @@
 /**
- * Many clients without a key that ask for the documentation at the same time, before anybody else did. See docs/threat-model.md,
- * "Connections and slow clients".
+ * Many clients without a key request the documentation at the same time, before any other client. See
+ * docs/threat-model.md, "Connections and slow clients".
  */
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -30,7 +30,7 @@ afterAll(() => gateway.stop());
 /** A path of the document with a text for each of its parameters. */
 const filled = (path: string, text: string) => path.replace(/\{\w+\}/g, text);
 
-/** Requests that no operation should have to look at, by a name. */
+/** Requests that are refused before any operation, by name. */
 function faulty(method: string, path: string): [string, string][] {
   const request = (target: string, headers: string, body = '') =>
     `${method} ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${headers}\r\n${body}`;

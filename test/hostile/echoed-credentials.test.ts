@@ -1,4 +1,4 @@
-/** A provider that says the credential that it was shown, in whatever way it writes it, does not say it to a client. */
+/** If a provider repeats the received credential in any notation, no client sees it. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
@@ -24,7 +24,7 @@ const percent = (text: string, every: boolean) =>
   ).join('');
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** Ways of writing a credential. */
+/** Notations of a credential. */
 const WAYS: Record<string, (secret: string) => string> = {
   unchanged: (secret) => secret,
   'in upper case': (secret) => secret.toUpperCase(),
@@ -69,7 +69,7 @@ test.each(Object.entries(WAYS))('%s', (_way, write) => {
         const echo = write(secret);
         const shown = redact(`${before}${echo}${after}`, secret);
         expect(shown).toContain('[redacted]');
-        // Nothing of it that is long enough to be of use is left.
+        // No part of it that is long enough to be useful remains.
         const left = reduced(shown.replaceAll('[redacted]', '|')).slice(0, 4_000);
         const reducedEcho = reduced(echo);
         for (let at = 0; at + 12 <= reducedEcho.length; at += 1) {

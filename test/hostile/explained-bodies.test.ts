@@ -1,4 +1,4 @@
-/** What saying in words what is wrong with a body costs: it does not grow with what is right in it. */
+/** The cost of explaining the error of a body does not grow with its valid part. */
 import { describe, expect, test } from 'vitest';
 import { type ExplainingWork, explain, VIOLATIONS_MAX } from '../../src/http/validation.ts';
 import { limits } from '../../src/limits.ts';
@@ -9,12 +9,12 @@ import { MessagesBody } from '../../src/schemas/messages.ts';
 import { ResponsesBody } from '../../src/schemas/responses.ts';
 
 const MIB = 1024 * 1024;
-/** Looks at values: what the schemas themselves take, and the most keys that one object may have. */
+/** Values that the check reads: those that the schemas accept, and the most keys that one object may have. */
 const WORK_MAX = 500;
 
 const many = <T>(one: T, bytes: number): T[] =>
   new Array(Math.ceil(bytes / (JSON.stringify(one).length + 1))).fill(one);
-/** A body with more keys of one object is not parsed. */
+/** A body with more keys in one object is not parsed. */
 const keys = (value: unknown) =>
   Object.fromEntries(Array.from({ length: limits.json_keys_max }, (_, i) => [`key_${i}`, value]));
 const text = { type: 'text', text: 'a' };

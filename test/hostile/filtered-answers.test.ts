@@ -1,4 +1,7 @@
-/** Long answers with filters, with probabilities of tokens, and requests with many addresses: bounded work for each turn of the event loop. */
+/**
+ * Long answers with filters, with probabilities of tokens, and requests with many addresses: the work for each turn of
+ * the event loop is bounded.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { AnswerBounds } from '../../src/inference/attempt/answer-reader.ts';
@@ -45,7 +48,7 @@ test('a long whole answer is filtered in pieces of bounded length, each in a tur
   expect(Math.max(...taken)).toBeLessThanOrEqual(limits.stream_chunk_chars_max);
   expect(turns).toBeGreaterThanOrEqual(taken.length - 1);
   expect(transformed.choices[0].message.content).toBe(text.toUpperCase());
-  // A short one needs no turn of its own.
+  // A short answer needs no turn of its own.
   const short = {
     ...completion,
     choices: [{ ...completion.choices[0], message: { role: 'assistant', content: 'a' } }],
@@ -71,7 +74,7 @@ test('a chunk with the probabilities of many tokens is divided, and a slice has 
   expect(pieces.at(-1)?.finish_reason).toBe('stop');
   const inSlice = pieces.slice(0, sliceEnd(pieces, 0)).flatMap(({ logprobs }) => tokensOf(logprobs));
   expect(inSlice.length).toBeLessThan(3_000);
-  // As a provider streams them: one token a chunk.
+  // As a provider streams them: one token for each chunk.
   expect(dividedChunks([probable(1)])).toEqual([probable(1)]);
 });
 

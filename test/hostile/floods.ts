@@ -1,17 +1,20 @@
-/** Answers that a hostile or broken upstream sends: `n` parts of one kind, for each wire as its stream's events or as one whole body. */
+/**
+ * Answers of a hostile or broken upstream: `n` parts of one kind, for each wire as the events of its stream or as one
+ * whole body.
+ */
 import type { Frame } from '../../src/providers/dialect.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 
 export interface Flood {
   wire: Wire;
-  /** What there are many of. */
+  /** The kind of the many parts. */
   parts: string;
   stream?(n: number): Frame[];
   whole?(n: number): JsonObject;
 }
 
-/** One event of a stream: its name, where the wire frames it, and what it says. */
+/** One event of a stream: its name, if the wire has names, and its payload. */
 type FloodEvent = JsonObject | [event: string, payload: JsonObject];
 
 function frames(events: readonly FloodEvent[]): Frame[] {

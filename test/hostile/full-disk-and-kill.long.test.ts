@@ -1,5 +1,5 @@
 /**
- * A node whose disk is full while its outcomes wait for the store, and which is then killed: what its start charges stays within
+ * A node whose disk is full while its outcomes wait for the store is killed: the charges of its next start stay within
  * the limit.
  */
 import { rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const HOLD_NANO = OUTPUT_TOKENS * TOKEN_NANO;
 const CALLS = 4;
 const skipped = unmountable ?? noOwnPostgres;
 
-/** A call that costs one token, so many milliseconds after it was sent. */
+/** A call that costs one token, answered this number of milliseconds after it was sent. */
 const call = (delayMs: number) =>
   chat('money/tokens', { max_tokens: OUTPUT_TOKENS, sandbox: { tokens: 1, delay_ms: delayMs } });
 
@@ -44,7 +44,7 @@ test.skipIf(skipped !== undefined)(
     const made = await node.call('POST', '/keys', { body: { name: 'spender', limit: limitNano / 1e9 } });
     const { key } = (await made.json()) as { key: string };
     const send = (delayMs: number) => node.call('POST', '/chat/completions', { key, body: call(delayMs) });
-    /** Sends it again while the store is too busy to answer in time. */
+    /** Retries while the store is too busy to answer in time. */
     const serveOne = async (delayMs: number): Promise<string> => {
       for (;;) {
         const answer = await send(delayMs);
@@ -55,7 +55,7 @@ test.skipIf(skipped !== undefined)(
     };
     const serveAll = (delayMs: number) => Promise.all(Array.from({ length: CALLS }, () => serveOne(delayMs)));
 
-    // The node has the key in its memory, and a lease of nearly all.
+    // The node has cached the key, and has a lease of nearly all money.
     expect(await serveAll(0)).toEqual(Array(CALLS).fill(expect.stringContaining('"choices"')));
     let arrived = sandbox.requests().requests;
     const running = serveAll(4_000);
@@ -70,7 +70,7 @@ test.skipIf(skipped !== undefined)(
     }
     expect(await running).toEqual(Array(CALLS).fill(expect.stringContaining('"choices"')));
     rmSync(ballast);
-    // Money that the first ones freed is set aside for these, which are under way when the node is killed.
+    // Money freed by the first calls is reserved for these, which are in progress when the node is killed.
     arrived = sandbox.requests().requests;
     const later: Promise<unknown>[] = [];
     await until('others are at the provider', () => {

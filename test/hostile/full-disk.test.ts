@@ -11,20 +11,20 @@ import { attempt, down, files, recorders, stored } from '../ledger/recorder-fixt
 import { describeStores } from '../ledger/store-variants.ts';
 
 const MB = 1024 * 1024;
-/** A call's records are as large as this. */
+/** The size of a call's records. */
 const RECORD_CHARS = 20_000;
 const PATIENCE = 4 * limits.journal_retry_ms;
 
-/** One call, from its attempt to its outcome; throws where it is refused. */
+/** One call, from its attempt to its outcome. Throws if it is refused. */
 async function call(recorder: Recorder, id: string): Promise<void> {
   const first = attempt(id);
-  // One of its own: what calls have in common is written once in a file.
+  // A key of its own, because common parts of calls are written once in a file.
   const title = id.padEnd(RECORD_CHARS, 'x');
   await recorder.attempt({ ...first, record: { ...first.record, title } });
   await recorder.outcome(generation({ id, cost_nano: 1, title }), noHold(id));
 }
 
-/** So many calls, some at once; how many were refused. */
+/** This number of calls, some of them concurrent. Returns how many were refused. */
 async function callAll(recorder: Recorder, count: number, { name = 'g', flushes = true } = {}): Promise<number> {
   let refused = 0;
   for (let at = 0; at < count; at += 8) {
@@ -114,7 +114,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await stored(database)).toHaveLength(200 - refused);
     await stop(next);
     store.settle = settle;
-    // A little space is left all the time; there is enough once the outcomes are stored and their segments settled.
+    // A little space is always free, and there is enough once the outcomes are stored and their segments settled.
     await recorder.flush();
     await expect.poll(() => files(data_dir).some((name) => name.endsWith('.settled'))).toBe(true);
     await expect.poll(() => recorder.admits(), { timeout: PATIENCE + FLUSH_RETRY_MS_MAX }).toBe(true);

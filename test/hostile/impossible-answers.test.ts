@@ -1,4 +1,4 @@
-/** Answers with a count or a call that cannot be, on every wire: nothing is free for them, and no call is lost in silence. */
+/** Answers with an impossible count or call, on every wire: they are not free, and no call is silently lost. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -7,11 +7,11 @@ import { responseHead, startWireServer, type WireServer } from '../wires/wire-se
 
 const TEXT = 'The river runs past the old stone house.';
 
-/** What one wire says: a text with counts, and a call. `name`: of the called tool. */
+/** The answers of one wire: a text with counts, and a call. `name`: of the called tool. */
 interface Scripts {
   counted(input: number, output: number): JsonObject;
   called(name: string | undefined): JsonObject;
-  /** The same two as the events of a stream. */
+  /** Both as the events of a stream. */
   countedEvents?(input: number, output: number): JsonObject[];
   calledEvents?(name: string | undefined): JsonObject[];
 }

@@ -1,4 +1,7 @@
-/** A text of a caller or provider that is the name of a member of every object (`constructor`, `__proto__`) is an unknown text like others. */
+/**
+ * A text of a caller or provider that is the name of an inherited member of objects (`constructor`, `__proto__`) is an
+ * unknown text like any other.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { finishReason as anthropicFinish } from '../../src/providers/anthropic-messages/finish.ts';

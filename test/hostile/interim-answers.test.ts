@@ -1,4 +1,7 @@
-/** A server that sends interim answers without end costs a bounded number of them, whoever calls it: for media, pages and services. */
+/**
+ * A server that sends endless interim answers costs a bounded number of them, for each of its callers: media, pages and
+ * services.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -13,7 +13,7 @@ interface Answer {
   body: { data?: Record<string, unknown>; key?: string; error?: { code: number; message: string } };
 }
 
-/** Two gateways on one store, and what an attacker with one key can try at them. `cleanups` end them. */
+/** Two gateways on one store, and what an attacker with one key can try there. `cleanups` end them. */
 export async function keyFamily(
   freshUrl: () => Promise<string | undefined>,
   cleanups: (() => Promise<void>)[],
@@ -55,7 +55,7 @@ export async function keyFamily(
     const hash = createHash('sha256').update(secret).digest('hex');
     return { status: answer.status, body, secret, hash };
   };
-  /** A key that somebody makes with another one, without an administrator. */
+  /** A key that is made with another one, without an administrator. */
   const makeChild = async (secret: string, body: object = {}): Promise<Made> => {
     const made = await exchange(await code(secret, { key_label: randomBytes(4).toString('hex'), ...body }));
     if (made.status !== 200) throw new Error(`no child: ${made.status} ${JSON.stringify(made.body)}`);
@@ -67,7 +67,7 @@ export async function keyFamily(
       max_tokens: 20,
       messages: [{ role: 'user', content: 'hello there' }],
     });
-  /** What both nodes say to a key. */
+  /** The answers of both nodes to a key. */
   const both = async (secret: string) =>
     Promise.all([one, other].map(async (gateway) => (await chat(gateway, secret)).status));
   const keyOf = (hash: string) => manage('GET', `/keys/${hash}`);

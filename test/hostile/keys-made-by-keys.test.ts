@@ -1,6 +1,6 @@
 /**
- * Privilege by delegation: what somebody with one ordinary key can get by making keys with it. Held by the parents that are
- * recorded of each key; see docs/threat-model.md, "Keys made by other keys, and members who leave".
+ * Privilege by delegation: what the holder of one ordinary key can get by making keys with it. The recorded parents of
+ * each key prevent more; see docs/threat-model.md, "Keys made by other keys, and members who leave".
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { keyFamily } from './key-family.ts';
 const cleanups: (() => Promise<void>)[] = [];
 
 describeStores('keys made with a key', ({ freshUrl }) => {
-  // Here, so that the gateways stop before their store is gone.
+  // Registered here, so that the gateways stop before their store is removed.
   afterEach(async () => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   });
@@ -22,7 +22,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
 
   test('spend together no more than its limit on all nodes, in any number, and the accounts stay correct', async () => {
     const { one, other, makeKey, makeChild, chat, keyOf, verified } = await setUp();
-    // One call sets 0.00004 aside, and costs 0.0000014.
+    // One call reserves 0.00004, and costs 0.0000014.
     const limit = 0.0001;
     const parent = await makeKey({ limit, limit_reset: 'daily' });
     const family = [parent];
@@ -36,7 +36,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     const served = statuses.filter((status) => status === 200).length;
     const spent = served * 0.0000014;
     expect(spent).toBeLessThanOrEqual(limit);
-    // The child's usage is the child's; the parent's limit counts all of it.
+    // The usage of the child is recorded with the child; the parent's limit counts all of it.
     const usages = async () => {
       const usages = await Promise.all(family.map(async ({ hash }) => Number((await keyOf(hash))['usage'])));
       return Math.round(usages.reduce((sum, usage) => sum + usage, 0) * 1e9);
@@ -71,7 +71,7 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     await manage('PATCH', `/keys/${parent.hash}`, { limit: 0.5 });
     const late = await exchange(early);
     expect(await keyOf(late.hash)).toMatchObject({ ...shared, limit: 0.5 });
-    // A key without a limit below one with a limit grants what that one has.
+    // A key without a limit below a key with a limit grants as much as that one has.
     await manage('PATCH', `/keys/${absent.hash}`, { limit: null });
     const grandchild = await makeChild(absent.secret, { limit: 3 });
     expect(await keyOf(grandchild.hash)).toMatchObject({ parent_hash: absent.hash, limit: 0.5 });
@@ -159,13 +159,13 @@ describeStores('keys made with a key', ({ freshUrl }) => {
       is_observability_io_logging_enabled: true,
       io_logging_api_key_ids: [id],
     });
-    /** Says something, and gives what its content is asked with. */
+    /** Sends a text, and returns the request for its stored content. */
     const say = async ({ secret }: { secret: string }) => {
       const { body } = await chat(one, secret);
       const path = `/generation/content?id=${(body as unknown as { id: string }).id}`;
       return async () => (await ask(one, one.management_key, 'GET', path)).status;
     };
-    // The stranger first: where the others are there, it would be as well.
+    // The other key first, because both calls are kept once the logged key's call is there.
     const contentOfStranger = await say(stranger);
     const contents = await Promise.all(family.map(say));
     for (const content of contents) await expect.poll(content, { timeout: 10_000 }).toBe(200);

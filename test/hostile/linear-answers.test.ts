@@ -1,6 +1,6 @@
 /**
- * An answer of twice as many parts costs about twice the work, never four times: in every decoder, whole and streamed, and in all that an answer
- * passes through on its way to a client of each API. Work is counted by V8, not timed.
+ * An answer of twice as many parts takes about twice the work, and never four times: in every decoder, whole and
+ * streamed, and in every later stage for a client of each API. V8 counts the work; it is not timed.
  */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,18 +15,22 @@ import { streamStages, wholeStages } from './stages.ts';
 
 const PARTS = 128;
 /**
- * Of each function by itself, where no linear work of others hides its growth. Twice as many entries of a heap or of a sorted list are 2.3 to
- * 2.48 times the steps at this size (each doubling adds as many steps a part as the last one did); the square of the parts would be four times.
+ * The bound for each function by itself, where linear work of others does not hide its growth. Twice as many entries of
+ * a heap or of a sorted list take 2.3 to 2.48 times the steps at this size (each doubling adds as many steps for a part
+ * as the last one did); the square of the parts would take four times.
  */
 const STEPS_GROWTH_MAX = 2.5;
-/** What runs less often in all stages together is not done for each part. */
+/** Work that runs less often than this in all stages together does not depend on the parts. */
 const STEPS_MIN = 4 * PARTS;
 const wires: Wire[] = inTier(['openai-chat', 'anthropic-messages'], [...dialects.keys()]);
-/** The memory takes half a minute of processor time, and is measured where all tests run. */
+/** Measuring memory takes half a minute of processor time, and is done in the second tier. */
 const memoryWires = inTier<Wire[]>([], wires);
-/** Of four times the parts, so that a table that doubles its room in between does not look like growth by the square (16). */
+/**
+ * The bound for four times the parts, so that a table that doubles its size in between does not look like quadratic
+ * growth (16).
+ */
 const BYTES_GROWTH_MAX = 5.4;
-/** What sampling tells of less than that is chance. */
+/** Below this size, sampled amounts are random. */
 const BYTES_MIN = 1_000_000;
 const BYTES_PARTS = 300;
 
@@ -45,7 +49,7 @@ function decoded(wire: Wire, frames: readonly Frame[]): ChatChunk[] {
   return chunks;
 }
 
-/** A stage, ready to run on an answer of so many parts. */
+/** A stage, ready to run on an answer with this number of parts. */
 type Made = (n: number) => () => void;
 
 function stagesOf({ wire, stream, whole }: Flood): Record<string, Made> {
@@ -121,7 +125,7 @@ test.each(memoryWires)('%s: four times as many parts need four times as much mem
       });
     };
     const measured: string[] = [];
-    // The heap is this process's: what else it allocates meanwhile may be counted once, and not each time.
+    // The heap is that of this process: other allocations may be counted once, but not each time.
     while (measured.length < 3) {
       const [before, after] = [await bytes(BYTES_PARTS), await bytes(4 * BYTES_PARTS)];
       if (after <= BYTES_MIN || after <= BYTES_GROWTH_MAX * before) break;

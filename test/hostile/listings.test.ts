@@ -3,7 +3,7 @@ import { parameters } from '../../src/schemas/endpoint.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { type WatchedServer, watchServer } from './watched-server.ts';
 
-/** Longer than a busy machine takes. */
+/** Longer than a busy machine needs. */
 const WAIT = { timeout: 60_000 };
 
 let gateway: TestGateway;
@@ -40,7 +40,7 @@ test('lists of models with a different filter for each client use only a share o
     tried.map(async (name) => {
       const one = await watched.open();
       const request = `GET /api/v1/models?supported_parameters=${name} HTTP/1.1\r\nhost: x\r\n\r\n`;
-      // The system takes the first of them.
+      // The system's buffers take the first of them.
       one.client.write(request.repeat(6));
       return one;
     }),

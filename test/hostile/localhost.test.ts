@@ -1,4 +1,4 @@
-/** A gateway that listens on `localhost` is there by both of its addresses, and as well protected on each. */
+/** A gateway that listens on `localhost` serves both of its addresses, with the same protection on each. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../harness.ts';
 import { rawClient } from './raw-http.ts';
 
 const ADDRESSES = ['127.0.0.1', '::1'];
-/** Longer than a busy machine takes. */
+/** Longer than a busy machine needs. */
 const WAIT = { timeout: 60_000 };
 const GET_LIVE = 'GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n';
 
@@ -84,7 +84,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     for (const { send } of busy) {
       send(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`);
     }
-    // Each was accepted when it gets 100 Continue.
+    // A connection is accepted when it gets 100 Continue.
     for (const { received } of busy) await vi.waitFor(() => expect(received()).toContain('100 Continue'), WAIT);
     const closed = [...silent, ...busy.map(({ socket }) => socket)].map((socket) => once(socket.resume(), 'close'));
     const stopped = gateway.gateway.stop();

@@ -1,4 +1,7 @@
-/** A workspace that keeps its requests keeps them all: no form of a request, of an answer or of a fault takes a call out of the log. */
+/**
+ * A workspace that keeps its requests keeps all of them: no form of a request, of an answer or of a fault excludes a
+ * call from the log.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,7 +20,7 @@ import { type LoggingGateway, startLoggingGateway } from '../logging-gateway.ts'
 
 let gateway: LoggingGateway;
 let upstream: Server;
-/** What the upstream answers with next: a whole answer, or the chunks of a stream. */
+/** The next answer of the upstream: whole, or as the chunks of a stream. */
 let answer: unknown;
 
 beforeAll(async () => {
@@ -67,7 +70,7 @@ async function send(path: string, body: object): Promise<{ status: number; id: s
 const chat = (body: object) =>
   send('/chat/completions', { model: 'sandbox/echo', messages: [{ role: 'user', content: 'x' }], ...body });
 
-/** The JSON of all that is kept of a call, which was answered. */
+/** The JSON of all that is kept of an answered call. */
 async function keptOf(sent: { status: number; id: string }): Promise<string> {
   expect(sent.status).toBe(200);
   const { status, body } = await gateway.content(sent.id);
@@ -210,7 +213,7 @@ describe('if the content for the log cannot be built', () => {
     logging: { kept_bp: 10_000, is_broadcast: true, workspace_slug: 'w' },
   };
 
-  /** Runs one call whose answer, or whose request, cannot be read. */
+  /** Runs one call whose answer or request cannot be read. */
   async function run(
     inner: Partial<Engine>,
     request: unknown,

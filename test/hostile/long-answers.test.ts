@@ -1,4 +1,7 @@
-/** A long answer is counted, divided and refused a bounded part a turn of the loop. Work, pieces and turns are counted, never timed. */
+/**
+ * A long answer is counted, divided and refused in bounded parts, one a turn of the event loop. Work, pieces and turns
+ * are counted, never timed.
+ */
 import { describe, expect, test } from 'vitest';
 import { createItems } from '../../src/api/responses/items.ts';
 import { readSlices, UnreadableJson } from '../../src/http/sliced-json.ts';

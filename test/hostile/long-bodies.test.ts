@@ -1,4 +1,4 @@
-/** What a long body may hold of what each wire rewrites value by value. */
+/** Bounds for the values of a long body that each wire rewrites one by one. */
 import { describe, expect, test } from 'vitest';
 import { checkRepeated } from '../../src/api/responses/response-object.ts';
 import { checkParts } from '../../src/api/shared/check-body.ts';

@@ -16,7 +16,7 @@ import { windowSums } from '../ledger/window-sums.ts';
 const ZEROS = 3_000;
 const NOW = '2026-11-21T10:00:00.000Z';
 
-/** Statements that a store sends, as they are sent. */
+/** The statements that a store executes, as they are executed. */
 function listen(database: Database): { sql: string; parameters: readonly unknown[] }[] {
   const sent: { sql: string; parameters: readonly unknown[] }[] = [];
   const executor = database.queries.getExecutor();
@@ -99,7 +99,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
     const killed = asKilled(data_dir);
     const { leased } = await windowOf(database);
     expect(leased).toBeGreaterThanOrEqual(4_000);
-    // It answers nobody any more.
+    // From here on it answers no node.
     store.watch = () => Promise.reject(new Error('cut off'));
     await age(database, 2 * limits.node_lost_ms);
     const log = { warn() {} };
@@ -124,7 +124,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
       .execute();
     expect(audited).toEqual([{ resource_id: recorder.state().node, actor: 'environment' }]);
 
-    // Its journal comes back: what it says is charged, and nothing beside.
+    // Its journal returns: its outcomes are charged, and nothing else.
     const back = await start(ledgerStore(database.queries, database.engine), killed);
     await back.flush();
     await stop(back);

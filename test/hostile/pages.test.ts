@@ -19,7 +19,7 @@ const post = (path: string, fields: Record<string, string>, headers = SAME_SITE)
 };
 
 beforeAll(async () => {
-  // Signing in is tried often here; its clock gives every attempt back.
+  // Sign-in is tried often here; the clock restores every attempt.
   let now = 0;
   const clock = {
     now_ms: Date.now,

@@ -1,4 +1,4 @@
-/** One read of a connection may hold a thousand requests: no more of them are parsed than may wait. */
+/** One read of a connection may contain a thousand requests: at most as many of them are parsed as may wait. */
 import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -38,7 +38,7 @@ test('the requests after the one that closes a connection are not parsed, and ot
       client.write(many);
       await once(client.resume(), 'close');
       expect(parsed).toBeLessThanOrEqual(limits.pipelined_requests_max + 2);
-      // Node uses parsers again: the next connection has the one that was stopped.
+      // Node reuses parsers: the next connection has the one that was stopped.
       expect(await (await fetch(`http://127.0.0.1:${port}/other`)).text()).toBe('ok');
     }
     expect(excesses).toBe(3);

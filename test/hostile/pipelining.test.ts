@@ -9,7 +9,7 @@ import { startGateway, type TestGateway } from '../harness.ts';
 import { inTier } from '../tier.ts';
 import { routesOf, type WatchedServer, watchServer } from './watched-server.ts';
 
-/** Longer than a busy machine takes. */
+/** Longer than a busy machine needs. */
 const WAIT = { timeout: 60_000 };
 
 let gateway: TestGateway;
@@ -23,7 +23,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Bodies with which operations that run models answer. */
+/** Bodies that operations for models answer. */
 const BODIES: Record<string, object> = {
   '/api/v1/chat/completions': { model: 'sandbox/echo', messages: [{ role: 'user', content: 'x' }], stream: true },
   '/api/v1/completions': { model: 'sandbox/echo', prompt: 'x', stream: true },
@@ -44,7 +44,7 @@ interface TriedRequest {
   more?: string;
 }
 
-/** A request as bytes; its id comes back with its answer. */
+/** A request as bytes; its answer repeats its id. */
 function bytesOf({ method, path, credential, more = '' }: TriedRequest, id: string): string {
   const hasBody = !['GET', 'HEAD', 'DELETE'].includes(method);
   const body = hasBody ? JSON.stringify(BODIES[path] ?? {}) : '';
@@ -53,7 +53,7 @@ function bytesOf({ method, path, credential, more = '' }: TriedRequest, id: stri
   return `${method} ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${authorization}${content}${more}\r\n${body}`;
 }
 
-/** Waits until a connection is closed, or nothing moves on it any more. */
+/** Waits until a connection is closed, or nothing happens on it any more. */
 async function atRest(server: Socket): Promise<void> {
   let last = '';
   for (let still = 0; !server.destroyed && still < 10; still += 1) {
@@ -64,7 +64,7 @@ async function atRest(server: Socket): Promise<void> {
   }
 }
 
-/** Every route, and what no route answers. */
+/** Every route, and a path without a route. */
 const requests = (): TriedRequest[] => [
   ...routesOf(gateway),
   { method: 'GET', path: '/nowhere' },
@@ -82,11 +82,11 @@ const credentials = () => [gateway.key, gateway.management_key, 'unknown', undef
 test('on every route, a client that sends a hundred requests at once and reads nothing is answered one by one, or disconnected', async () => {
   const wrong: string[] = [];
   let cutOff = 0;
-  // What bounds them does not know the route; the first tier takes every fourth.
+  // The bound does not depend on the route; the first tier takes every fourth.
   for (const one of requests().filter((_, at) => at % inTier(4, 1) === 0)) {
     const { client, server } = await watched.open();
     client.write(bytesOf({ ...one, credential: gateway.management_key }, 'r').repeat(100));
-    // Where the first read brings few of them, they are answered one by one as far as the system takes the answers.
+    // If the first read contains few of them, they are answered one by one until the system's buffers are full.
     await atRest(server);
     const { under_way, unread_bytes } = watched.worstOf(server);
     if (under_way > 1 || unread_bytes > 1024 * 1024) {
@@ -102,7 +102,7 @@ test('on every route, a client that sends a hundred requests at once and reads n
 test('on every route, a few pipelined requests are answered one after the other, in their order', async () => {
   for (const one of requests()) {
     const { client, server } = await watched.open();
-    // A refused request whose body is withheld ends its connection: with the right key none is refused.
+    // A refused request whose body is withheld ends its connection; with the right key none is refused.
     const isWithheld = one.method === 'POST' && one.more?.includes('100-continue') === true;
     const requests = credentials().map((credential, index) =>
       bytesOf({ ...one, credential: isWithheld ? gateway.management_key : credential }, `r-${index}`),
@@ -148,7 +148,7 @@ test('during a request at most one read is taken, and the rest is answered after
     readMax = Math.max(readMax, server.bytesRead);
     await new Promise(setImmediate);
   }
-  // A read brings 64 KiB; one more may have begun before the first waiting request was known.
+  // A read takes 64 KiB; one more may have begun before the first waiting request was known.
   expect(readMax).toBeLessThan(4 * 64 * 1024);
   const ids = [...(await text(client)).matchAll(/^x-request-id: r-(\d+)\r$/gim)].map(([, id]) => Number(id));
   expect(ids).toEqual(Array.from({ length: count }, (_, index) => index));
@@ -183,7 +183,7 @@ test('many clients that read nothing share the bytes of one answer', async () =>
   const before = process.memoryUsage();
   const clients = 40;
   const opened = await Promise.all(Array.from({ length: clients }, () => watched.open()));
-  // The system takes some megabytes of each; then an answer stands unread here.
+  // The system buffers some megabytes of each; then an answer waits here unread.
   for (const { client } of opened) client.write(bytesOf({ method: 'GET', path }, 'r').repeat(30));
   await vi.waitFor(
     () => expect(opened.filter(({ server }) => watched.costOf(server).unread_bytes > 0).length).toBe(clients),

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** One answer as it stood on the wire. */
+/** One answer, as its bytes on the wire. */
 export interface RawAnswer {
   status: number;
-  /** Lower case; of several of one name the last. */
+  /** Names in lower case; the last one of several headers with one name. */
   headers: Record<string, string>;
   body: string;
 }
 
-/** Reads answers that have a length; what is left over is part of none. */
+/** Reads answers that have a length. The remaining bytes belong to no answer. */
 export function answersIn(text: string): { answers: RawAnswer[]; rest: string } {
   const answers: RawAnswer[] = [];
   let rest = text;
@@ -27,11 +27,11 @@ export function answersIn(text: string): { answers: RawAnswer[]; rest: string } 
   }
 }
 
-/** A connection that speaks whatever a test says. */
+/** A connection that sends whatever a test writes. */
 export interface RawClient {
   socket: Socket;
   send(text: string): void;
-  /** Resolves once so many answers are there, or the connection has ended. */
+  /** Resolves once this number of answers has arrived, or the connection has ended. */
   answers(count: number): Promise<RawAnswer[]>;
   closed: Promise<unknown>;
   received(): string;
@@ -61,7 +61,7 @@ export async function rawClient(url: string): Promise<RawClient> {
   };
 }
 
-/** What one connection that sends `text` and then waits is answered first; undefined: it was closed without an answer. */
+/** The first answer on a connection that sends `text` and then waits; undefined if it was closed without an answer. */
 export async function ask(url: string, text: string): Promise<RawAnswer | undefined> {
   const client = await rawClient(url);
   client.send(text);

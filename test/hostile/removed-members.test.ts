@@ -1,5 +1,5 @@
 /**
- * Whoever was removed keeps nothing: keys, keys made with them, codes and sessions, on every node at once. See
+ * A removed member keeps nothing: keys, keys made with them, codes and sessions end on every node at once. See
  * docs/threat-model.md, "Keys made by other keys, and members who leave".
  */
 import { afterEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { keyFamily } from './key-family.ts';
 const cleanups: (() => Promise<void>)[] = [];
 
 describeStores('a member who was removed', ({ freshUrl }) => {
-  // Here, so that the gateways stop before their store is gone.
+  // Registered here, so that the gateways stop before their store is removed.
   afterEach(async () => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   });

@@ -1,4 +1,4 @@
-/** What the structure of a body may cost: every operation refuses more than the bounds, and none fails below them. */
+/** The cost of a body's structure: every operation refuses bodies above the bounds, and none fails below them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ interface Operation {
 
 const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../openapi.json'), 'utf8'));
 
-/** The fields of a schema, of each of its forms. */
+/** The fields of a schema in each of its forms. */
 function fieldsOf(schema: Json | undefined): string[] {
   if (schema === undefined) return [];
   const { $ref, anyOf = [], properties = {} } = schema as { $ref?: string; anyOf?: Json[]; properties?: Json };
@@ -32,7 +32,7 @@ const operations: Operation[] = Object.entries(document.paths as Record<string, 
   }),
 );
 
-/** A request that is answered, where the operation runs a model; else an empty one. */
+/** A request that is answered if the operation runs a model; otherwise an empty one. */
 function soundBody(path: string): Json {
   if (/embeddings$/.test(path)) return { model: 'sandbox/embed', input: 'a' };
   if (/responses$/.test(path)) return { model: 'sandbox/echo', input: [{ role: 'user', content: 'a' }] };
@@ -45,7 +45,7 @@ function soundBody(path: string): Json {
 const nested = (levels: number, inner = '1') => `${'{"a":['.repeat(levels / 2)}${inner}${']}'.repeat(levels / 2)}`;
 const MARK = '"@"';
 const ARGUMENTS = '"arguments":"@"';
-/** A model of each wire; the first tier takes two. */
+/** A model of each wire; the first tier uses two. */
 const ALL_MODELS = [
   '"model":"sandbox/echo"',
   ...['gemini', 'bedrock', 'cohere', 'responses'].map((wire) => `"model":"sandbox/${wire}-echo"`),
@@ -53,7 +53,7 @@ const ALL_MODELS = [
 ];
 const MODELS = inTier([ALL_MODELS[0]!, ALL_MODELS.at(-1)!], ALL_MODELS);
 
-/** Bodies with a mark where open JSON may stand, for operations that run models. */
+/** Bodies for operations that run models, with a mark at each place for open JSON. */
 function places({ path, fields }: Operation): string[] {
   const sound = soundBody(path);
   const made = [...fields, 'unknown'].map((field) => JSON.stringify({ ...sound, [field]: '@' }));
@@ -115,7 +115,7 @@ function places({ path, fields }: Operation): string[] {
   return made;
 }
 
-/** Bodies that each break a bound, a short one and a long one first. */
+/** Bodies that each exceed a bound, with a short and a long one first. */
 const BEYOND: readonly [string, string][] = [
   ['levels', nested(limits.json_levels_max + 2)],
   ['levels', `{"padding":"${'x'.repeat(150_000)}","a":${nested(3_000)}}`],
@@ -131,7 +131,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** An answer of either kind of key, whichever the operation wants. */
+/** An answer with either type of key, whichever the operation requires. */
 async function send({ method, path }: Operation, body: string): Promise<{ status: number; text: string }> {
   for (const key of [gateway.key, gateway.management_key]) {
     // A key that is unknown is refused before the body's texts are parsed.
@@ -150,11 +150,12 @@ async function send({ method, path }: Operation, body: string): Promise<{ status
 describe.each(operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
   '%s',
   (_name, operation) => {
-    // One parser reads all bodies: what it refuses is seen whole at one operation, and of the others that they go through it.
+    // One parser reads all bodies: its refusals are tested completely at one operation, and the others are tested to
+    // use it.
     const shapes = /chat\/completions$|auth\/keys$/.test(operation.path) ? BEYOND : BEYOND.slice(0, 2);
     test.each(shapes)('a body of too many %s is a 400 that names the rule', async (rule, body) => {
       const { status, text } = await send(operation, body);
-      // Who needs no key may send little.
+      // Operations without a key accept only short bodies.
       const isLong = operation.path.endsWith('/auth/keys') && body.length > limits.form_bytes_max;
       const expected = isLong ? [413, 'Request payload too large'] : [400, expect.stringContaining(rule)];
       expect([status, JSON.parse(text).error.message]).toEqual(expected);
@@ -168,7 +169,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
         for (const model of runs ? MODELS : MODELS.slice(0, 1)) {
           const { status, text } = await send(operation, body.replace('"model":"sandbox/echo"', model));
           expect([place, model, status, status >= 500 ? text : '']).toEqual([place, model, expect.any(Number), '']);
-          // What a schema refuses reaches no wire.
+          // Bodies that the schema refuses reach no wire.
           if (status === 400) break;
         }
       }

@@ -1,6 +1,6 @@
 /**
- * What an older secret of a rotated key can still do, on two running nodes: nothing once its time is over, whatever a node remembers, and
- * never more than the key. See docs/threat-model.md.
+ * What an older secret of a rotated key can do on two running nodes: nothing after its time, whatever a node has
+ * cached, and never more than the key. See docs/threat-model.md.
  */
 import { createHash } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { keyFamily } from './key-family.ts';
 const cleanups: (() => Promise<void>)[] = [];
 
 describeStores('an older secret of a rotated key', ({ freshUrl }) => {
-  // Here, so that the gateways stop before their store is gone.
+  // Registered here, so that the gateways stop before their store is removed.
   afterEach(async () => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   });
@@ -22,7 +22,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
       const { status, body: answer } = await made.ask(made.one, made.one.management_key, 'POST', path, body);
       return { status, secret: answer.key ?? '', data: answer.data ?? {} };
     };
-    /** What both nodes say to a secret; a node whose store is slow cannot tell yet (503). */
+    /** The answers of both nodes to a secret. A node whose store is slow answers 503 for the moment. */
     const both = async (secret: string) => {
       for (;;) {
         const statuses = await made.both(secret);
@@ -76,7 +76,7 @@ describeStores('an older secret of a rotated key', ({ freshUrl }) => {
 
   test('spends from the same limit as the new one, which counts what was spent before', async () => {
     const { makeKey, rotate, one, other, chat, keyOf, verified } = await setUp();
-    // One call sets 0.00004 aside, and costs 0.0000014.
+    // One call reserves 0.00004, and costs 0.0000014.
     const { secret, hash } = await makeKey({ limit: 0.0001 });
     const statuses = [(await chat(one, secret)).status];
     const { secret: next } = await rotate(hash);

@@ -1,4 +1,6 @@
-/** What a caller may ask of the sandbox, which runs in the process that serves everybody, has a bound. */
+/**
+ * The cost that a caller can cause in the sandbox is bounded, because it runs in the process that serves all callers.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { answerTo } from '../../sandbox/answer.ts';
 import { readFaults } from '../../sandbox/faults.ts';

@@ -1,4 +1,7 @@
-/** Bodies in very many short HTTP chunks, and forms that resemble their boundary, take a bounded part of each turn. Chunks, reads and steps are counted. */
+/**
+ * Bodies in very many short HTTP chunks, and forms that resemble their boundary, take a bounded part of each turn.
+ * Chunks, reads and steps are counted.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -16,7 +19,7 @@ const CHUNK_BYTES = '1\r\na\r\n'.length;
 const MEMORY = 1e9;
 const count = (bytesMax = 1e7) => ({ claim: createMemory(MEMORY).claim('a'), claimed_bytes: 0, bytes_max: bytesMax });
 
-/** Sends a body in HTTP chunks of one byte, and what the server read of it in its busiest turn. */
+/** Sends a body in HTTP chunks of one byte. Returns what the server read of it in its busiest turn. */
 async function inSingleBytes(body: Buffer, read: (payload: Readable) => Promise<string>) {
   let chunks = 0;
   let most = 0;

@@ -2,13 +2,13 @@ import { afterEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** The clock of rates stands still: no attempt is restored while a test runs. */
+/** The clock of rate limits stands still, so that no attempt is restored while a test runs. */
 const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
 
 let gateway: TestGateway;
 afterEach(() => gateway.stop());
 
-/** What an attempt is answered that comes, as its proxy says, from `forwarded`. */
+/** The answer to an attempt whose proxy names `forwarded` as its client. */
 async function attempt(path: string, forwarded: string): Promise<number> {
   const answer = await fetch(gateway.url + path, {
     method: 'POST',
@@ -36,10 +36,10 @@ test.each(routes)(
     gateway = await startGateway({ yaml: 'http: { trusted_proxies: [127.0.0.1] }', clock });
     expect(await exhaust(path, perMinute, () => '198.51.100.1')).not.toContain(429);
     expect(await attempt(path, '198.51.100.1')).toBe(429);
-    // What a client writes in front of its own address has no effect.
+    // Addresses that a client writes before its own have no effect.
     expect(await attempt(path, '203.0.113.9, 198.51.100.1')).toBe(429);
     expect(await attempt(path, '198.51.100.2')).not.toBe(429);
-    // One customer of IPv6 has a whole /64.
+    // One customer with IPv6 has a whole /64.
     await exhaust(path, perMinute, (nth) => `2001:db8::${nth + 1}`);
     expect(await attempt(path, '2001:db8::ffff')).toBe(429);
   },

@@ -1,4 +1,4 @@
-/** A store that answers every question late, and none too late: a call does not add the waits up. */
+/** A store that answers every query late, but in time: a call does not wait for the sum of the delays. */
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { describeStores } from '../ledger/store-variants.ts';
@@ -12,7 +12,7 @@ describeStores('a store that is slow by the clock', ({ engine, freshUrl }) => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   });
 
-  /** A node whose clock nothing but the store's answers moves on: so that no timer of its own is ever early. */
+  /** A node whose clock advances only with the store's answers, so that no timer of its own fires early. */
   async function setUp(): Promise<{ gateway: TestGateway; other: TestGateway; answersTake(ms: number): void }> {
     const url = (await freshUrl()) ?? '';
     const way = await breakingWay(url);

@@ -1,4 +1,7 @@
-/** A sound is measured in steps of a bounded number of pieces; a file of very many of its smallest pieces is given up, whatever stands behind them. */
+/**
+ * Audio is measured in steps of a bounded number of pieces. A file of very many of its smallest pieces is given up,
+ * whatever follows them.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +13,7 @@ const latin1 = (text: string) => Buffer.from(text, 'latin1');
 const speech = (name: string) => readFileSync(join(import.meta.dirname, '../audio', name));
 const pageOfPackets = Buffer.concat([latin1(`OggS${'\0'.repeat(22)}\xff`), Buffer.alloc(255)]);
 
-/** What a file begins with, the piece that fills it, how much of it, and a sound at its end. */
+/** The beginning of a file, the piece that fills it, the number of pieces, and the audio at its end. */
 const FLOODS: [what: string, format: SoundFormat, start: string, piece: string | Buffer, bytes: number, end: string][] =
   [
     ['empty tags', 'mp3', '', 'ID3\x04\0\0\0\0\0\0', 5 * MIB, 'speech-bare.mp3'],
@@ -45,7 +48,7 @@ test.each(FLOODS)('%s', (_what, format, start, piece, bytes, end) => {
   const file = Buffer.concat([flood, sound]);
   expect(sniffSound(file)).toBe(format);
   expect(soundMs(file, format)).toBeUndefined();
-  // A few of the same are passed over.
+  // A few of the same pieces are skipped.
   const few = Buffer.concat([first, Buffer.alloc(filling.length * 10, filling), sound]);
   if (piece !== '\0' || format !== 'm4a') expect(soundMs(few, format)).toBeGreaterThan(1_000);
 });

@@ -1,4 +1,4 @@
-/** What an answer passes through on its way from a decoder to a client, stage by stage. */
+/** The stages of an answer on its way from a decoder to a client. */
 import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
 import { createCompletionStream } from '../../src/api/completions/encode.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
@@ -61,7 +61,7 @@ const whole = (completion: ChatCompletion): WholeAnswer => ({
   metadata: undefined,
 });
 
-/** Replaces every accented letter, so that there is much to remember of what was replaced. */
+/** Replaces every accented letter, so that many replacements must be remembered. */
 const finder: Finder = {
   context_chars: 16,
   find: (text) => [...text.matchAll(/é/g)].map(({ index }) => ({ start: index, end: index + 1, text: '[X]' })),
@@ -76,14 +76,14 @@ interface Encoder {
   end(end: StreamEnd): string | Promise<string>;
 }
 
-/** Each chunk comes by itself, as if each had been a read of its own. */
+/** Each chunk by itself, as if each had been a read of its own. */
 function streamed(encoder: Encoder, chunks: readonly ChatChunk[]): void {
   encoder.open(served);
   for (const chunk of chunks) encoder.chunks([chunk]);
   void encoder.end(end);
 }
 
-/** What reads a stream's chunks. */
+/** The stages that read a stream's chunks. */
 export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]) => void>> = {
   accumulator: (chunks) => void accumulate(chunks, 0),
   meter(chunks) {
@@ -132,7 +132,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
   'Messages stream': (chunks) => streamed(createMessagesStream(messagesShown), chunks),
 };
 
-/** What reads a whole answer. */
+/** The stages that read a whole answer. */
 export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) => void>> = {
   chunks: (completion) => void accumulate(chunksOf(completion), 0),
   meter(completion) {

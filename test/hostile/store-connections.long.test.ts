@@ -1,4 +1,4 @@
-/** A PostgreSQL with few connections for many nodes, directly and behind a pooler between transactions. */
+/** A PostgreSQL with few connections for many nodes, directly and behind a pooler with transaction pooling. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,9 +23,9 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
   let databases = 0;
 
   beforeAll(async () => {
-    // What is refused is refused for want of a connection, and not because the machine is slow.
+    // A request is refused for want of a connection, and not because the machine is slow.
     Object.assign(limits, { store_read_ms_max: 60_000 });
-    // Nor does a slow machine make a key unknown that was used before.
+    // A slow machine must not make a used key unknown either.
     Object.assign(limits, { feed_silence_ms_max: 60_000 });
     own = await startOwnPostgres({
       max_connections: SERVER_CONNECTIONS,
@@ -84,14 +84,14 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
     return answer.status;
   }
 
-  /** How many answers of each status. */
+  /** The number of answers of each status. */
   function tally(statuses: readonly number[]): Record<number, number> {
     const counts: Record<number, number> = {};
     for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
     return counts;
   }
 
-  /** Every key is new to every node, so that each of its calls reads the store; some at a time. */
+  /** Every key is new to every node, so that each of its calls reads the store; some calls run concurrently. */
   async function load(gateways: readonly TestGateway[], keysCount = 60): Promise<Record<number, number>> {
     const [first] = gateways;
     const keys: string[] = [];
@@ -110,10 +110,10 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
   test('four nodes on a server with sixteen connections refuse no call for lack of a connection', async () => {
     const { url } = await freshDatabase();
     const gateways = await nodes(4, { DATABASE_URL: url });
-    // One more program holds some of what is left.
+    // Another program uses some of the remaining connections.
     const others = Array.from({ length: 4 }, () => new Client({ connectionString: own.url }));
     for (const other of others) {
-      // Where the nodes have them all already, so be it.
+      // Ignored if the nodes already have all connections.
       await other.connect().then(
         () => cleanups.push(() => other.end()),
         () => undefined,
@@ -159,7 +159,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
         'max_client_conn = 100',
       ];
       writeFileSync(file, lines.join('\n'));
-      // Gateways in this process let nobody else read what it makes.
+      // Gateways in this process give nobody else access to their files.
       chmodSync(file, 0o644);
       const isRoot = process.getuid?.() === 0;
       const command = [PGBOUNCER ?? '', '-q', file];
@@ -193,7 +193,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
       expect(await load([one, other], 30)).toEqual({ 200: 60 });
       const { key, hash } = await makeKey(one, { limit: 1 });
       for (const gateway of [one, other]) expect(await chat(gateway, key)).toBe(200);
-      // Not the server's statistics: what a connection read is in them up to ten seconds later.
+      // Not from the server's statistics, which are up to ten seconds old.
       const logged = () => readFileSync(join(own.folder, 'log'), 'utf8');
       const from = logged().length;
       const known = await Promise.all(Array.from({ length: 60 }, (_, at) => chat(at % 2 === 0 ? one : other, key)));
@@ -205,7 +205,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
       const disabled = await one.call('PATCH', `/keys/${hash}`, { disabled: true }, { authorization });
       expect(disabled.status).toBe(200);
       expect(await chat(other, key)).toBe(401);
-      // The pooler's own connections and those of two nodes for notifications: nothing beside them.
+      // Only the pooler's own connections and those of two nodes for notifications.
       const query = `SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = '${name}'`;
       expect((await ask<{ open: number }>(query))[0]?.open).toBeLessThanOrEqual(3 + 2);
       for (const gateway of [one, other]) await gateway.gateway.stop();

@@ -1,4 +1,4 @@
-/** What a node does while PostgreSQL is stopped, frozen, cut off or slow, and that nothing is overspent by it. */
+/** The behaviour of a node while PostgreSQL is stopped, frozen, cut off or slow, without overspending. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { windowStarts } from '../../src/accounts/key.ts';
@@ -50,7 +50,7 @@ const SERVED = { status: 200, without_store: null };
 const REFUSED = { status: 503, retry_after: '1' };
 const WITHOUT_STORE = { status: 200, without_store: 'true' };
 
-/** Waits until what a call gets is this; a store that is away, or back, is noticed within about a second. */
+/** Waits until a call gets this answer. A node notices within about a second that the store is gone, or back. */
 const becomes = (ask: () => Promise<object>, what: object) =>
   expect.poll(ask, { timeout: 20_000, interval: 50 }).toMatchObject(what);
 
@@ -88,7 +88,7 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
         return { value: await metric(gateway, 'gateway_store_reachable') };
       };
       await becomes(called, { value: 0 });
-      // Each of these would wait for the store by itself if it were read.
+      // Each of these would wait for the store if it were read.
       const many = await Promise.all(Array.from({ length: 50 }, () => chat(gateway)));
       for (const one of many) expect(one).toMatchObject(REFUSED);
       way.set('open');

@@ -1,4 +1,4 @@
-/** A 402 that passes by itself says so and when, in the form of every client API; one that does not says nothing of the kind. */
+/** A 402 that is temporary says so, and until when, in the form of every client API. A final one does not. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 
@@ -41,7 +41,7 @@ async function ask(key: string, [path, body]: (typeof REQUESTS)[number]) {
   };
 }
 
-/** What a request may cost at least, as its refusal says. */
+/** The lowest possible cost of a request, as its refusal states it. */
 async function requiredOf(request: (typeof REQUESTS)[number]): Promise<number> {
   const { status, text } = await ask(await keyWith({ limit: 0 }), request);
   expect(status).toBe(402);

@@ -1,4 +1,6 @@
-/** Reading calls of tools from text: the work grows as the text does, whatever a model writes and however it is cut. */
+/**
+ * Parsing tool calls from text: the work grows linearly with the text, for anything that a model writes and any split.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ToolCallParser } from '../../src/providers/tool-template/parser.ts';
 import { startWorkCounter, type WorkCounter } from './counted-work.ts';

@@ -1,4 +1,7 @@
-/** What is long or comes in very many pieces is worked on a bounded part a turn of the loop. Work, pieces and turns are counted, never timed. */
+/**
+ * Long data and data in very many pieces is processed in bounded parts, one a turn of the event loop. Work, pieces and
+ * turns are counted, never timed.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -25,7 +28,7 @@ import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest, Wire } from '../../src/schemas/inner.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 
-/** Turns of the loop that pass until something has come. */
+/** The number of turns of the event loop until a promise has settled. */
 async function turnsOf<T>(work: Promise<T>): Promise<{ value: T; turns: number }> {
   let turns = 0;
   let isOver = false;
@@ -40,7 +43,7 @@ async function turnsOf<T>(work: Promise<T>): Promise<{ value: T; turns: number }
   return { value, turns };
 }
 
-/** The steps of work that yields where others are served, and what it makes. */
+/** The steps of work that yields to other requests, and its result. */
 function stepped<T>(work: Generator<void, T, undefined>): { value: T; steps: number } {
   for (let steps = 1; ; steps += 1) {
     const { done, value } = work.next();

@@ -35,13 +35,13 @@ interface Sent {
   headers?: Record<string, string | undefined>;
   lines?: string[];
   body?: string | Buffer;
-  /** The body in chunks of so many bytes. */
+  /** Sends the body in chunks of this size. */
   chunked?: number;
   /** Sends the head, and the body only after `100 Continue`. */
   waits?: boolean;
   /** The announced body is never sent, so that nothing else can follow on the connection. */
   isWithheld?: boolean;
-  /** Closes the connection after so many bytes of the body. */
+  /** Closes the connection after this number of bytes of the body. */
   breaks?: number;
 }
 
@@ -75,7 +75,7 @@ function bytesOf(path: string, { method = 'POST', version = '1.1', headers, line
   return { head, parts: [...parts, Buffer.from('0\r\n\r\n')] };
 }
 
-/** Where an answer ends in a text; undefined if it is not complete. */
+/** The end of the first answer in a text; undefined if it is not complete. */
 function endOf(text: string, isHead: boolean): number | undefined {
   const body = text.indexOf('\r\n\r\n') + 4;
   if (body < 4) return undefined;
@@ -101,7 +101,7 @@ function unchunked(body: string): string {
   return text;
 }
 
-/** Texts without what differs from one request to the next: ids, times and durations. */
+/** Texts without the parts that differ between requests: ids, times and durations. */
 const plain = (text: string) =>
   text
     .replace(/gen-\d+-\w{20}/g, '<id>')
@@ -152,7 +152,7 @@ async function send(path: string, sent: Sent): Promise<Received> {
   };
 }
 
-/** What the access log says about the last request, without ids and times. */
+/** The access log's line of the last request, without ids and times. */
 function lastLine(): Record<string, unknown> | undefined {
   const lines = gateway.log_lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   const line = lines.findLast(({ msg, path }) => msg === 'request' && path !== '/health/live');
@@ -191,7 +191,7 @@ test.each(PATHS)('%s answers alike on both edges, whole and as a stream', async 
   expect(streamed).toMatchObject({ status: 'HTTP/1.1 200 OK', isOpen: true, isDirect: true });
 });
 
-/** Each with the status that both edges must give, and whether the direct edge serves it. */
+/** Each with the status that both edges must answer, and whether the direct edge serves it. */
 const REQUESTS: Record<string, [status: number | undefined, isDirect: boolean, (path: string) => Sent]> = {
   'a request id of the client': [200, true, (path) => ({ body: bodyOf(path), headers: IDENTIFIED })],
   'an invalid request id': [200, true, (path) => ({ body: bodyOf(path), headers: { 'x-request-id': 'a b' } })],
@@ -331,7 +331,8 @@ test('an operation of the direct edge has no hook that this edge does not run', 
       if (name === undefined || list === undefined) break;
       hooks[name] = (JSON.parse(list) as string[]).length;
     }
-    // Beginning and caller; memory and 100 Continue, which this edge leaves to the framework; `prepareBody`; the body beyond its schema; what each answer has.
+    // Beginning and caller; memory and 100 Continue, which this edge leaves to the framework; `prepareBody`; the body
+    // beyond its schema; the headers of each answer.
     expect(hooks, path).toEqual({
       onRequest: 2,
       preParsing: 2,
@@ -342,7 +343,7 @@ test('an operation of the direct edge has no hook that this edge does not run', 
   }
 });
 
-// The last: the gateway does not serve afterwards.
+// The last test, because the gateway does not serve after it.
 test('a gateway in its grace period closes the connections of both edges, and one that stops refuses requests on both', async () => {
   const { running } = gateway.gateway.app.server;
   running.leave();

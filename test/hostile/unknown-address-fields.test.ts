@@ -1,11 +1,14 @@
-/** Addresses in fields that the gateway does not know, and fields of model servers that name other machines. See docs/threat-model.md, "Addresses in requests". */
+/**
+ * Addresses in fields that the gateway does not know, and fields of model servers that name other machines. See
+ * docs/threat-model.md, "Addresses in requests".
+ */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { addressSteps, eachAddress } from '../../src/providers/shared/media-addresses.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** A server of the operator's, which remembers what reached it, and answers that it is ill. */
+/** A server of the operator that records its requests, and answers with an error. */
 let upstream: Server;
 let gateway: TestGateway;
 let bodies: string[] = [];
@@ -206,6 +209,6 @@ test('a long body is searched for addresses in many steps, in the same order and
   }
   expect(inSteps).toEqual(once);
   expect(once).toHaveLength(1 + 60 + 2 + 3_000 + 1);
-  // 16,384 members a step, of which an address is 64.
+  // 16,384 members a step; an address counts as 64 of them.
   expect(steps).toBeGreaterThanOrEqual((60 * 5_000 + once.length * 64) / 16_384 - 1);
 });

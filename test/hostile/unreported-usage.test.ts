@@ -1,4 +1,7 @@
-/** A provider that keeps no output bound and reports no usage: no strict limit is charged more by our estimate than was set aside. */
+/**
+ * A provider that ignores the output bound and reports no usage: no strict limit is charged more than the hold by the
+ * gateway's estimate.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FailoverSite, startFailoverSite, wire } from '../routing/failover-site.ts';
 import { responseHead, type Step } from '../wires/wire-server.ts';
@@ -9,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.stop());
 
-/** USD; the first provider's price of one token that comes out. */
+/** In USD: the first provider's price of one output token. */
 const TOKEN_USD = 0.001;
 const BOUND = 20;
 const LIMIT_USD = 0.05;
@@ -17,7 +20,7 @@ const LIMIT_USD = 0.05;
 const STORY = ' one river house stone';
 const words = (count: number) => STORY.repeat(count / 4);
 
-/** A whole answer of the chat wire, with the usage that its provider reports, or without. */
+/** A whole answer of the chat wire, with or without reported usage. */
 function whole(content: string, completionTokens?: number): Step[] {
   const usage =
     completionTokens === undefined
@@ -32,7 +35,7 @@ const overruns = async () => {
   return Number(/^gateway_overruns_total\{provider="a"\} (\d+)/m.exec(text)?.[1] ?? 0);
 };
 
-/** Sends one call of a key of its own: what the key was charged, and the record. */
+/** Sends one call with a key of its own. Returns what the key was charged, and the record. */
 async function charged(body: object, { limit, mode }: { limit?: number; mode?: 'soft' } = {}) {
   const { base_url, management_key } = site.gateway;
   const made = await fetch(`${base_url}/keys`, {
@@ -55,7 +58,7 @@ describe.each([false, true])('stream: %s', (stream) => {
       stream ? [wire.head, wire.text(words(2_000)), wire.end(0).split('data: ')[0] ?? '', 'END'] : whole(words(2_000));
     const before = await overruns();
     const { usage, generation } = await charged({ stream }, { limit: LIMIT_USD });
-    // The prompt is cheap: the hold is its tokens and those of the bound.
+    // The prompt is cheap: the hold is for its tokens and those of the bound.
     expect(usage).toBeGreaterThanOrEqual(BOUND * TOKEN_USD);
     expect(usage).toBeLessThan((BOUND + 1) * TOKEN_USD);
     expect(generation).toMatchObject({ total_cost: usage, estimated: true });

@@ -1,6 +1,7 @@
 /**
- * What hostile and broken servers of providers send, against both clients of HTTP/1.1: an answer that two readers could read differently
- * is refused, a truncated one is never whole, and a connection that carried anything else is never used again.
+ * Answers of hostile and broken provider servers, for both clients of HTTP/1.1: an answer that two parsers could read
+ * differently is refused, a truncated one is never complete, and a connection that carried unexpected bytes is never
+ * reused.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -13,13 +14,16 @@ const header = (line: string, body = '') => `${OK}${line}\r\n\r\n${body}`;
 const chunks = (text: string) => header('transfer-encoding: chunked', text);
 const length = (bytes: number) => `content-length: ${bytes}`;
 
-/** How the server goes on after its bytes. */
+/** How the server continues after its bytes. */
 type Ending = 'stays' | 'ends' | 'resets';
-/** What a client makes of it: a whole answer with the connection reused or not, one that only its connection ended, or a failure. */
+/**
+ * The result of a client: a whole answer with or without reuse of the connection, an answer that only its connection
+ * ended, or a failure.
+ */
 type Outcome = 'reused' | 'closed' | 'unframed' | 'broken' | 'timeout';
 type Row = [what: string, sent: string, own: Outcome, undici?: Outcome, ending?: Ending];
 
-/** Without an outcome of its own, undici has that of our client. */
+/** The outcome for undici if it differs from that of the gateway's own client. */
 const ROWS: Row[] = [
   ['an ordinary answer', header(length(2), 'ab'), 'reused'],
   ['chunks and trailers', chunks('2;a=b\r\nab\r\n0\r\nx-sum: 1\r\n\r\n'), 'reused'],
@@ -83,7 +87,10 @@ const ROWS: Row[] = [
   ['a part of chunks', chunks('5\r\nab'), 'timeout'],
 ];
 
-/** A server that answers the first request as the row of its path says, and others with `next`. Its answers carry its connection. */
+/**
+ * A server that answers the first request as the row of its path says, and others with `next`. Its answers carry the id
+ * of their connection.
+ */
 const server: Server = createServer((socket) => {
   socket.on('error', () => {});
   connections += 1;
@@ -102,7 +109,7 @@ const used = new Map<number, number>();
 
 function end(socket: Socket, ending: Ending): void {
   if (ending === 'ends') socket.end();
-  // What was written arrives first.
+  // The written bytes arrive first.
   if (ending === 'resets') setTimeout(() => socket.resetAndDestroy(), 50);
 }
 
@@ -114,7 +121,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Short where silence is the answer, long elsewhere. */
+/** Short if the server stays silent, long otherwise. */
 const timeouts = (ms: number) => ({
   upstream_connect_ms_max: 60_000,
   upstream_headers_ms_max: ms,
@@ -133,7 +140,7 @@ async function outcomeOf(upstream: Upstream, row: number): Promise<Outcome> {
     expect([ROWS[row]![0], never_sent]).toEqual([ROWS[row]![0], false]);
     return failure === 'unavailable' ? 'broken' : (failure as Outcome);
   }
-  // A connection is free again some turns after its answer; its end, or more bytes, arrive meanwhile.
+  // A connection becomes free some turns after its answer; its end or further bytes arrive meanwhile.
   await new Promise((resolve) => setTimeout(resolve, 50));
   const next = await send('next');
   expect(await readText(next, { bytes_max: 1_000, cut: false })).toBe('next');
@@ -171,7 +178,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     const upstream = createUpstream(timeouts(60_000), undefined, client);
     const texts: string[] = [];
     for (let nth = 0; nth < 3; nth += 1) {
-      // It has arrived and was not read when the next request is sent.
+      // The bytes have arrived and are unread when the next request is sent.
       for (const socket of sockets) socket.write(header(length(6), 'poison'));
       const response = await upstream.send({ url, headers: {}, payload: 'x' }).response;
       texts.push(await readText(response, { bytes_max: 100, cut: false }));

@@ -1,6 +1,7 @@
 /**
- * Many requests at once to servers that answer whole, in chunks, cut off, with bytes too many or by closing, while callers read slowly or
- * leave: each answer is that of its own request, none that was cut off is whole, and no request is received twice.
+ * Concurrent requests to servers that answer whole, in chunks, truncated, with excess bytes or by closing, while
+ * callers read slowly or disconnect: each answer is that of its own request, no truncated one is complete, and no
+ * request is received twice.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -30,7 +31,7 @@ function answerTo(id: string, choose: Choose): { bytes: Buffer; isLast: boolean 
   if (kind === 1) return of(length + body.slice(0, choose(body.length)), true);
   if (kind < 6) return of(length + body + more);
   let chunks = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
-  // More tiny chunks in one read than are taken in one turn wait while other connections are read.
+  // More tiny chunks in one read than one turn processes wait while other connections are read.
   const chunkChars = choose(3) === 0 ? 3 : 9_000;
   for (let at = 0; at < body.length; ) {
     const chunk = body.slice(at, at + 1 + choose(chunkChars));
@@ -54,7 +55,7 @@ async function writeAnswer(socket: Socket, id: string, choose: Choose, mayFail: 
   else socket.resetAndDestroy();
 }
 
-/** The text of an answer, read at the pace of a slow reader. */
+/** The text of an answer, read slowly. */
 async function readSlowly(response: UpstreamResponse, choose: Choose): Promise<string> {
   let text = '';
   for (;;) {
@@ -70,7 +71,7 @@ test.each(['own', 'undici'] as const)('the client %s mixes nothing up', async (h
   const random = new Random(20_261_123);
   const choose: Choose = (below) => Math.floor(random.next() * below);
   const received = new Map<string, number>();
-  /** Requests whose answers break off, or whose callers leave. */
+  /** Requests whose answers break off, or whose callers disconnect. */
   const mayFail = new Set<string>();
   const server = createServer((socket) => {
     let text = '';

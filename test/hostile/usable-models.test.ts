@@ -1,4 +1,7 @@
-/** One key that asks for what it may use, on many connections. See docs/threat-model.md, "Connections and slow clients". */
+/**
+ * One key that requests its usable models on many connections. See docs/threat-model.md, "Connections and slow
+ * clients".
+ */
 import { Session } from 'node:inspector/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -16,7 +19,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** How often a function ran since the last call of this. */
+/** How often a function ran since the last call of this function. */
 async function callsOf(file: string, name: string): Promise<number> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const functions = result.filter(({ url }) => url.endsWith(file)).flatMap((script) => script.functions);

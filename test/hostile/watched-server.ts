@@ -4,19 +4,19 @@ import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { TestGateway } from '../harness.ts';
 
-/** What one connection costs the server at this moment. */
+/** The current cost of one connection for the server. */
 export interface Cost {
-  /** Requests that were parsed and are not answered in full. */
+  /** Parsed requests that are not answered completely. */
   parsed: number;
-  /** Of these, requests whose answer has begun. */
+  /** Those of them whose answer has begun. */
   under_way: number;
-  /** Bytes of answers that the client has not taken. */
+  /** Bytes of answers that the client has not read. */
   unread_bytes: number;
 }
 
 /** The server's side of the connections of a gateway in this process, seen through Node's diagnostics channels. */
 export interface WatchedServer {
-  /** Opens a connection whose client reads nothing; with the server's side of it. */
+  /** Opens a connection whose client reads nothing. Returns the server's side of it. */
   open(localAddress?: string): Promise<{ client: Socket; server: Socket }>;
   costOf(server: Socket): Cost;
   /** The highest cost of this connection since it was opened, each number by itself. */
@@ -29,7 +29,7 @@ export function watchServer({ gateway, url }: TestGateway): WatchedServer {
   const worst = new Map<Socket, Cost>();
   const clients = new Set<Socket>();
   const http = gateway.app.server.server;
-  // One waiter a connection.
+  // One waiter for each connection.
   http.setMaxListeners(0);
 
   const costOf = (socket: Socket): Cost => {

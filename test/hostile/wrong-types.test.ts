@@ -1,4 +1,7 @@
-/** A field that the gateway itself reads, of a type that it does not have, is a 400 or goes on as sent: never a fault of the gateway. */
+/**
+ * A field that the gateway itself reads, with a wrong type, is a 400 or is passed on as sent, and never a fault of the
+ * gateway.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 

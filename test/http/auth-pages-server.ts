@@ -10,12 +10,12 @@ import { keyStore } from '../../src/storage/keys.ts';
 import { managementServer } from './management-server.ts';
 import { pageBrowser } from './page-browser.ts';
 
-/** Nothing is left open by it that would hold a test's process. */
+/** It leaves nothing open that would keep the test's process running. */
 const issuerServices = createServices();
 
 export const ENVIRONMENT_KEY = 'environment-management-key-0123456789';
 
-/** The pages over a store with a fresh home, on a clock that a test moves, with real keys. */
+/** The pages over a store with a fresh organization, on a clock that a test moves, with real keys. */
 export async function authPagesServer(
   database: Database,
   at: string,
@@ -61,7 +61,7 @@ export async function authPagesServer(
     clock,
   });
   made.sessions.principal = sessions.principal;
-  /** Stores a key of the home's owner, and tells its secret. */
+  /** Stores a key of the organization's owner, and returns its secret. */
   const storeKey = async (kind: { is_management?: boolean; creator_user_id?: string | null } = {}) => {
     const { secret, hash, label } = createSecret();
     await keys.insert({

@@ -17,7 +17,7 @@ const environment = {
   GEMINI_API_KEY: 'k',
 };
 
-/** The one key that is known. */
+/** The only known key. */
 export const KNOWN_SECRET = 'sk-known';
 
 const caller: Principal = {
@@ -32,7 +32,7 @@ const caller: Principal = {
   budget_mode: null,
 };
 
-/** How every endpoint does. */
+/** The statistics of every endpoint. */
 const statistics: ReturnType<StatisticsOf> = {
   status: '0',
   latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
@@ -57,7 +57,7 @@ interface CatalogOptions {
   now(): number;
 }
 
-/** A server of operations that read the catalog: the bundled one, with five providers on and one key known. */
+/** A server of operations that read the catalog: the bundled one, with five enabled providers and one known key. */
 export async function startCatalogServer(
   register: (server: Server, options: CatalogOptions) => void,
 ): Promise<{ server: Server; catalog: Catalog }> {

@@ -4,10 +4,13 @@ import { loadConfig } from '../../src/config.ts';
 import { identityStore } from '../../src/storage/identities.ts';
 import type { TestGateway } from '../harness.ts';
 
-/** The body of an answer, whatever it is. */
+/** The body of an answer of any type. */
 type Json = Record<string, never>;
 
-/** Makes a one-time link as `model-gateway console` does: for a new member with this role, else for the owner. */
+/**
+ * Makes a one-time link as `model-gateway console` does: for a new member with this role, or for the owner if none is
+ * given.
+ */
 export async function signInLink(gateway: TestGateway, member?: { email: string; role: 'admin' | 'member' }) {
   const { data_dir, database_url: url } = gateway;
   const config = loadConfig({ GATEWAY_DATA_DIR: data_dir, ...(url === undefined ? {} : { DATABASE_URL: url }) });
@@ -41,7 +44,7 @@ export interface ConsoleClient {
   ): Promise<{ status: number; body: Json }>;
 }
 
-/** Uses a one-time link up, as its page's form does. */
+/** Uses up a one-time link, as the form of its page does. */
 export async function followLink(gateway: TestGateway, path: string): Promise<Response> {
   const code = new URL(path, gateway.url).searchParams.get('code') ?? '';
   return fetch(`${gateway.url}/sign-in`, {

@@ -91,7 +91,7 @@ test('a change needs the token of its session and this origin, and another site 
   expect((await admin.call('GET', '/keys', undefined, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   const keys = (await admin.call('GET', '/keys')).body['data'] as unknown as { name: string }[];
   expect(keys.filter(({ name }) => name === 'forged')).toEqual([]);
-  // A wrong credential is refused, whatever the cookie.
+  // A wrong credential is refused with any cookie.
   expect((await admin.call('GET', '/keys', undefined, { authorization: 'Bearer wrong' })).status).toBe(401);
 });
 

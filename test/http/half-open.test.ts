@@ -1,4 +1,4 @@
-/** An endpoint whose cool-down is over is tried by one call at a time, whoever else comes meanwhile. */
+/** After the cool-down of an endpoint one call at a time tries it, while other concurrent calls go elsewhere. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { COOL_DOWN_MS_DEFAULT, OUTAGE_RECENT_MS } from '../../src/routing/health.ts';
@@ -25,7 +25,7 @@ const STREAM: Step[] = [
   'data: [DONE]\n\n',
   'END',
 ];
-/** Says something, and breaks off a while later. */
+/** Sends a text, and breaks off a while later. */
 const DIES: Step[] = [
   responseHead(200, 'text/event-stream'),
   chunk({ role: 'assistant', content: 'ye' }),
@@ -136,7 +136,7 @@ test('a stream proves its endpoint healthy when it ends, not when it begins', as
     site.pass(OVER);
     const trial = stream(1);
     await vi.waitFor(() => expect(site.seen('cheap')).toBe(2));
-    // It has begun to answer by then.
+    // Its answer has begun by then.
     await sleep(150);
     await stream(5);
     await trial;

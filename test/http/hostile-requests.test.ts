@@ -1,5 +1,5 @@
 /**
- * Requests of any kind, by a seed, on every operation of a running gateway: none ends it, none is a 500, and every answer is
+ * Random requests, by a seed, on every operation of a running gateway: none ends it, none is a 500, and every answer is
  * well-formed. `HOSTILE_SEED` and `HOSTILE_REQUESTS` choose others.
  */
 import { readFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   }),
 );
 
-/** Those that run models. */
+/** The operations that run models. */
 const running = operations.filter(({ path }) =>
   /(?:completions|responses|messages|count_tokens|embeddings|transcriptions|explain)$/.test(path),
 );
@@ -100,7 +100,7 @@ const TEXTS = [
 const NUMBERS = [0, -0, 1, -1, 0.5, 2, 100, 1e9, 2 ** 53, -(2 ** 63), 1e21, 1.7976931348623157e308, 5e-324];
 
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
-/** Texts that stand for themselves in a body: `JSON.stringify` makes none of them. */
+/** Raw texts in a body, which `JSON.stringify` never writes. */
 const RAW: Record<string, string> = {
   '@deep': deep(2_000),
   '@deeper': deep(100_000),
@@ -132,7 +132,7 @@ function anything(random: Random): unknown {
   }
 }
 
-/** A value of a schema, mostly; any other, at times, at every level. */
+/** A value of a schema in most cases, sometimes any other value, at every level. */
 function madeOf(random: Random, schema: Json, level = 0): unknown {
   if (random.chance(0.04)) return anything(random);
   const { $ref } = schema;
@@ -194,7 +194,7 @@ function soundBody({ path }: Operation): Json {
   return { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] };
 }
 
-/** A sound request with a few members that may be anything, wherever they may stand. */
+/** A valid request with a few members of any value, at any place where they may be. */
 function spoiltBody(random: Random, operation: Operation): string {
   const sandbox: Json = {};
   const options: Json = { sandbox };
@@ -215,7 +215,7 @@ function bodyOf(random: Random, operation: Operation): string | Buffer | undefin
   const made = madeOf(random, body);
   if (typeof made === 'object' && made !== null && 'model' in made && random.chance(0.8)) {
     Object.assign(made, { model: random.pick(MODELS) });
-    // Whole conversations that the sandbox answers, some of the time.
+    // Whole conversations that the sandbox answers, in some of the requests.
     if ('messages' in made && random.chance(0.5))
       Object.assign(made, { messages: [{ role: 'user', content: random.pick(TEXTS) }] });
   }
@@ -268,12 +268,12 @@ function requestOf(random: Random): Sent {
   return { method, url: path + (queries.length === 0 ? '' : `?${queries.join('&')}`), headers, body };
 }
 
-/** Paths whose errors and streams are Anthropic's. */
+/** Paths whose errors and streams have Anthropic's form. */
 const IN_MESSAGES = /\/messages(?:\/|\?|$)/;
 const CHAT_END = /data: \[DONE\]\n\n$/;
 const MESSAGES_END = /event: (?:message_stop|error)\ndata: [^\n]*\n\n$/;
 
-/** What is wrong with an answer; undefined: nothing. */
+/** The error of an answer; undefined if it has none. */
 function faultOf({ method, url }: Sent, status: number, type: string, text: string): string | undefined {
   if (status === 500) return 'a 500';
   if (method === 'HEAD' || status === 204) return undefined;
@@ -316,7 +316,7 @@ async function send(sent: Sent): Promise<string | undefined> {
   return fault && `${fault} (${response.status}): ${text.slice(0, 300)}`;
 }
 
-/** What the log calls a fault of ours. */
+/** The log lines of the gateway's own faults. */
 const faultsLogged = () =>
   gateway.log_lines.filter((line) => /"(?:request|stream) failed"/.test(line) && !/"status":50[23]/.test(line));
 
@@ -350,7 +350,7 @@ test(`${REQUESTS} requests of any kind are answered in order, none with a 500`, 
   await isAlive();
 }, 240_000);
 
-/** Writes pieces on a connection of its own, leaves or waits, and gives what came back. */
+/** Writes pieces on a connection of its own, disconnects or waits, and returns what arrived. */
 async function talk(pieces: readonly (string | number)[], ends: 'leaves' | 'waits'): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   const socket = createConnection(Number(port), hostname);

@@ -14,8 +14,8 @@ import { sessionStore } from '../../src/storage/sessions.ts';
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * The real shell over a store with a fresh home, where `management` and `ordinary` are the two credentials there are, and
- * `foreign` is the management credential of another organization. Tests may change `principals`.
+ * The real HTTP server over a store with a fresh organization, where `management` and `ordinary` are the only
+ * credentials, and `foreign` is the management credential of another organization. Tests may change `principals`.
  */
 export async function managementServer(database: Database, at: string, limitManagement?: (caller: string) => void) {
   const home = await organizationStore(database.queries).insertFirst({ at });
@@ -26,7 +26,7 @@ export async function managementServer(database: Database, at: string, limitMana
     ordinary: principalOf('key', home),
     foreign: principalOf('management', foreign),
   };
-  /** Set by a test that has pages. */
+  /** Set by tests that have pages. */
   const sessions: { principal?: AuthenticateSession } = {};
   const server: Server = createServer({
     logger: false,
@@ -58,7 +58,7 @@ export async function managementServer(database: Database, at: string, limitMana
     });
     return { status: answer.statusCode, body: answer.json() as Record<string, never>, headers: answer.headers };
   };
-  /** Stores a key of nobody, in the default workspace and without a limit. */
+  /** Stores a key without an owner, in the default workspace and without a limit. */
   const addKey = (over: Partial<NewKey> = {}, queries: Queries = database.queries) => {
     const { hash, label } = createSecret();
     return keyStore(queries).insert({
@@ -79,7 +79,7 @@ export async function managementServer(database: Database, at: string, limitMana
       ...over,
     });
   };
-  /** Makes the principal of a session of a member: the owner if none is named. */
+  /** The principal of a session of a member; by default the owner. */
   const sessionOf = async (role: 'admin' | 'member', userId = home.owner_user_id): Promise<Principal> => {
     const id = randomUUID();
     const { organization_id } = home;

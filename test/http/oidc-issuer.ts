@@ -2,19 +2,19 @@ import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } fro
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What the issuer does differently from a good one. */
+/** The deviations of the issuer from a correct one. */
 export interface IssuerFaults {
-  /** Claims in the place of the right ones; undefined leaves one out. */
+  /** Claims that replace the correct ones; undefined removes one. */
   claims?: Record<string, unknown> | undefined;
   /** Signs with a key that it does not publish. */
   foreign_key?: boolean;
-  /** Answers a path with this status and nothing else. */
+  /** Answers a path with only this status. */
   broken?: { path: string; status: number };
   /** Sends the browser back with an error. */
   refuses?: boolean;
-  /** How the client must authenticate, in the form where that is one of them; absent: metadata say nothing. */
+  /** How the client must authenticate: by basic or form if it is one of them. Not set: the metadata do not say. */
   methods?: string[];
-  /** What `/userinfo` tells. */
+  /** The answer of `/userinfo`. */
   userinfo?: Record<string, unknown>;
 }
 
@@ -34,7 +34,7 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.concat(parts).toString());
 }
 
-// Made once: it takes a quarter of a second of processor time.
+// Made once, because it takes a quarter of a second of processor time.
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 
@@ -48,7 +48,7 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
   const answer = (response: ServerResponse, status: number, body: object) =>
     void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 
-  /** Which of its credentials the client has shown, and how. */
+  /** Which of its credentials the client has sent, and how. */
   const authenticated = (request: IncomingMessage, form: URLSearchParams): boolean => {
     const basic = /^Basic (.+)$/.exec(request.headers.authorization ?? '')?.[1];
     if (client.secret === undefined) return basic === undefined && form.get('client_id') === client.id;
@@ -119,13 +119,13 @@ export async function startOidcIssuer(client: { id: string; secret: string | und
 
   return {
     url,
-    /** The paths that were asked for. */
+    /** The requested paths. */
     requestedPaths,
     be(claims: Record<string, unknown>, different: IssuerFaults = {}) {
       person = claims;
       faults = different;
     },
-    /** What a browser would do at `address`: signs the person in, and tells where it is sent back to. */
+    /** What a browser does at `address`: signs the person in, and returns the address of the redirect. */
     visit(address: string): string {
       const query = new URL(address).searchParams;
       const back = new URL(query.get('redirect_uri') ?? '');

@@ -160,7 +160,7 @@ test('streams are documented event by event, and fields that need a credential s
 
 type Schema = Record<string, unknown>;
 
-/** The same schema with nothing allowed beyond what it names, so that a field that it forgot is found. */
+/** The same schema without additional properties, so that a field that it lacks is found. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (schema === null || typeof schema !== 'object') return schema;
@@ -171,7 +171,7 @@ function closed(schema: unknown): unknown {
     : made;
 }
 
-/** Says what of an object the schema of this name does not tell of, or tells otherwise. */
+/** The members of an object that its schema lacks, or describes differently. */
 function undocumented(name: string): (object: unknown) => unknown {
   const { schemas } = document.components;
   const validate = new Ajv({ strict: false }).compile({
@@ -181,7 +181,7 @@ function undocumented(name: string): (object: unknown) => unknown {
   return (object) => (validate(object) ? undefined : validate.errors);
 }
 
-/** What an operation answers, event by event where it is a stream. */
+/** The answer of an operation, event by event if it is a stream. */
 async function answersOf(path: string, body: object): Promise<Schema[]> {
   const headers = { 'x-gateway-experimental-metadata': 'enabled' };
   const text = await (await gateway.call('POST', path, body, headers)).text();

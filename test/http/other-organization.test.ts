@@ -86,7 +86,7 @@ describeStores('another organization', ({ freshUrl }) => {
         return answer.data;
       };
 
-      // What we have.
+      // The records of the first organization.
       const members = (await ours('GET', '/organization/members')) as unknown as Json[];
       const userId = members[0]?.['id'];
       const workspace = await ours('POST', '/workspaces', { name: 'Research', slug: 'research' });
@@ -113,7 +113,7 @@ describeStores('another organization', ({ freshUrl }) => {
         );
       const before = await state();
 
-      // Every operation whose path or query names a record, asked by the stranger for ours.
+      // Every operation whose path or query names a record, with the other organization's key and the first one's ids.
       const ids: Record<string, Record<string, unknown>> = {
         workspaces: { id: workspace['id'], interval: 'daily' },
         keys: { hash: key['hash'] },
@@ -133,7 +133,8 @@ describeStores('another organization', ({ freshUrl }) => {
       const walked: string[] = [];
       for (const [path, methods] of Object.entries(openapi.paths)) {
         const family = path.replace(`${V1}/`, '').split('/')[0] ?? '';
-        // Models are the same for all, and the operator's credentials are for its own organization: a 403.
+        // All organizations have the same models, and the operator's credentials serve the operator's organization: a
+        // 403.
         if (!path.includes('{') || family === 'models' || family === 'provider-credentials') continue;
         const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[family]?.[name]));
         for (const [method, operation] of Object.entries(methods)) {
@@ -162,7 +163,7 @@ describeStores('another organization', ({ freshUrl }) => {
       expect((await ask(stranger.ordinary, 'GET', generation)).status).toBe(404);
       expect((await ask(gateway.key, 'GET', generation)).status).toBe(200);
 
-      // Ids of ours inside bodies of theirs, and their own lists.
+      // Ids of the first organization in bodies of the other, and the other's own lists.
       const wrong: [string, Json, number][] = [
         ['/keys', { name: 'k', workspace_id: workspace['id'] }, 400],
         ['/keys', { name: 'k', creator_user_id: userId }, 400],

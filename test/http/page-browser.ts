@@ -1,6 +1,6 @@
 import type { Server } from '../../src/http/server.ts';
 
-/** What a browser shows of an answer. */
+/** An answer as a browser shows it. */
 export interface Shown {
   status: number;
   body: string;
@@ -11,7 +11,7 @@ export interface Shown {
   hidden: Record<string, string>;
 }
 
-/** Someone who asks for pages, keeps cookies, and says of each form where it comes from, as browsers do. */
+/** A client that requests pages, keeps cookies, and sends the origin of each form, as browsers do. */
 export function pageBrowser(server: Server, origin = 'http://gateway.example') {
   const cookies = new Map<string, string>();
   const ask = async (

@@ -1,6 +1,6 @@
 /**
- * The process that the crash test kills: it records calls and makes keys as fast as it can, and says on its standard
- * output what was acknowledged, the moment it was. Arguments: data directory, round, optional database URL.
+ * The process that the crash test kills: it records calls and makes keys as fast as it can, and writes each
+ * acknowledgement to its standard output at once. Arguments: data directory, round, optional database URL.
  */
 import { writeSync } from 'node:fs';
 import { createSecret } from '../../src/accounts/key.ts';
@@ -86,14 +86,14 @@ async function makeKeys(): Promise<never> {
         updated_at: null,
       })
       .catch((error: unknown) => {
-        // SQLite's lock is not given out in turns: where all write as fast as they can, one may wait in vain.
+        // SQLite's lock is not fair: if all processes write as fast as they can, one may never get it.
         if (!isUnavailable(error)) throw error;
       });
     if (made !== undefined) say(`key ${hash}`);
   }
 }
 
-// A call that is still open whenever the process is killed.
+// A call that is still open when the process is killed.
 const endless = `gen-${round}-endless`;
 await attempt(endless, 'key-0');
 say(`endless ${endless}`);

@@ -11,15 +11,17 @@ import { ledgerStore } from '../../src/storage/ledger.ts';
 import { describeStores } from './store-variants.ts';
 
 const ROUNDS = 24;
-/** What a process must have acknowledged before it may be killed, however slow the machine. */
+/** The number of acknowledgements of a process before it may be killed, however slow the machine. */
 const OUTCOMES_MIN = 40;
 const KEYS_MIN = 2;
-/** The kill comes this long after that, at most. */
+/** The longest time from then to the kill. */
 const LIFE_MS_MAX = 250;
 
 const counted = (output: string, what: string) => output.split(`\n${what} `).length - 1;
 
-/** Runs the driver, kills it without warning at a random moment of its work, and gives back the lines it had said. */
+/**
+ * Runs the driver, kills it without warning at a random moment of its work, and returns the lines that it had written.
+ */
 async function runAndKill(args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -68,25 +70,27 @@ type Running = ReturnType<typeof run>;
 const outcomes = ({ output }: Running) => output().filter((line) => line.startsWith('outcome')).length;
 const keys = ({ output }: Running) => output().filter((line) => line.startsWith('key')).length;
 
-/** Pauses a process where it does not hold up the others: what stops inside a transaction keeps its lock. */
+/**
+ * Pauses a process at a place where it does not block the others: one that stops inside a transaction keeps its lock.
+ */
 async function pause(one: Running, others: readonly Running[]): Promise<void> {
   const made = () => others.reduce((sum, other) => sum + keys(other), 0);
   for (;;) {
     one.child.kill('SIGSTOP');
-    // What the others had said before arrives.
+    // Waits for what the others had written before.
     await sleep(100);
     const before = made();
     for (let waits = 0; waits < 20 && made() === before; waits++) await sleep(50);
     if (made() > before) return;
     const outputChars = one.output().length;
     one.child.kill('SIGCONT');
-    // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
+    // Lets it leave its transaction, however slow the machine: the others wait only that long for its lock.
     await expect.poll(() => one.output().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
     await sleep(Math.random() * 50);
   }
 }
 
-/** The store after a restart has replayed what the dead ones left, here and in other folders with journals of them. */
+/** The store after a restart that has replayed the journals of the killed processes, here and in other folders. */
 async function replayed(dataDir: string, databaseUrl: string | undefined, older: string[] = []): Promise<Database> {
   const database = await openDatabase({ data_dir: dataDir, database_url: databaseUrl });
   const log = { info() {}, warn() {}, error() {} };
@@ -119,7 +123,7 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     const all = [paused, other, third];
     for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
     await pause(paused, [other, third]);
-    // Whoever starts now finds the paused one's slot taken, and leaves its journal alone.
+    // A new process finds the paused one's slot in use, and leaves its journal alone.
     const late = run([dataDir, 'd', ...more]);
     await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
     const before = outcomes(paused);
@@ -158,7 +162,7 @@ describeStores('kill -9', ({ freshUrl }) => {
     const older = join(dataDir, 'older');
     for (let round = 0; round < ROUNDS; round++) {
       lines.push(...(await runAndKill([dataDir, String(round), ...(databaseUrl ? [databaseUrl] : [])])));
-      // The next start sends what this kill left; the same journal says it all again at the end.
+      // The next start sends the records of this kill; the same journal is replayed again at the end.
       if (round === 0) cpSync(join(dataDir, 'slots'), join(older, 'slots'), { recursive: true });
     }
     const words = lines.map((line) => line.split(' '));
@@ -190,7 +194,8 @@ describeStores('kill -9', ({ freshUrl }) => {
       expect(linesOf('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
       expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
 
-      // Work that was killed before its end is reported as such: at least the call of each process that never ended.
+      // Calls that were killed before their end are reported as such: at least the one of each process that never
+      // ended.
       const cut = linesOf('endless').filter(([, id = '']) => rowsById.get(id)?.outcome === 'unknown');
       expect(cut.length).toBe(ROUNDS);
       expect(linesOf('outcome').length).toBeGreaterThanOrEqual(ROUNDS * OUTCOMES_MIN);

@@ -1,6 +1,6 @@
 import type { Queries } from '../../src/storage/database.ts';
 
-/** Resolves when `work` is done in a transaction that stays open; what it gives back commits that. */
+/** Resolves when `work` is done in a transaction that stays open; the returned function commits it. */
 export async function heldTransaction(
   queries: Queries,
   work: (tx: Queries) => Promise<unknown>,

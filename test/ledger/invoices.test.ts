@@ -1,6 +1,7 @@
 /**
- * Golden invoices: recorded exchanges, decoded and charged by the real code, against what `invoices.txt` says by hand. And for
- * every recording: token classes do not overlap, and add up to the totals that the provider reported.
+ * Golden invoices: recorded exchanges, decoded and charged by the real code, compared with `invoices.txt`, which is
+ * written by hand. And for every recording: token classes do not overlap, and add up to the totals that the provider
+ * reported.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -36,16 +37,19 @@ import {
   whySkipped,
 } from '../readings/recordings.ts';
 
-// ---------------------------------------------------------------- the hand's side
+// ---------------------------------------------------------------- the invoices by hand
 
 interface Invoice {
   folder: string;
   file: string;
   provider: string;
   model: string;
-  /** Prices that the catalog does not know, USD per million. */
+  /** Prices that the catalog does not have, USD per million. */
   prices: Record<string, number> | undefined;
-  /** Class, units, millionths of a USD per unit, millionths of a USD in all, the other model that it was. */
+  /**
+   * Class, units, millionths of a USD per unit, millionths of a USD in all, and the other model if another one was
+   * used.
+   */
   lines: [string, number, string, string, string | undefined][];
   nano: number;
   reported_usd: string | undefined;
@@ -89,7 +93,7 @@ function atto(millionths: string): bigint {
   return BigInt(units + fraction.padEnd(12, '0'));
 }
 
-// ---------------------------------------------------------------- the code's side
+// ---------------------------------------------------------------- the invoices of the code
 
 const NO_FILE = { wrong: (_path: unknown, expectation: string) => new Error(expectation) } as unknown as ReadFile;
 
@@ -97,7 +101,7 @@ const providers = providerRows.map((row) => ({ ...row, data_policy: {}, headers:
 const catalog = buildCatalog({
   bundled: readBundledCatalog(),
   config: { bundled_catalog: true, models: [] },
-  // A provider of a wire that there is no dialect for is charged all the same.
+  // A provider of a wire without a dialect is charged as well.
   providers,
   created_default: 0,
 });
@@ -187,7 +191,7 @@ test.runIf(isComplete)(
 
 // ---------------------------------------------------------------- classes
 
-/** The last usage object in what a provider sent, as it stands there. */
+/** The last usage object that a provider sent, unchanged. */
 function reportedUsage({ response: { json, text, events } }: Recording): JsonObject {
   let last: JsonObject = {};
   const walk = (value: JsonValue | undefined): void => {
@@ -213,7 +217,7 @@ function reportedUsage({ response: { json, text, events } }: Recording): JsonObj
 
 const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
 
-/** What the provider says went in, and came out; undefined where it says nothing. */
+/** The reported input and output totals; undefined if the provider reports none. */
 function totals(wire: Wire, recording: Recording): [number, number] | undefined {
   switch (wire) {
     case 'bedrock-converse': {
@@ -252,7 +256,7 @@ function totals(wire: Wire, recording: Recording): [number, number] | undefined 
   return [count(prompt_tokens), Math.max(count(completion_tokens), count(total_tokens) - count(prompt_tokens))];
 }
 
-/** Usage that stands in other places, and an answer that ends in an error. */
+/** Usage at other places, and an answer that ends in an error. */
 const UNLIKE: ReadonlySet<string> = new Set([
   'groq--test-groq-test-groq-model-web-search-tool-stream-0.json',
   'reference-gateway--test-openrouter-test-openrouter-stream-error-0.json',
@@ -272,7 +276,7 @@ function answersOf(folder: string): NamedRecording[] {
   );
 }
 
-/** The classes of which there is something in an answer. */
+/** The classes with a count in an answer. */
 function classesOf({ counts, extra, estimated, ...classes }: TokenClasses): string[] {
   return Object.entries(classes).flatMap(([name, units]) => (typeof units === 'number' && units > 0 ? [name] : []));
 }

@@ -12,12 +12,12 @@ interface Outcome {
 }
 
 describeStores('a limit is in force on every node once its change is answered', ({ freshUrl }) => {
-  // Here, so that the gateways stop before their store is gone.
+  // Registered here, so that the gateways stop before their store is removed.
   afterEach(async () => {
     for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
   });
 
-  /** Two gateways on one store, and what a client and an administrator ask of them. */
+  /** Two gateways on one store, with the requests of a client and of an administrator. */
   async function setUp() {
     const url = await freshUrl();
     const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
@@ -38,11 +38,11 @@ describeStores('a limit is in force on every node once its change is answered', 
       const { error } = (await answer.json()) as { error?: { message: string } };
       return { status: answer.status, message: error?.message };
     };
-    /** What both nodes say to a request. */
+    /** The answers of both nodes to a request. */
     const both = async () => [await chat(one), await chat(other)];
     const served = [{ status: 200 }, { status: 200 }];
     const refused = (label: string) => Array(2).fill({ status: 402, message: expect.stringContaining(label) });
-    /** A node gives back what it has set aside of a limit that was lowered; until it has, it may spend that. */
+    /** A node returns the rest of its lease of a limit that was lowered; until then it may spend that. */
     const lowered = (label: string) => expect.poll(both, { timeout: 10_000 }).toMatchObject(refused(label));
     const run = (...args: string[]) =>
       runProgram(args, { env: { ...environment, GATEWAY_DATA_DIR: one.data_dir }, cwd: one.data_dir });
@@ -69,7 +69,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     await used(0.0000028);
     await manage('PATCH', path, { limit: 0.5, limit_reset: 'daily' });
     expect(await both()).toMatchObject(served);
-    // Counts what was spent before it.
+    // Includes what was spent before it.
     await used(0.0000056);
     expect((await manage('GET', path))['limit_remaining']).toBe(0.4999944);
     await manage('PATCH', path, { limit: 0.000001 });

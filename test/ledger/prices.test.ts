@@ -74,7 +74,7 @@ async function generationOf(answerBody: JsonObject): Promise<JsonObject> {
   return object(object((await response.json()) as JsonObject)['data']);
 }
 
-/** A decimal of USD in 10^-18 USD: exact. */
+/** A decimal of USD in 10^-18 USD, exactly. */
 function atto(text: unknown): bigint {
   const match = /^(-?)(\d+)(?:\.(\d{1,18}))?$/.exec(String(text));
   if (!match) throw new Error(`${String(text)} is no exact decimal`);
@@ -82,7 +82,7 @@ function atto(text: unknown): bigint {
   return BigInt(`${sign}${whole}${fraction.padEnd(18, '0')}`);
 }
 
-/** Every line comes out, and all of them come to the cost; in exact arithmetic, as a reader can do it. */
+/** Every line is correct, and the lines add up to the cost, in exact arithmetic that a reader can repeat. */
 function expectExact(record: JsonObject): JsonObject[] {
   const lines = array(record['charges']).map(object);
   for (const { units, unit_price, discount, amount } of lines) {

@@ -13,7 +13,7 @@ const AMOUNT = 12;
 const SPAN_MS = 500;
 const limit = { id: 'a', unit: 'requests', span_ms: SPAN_MS, amount: AMOUNT, told: '' } as unknown as RateLimit;
 
-/** A node on its own connection: lets through what it may, and tells when that was. */
+/** A node on its own connection: it admits what it may, and returns the times. */
 function nodeOn({ queries, engine }: Database) {
   const clock = { now_ms: () => Date.now(), monotonic_ms: () => performance.now() };
   const asker = new RateAsker({ store: rateWindowStore(queries, engine), clock, log: { warn() {} } });
@@ -32,7 +32,7 @@ function nodeOn({ queries, engine }: Database) {
 
 describeStores('many nodes at a store', ({ engine, open, freshUrl }) => {
   test('never exceed the amount in a window of the store’s time', { timeout: 180_000 }, async () => {
-    // On this machine its time is ours.
+    // On this machine its time is that of the test.
     const url = await freshUrl();
     const databaseUrls = url === undefined ? [] : [url, url, url];
     const opened = await Promise.all(databaseUrls.map((databaseUrl) => openDatabase({ database_url: databaseUrl })));

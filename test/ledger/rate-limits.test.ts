@@ -40,7 +40,7 @@ async function gatewayOf(sandbox: Sandbox, rateLimits: object | undefined, optio
   return gateway;
 }
 
-/** The machine's time, set to some seconds of a minute; and further, as a test wishes. */
+/** The machine's time, set to some seconds of a minute and advanced by the test. */
 function clockAt(second: number): Clock & { pass(ms: number): void } {
   const nowMs = Date.now();
   let offsetMs = second * 1_000 - (nowMs % 60_000);
@@ -94,7 +94,7 @@ test('one request beyond the limit of a key is a 429, with the limit in headers 
   const made = await gateway.call('POST', '/keys', { name: 'of its own' }, manager(gateway));
   const { key: other } = (await made.json()) as { key: string };
 
-  // What is refused for what it is does not count, and is not counted out.
+  // Requests that are refused for other reasons do not count.
   expect(await statuses(4, () => ask(gateway, chat('no/such')))).toEqual([400, 400, 400, 400]);
   expect((await ask(gateway, chat())).headers).toEqual(Object.fromEntries(shown.map((name) => [name, null])));
   const vectors = { model: 'sandbox/embed', input: 'hello' };
@@ -143,7 +143,7 @@ test('a model at its limit falls back to the next of `models`; without one it is
     'x-gateway-experimental-metadata': 'enabled',
   });
   expect(await answer.json()).toMatchObject({ model: 'sandbox/story' });
-  // Nothing of what was refused counts against the key: two, one by the second model, three more.
+  // Refused requests do not count against the key: two, one by the second model, three more.
   expect(await statuses(4, () => ask(gateway, chat('sandbox/story')))).toEqual([200, 200, 200, 429]);
 });
 
@@ -161,12 +161,12 @@ test('a fallback at its limit reports the failures before it', async () => {
 test('tokens are counted as used; the bound of a request is reserved meanwhile', async () => {
   const clock = clockAt(10);
   const gateway = await gatewayOf(await sandboxOf(), { per_key: { tokens_per_minute: 1_000 } }, { clock });
-  // Each uses some ten tokens: together they fit, although each sets most of the minute's aside.
+  // Each call uses about ten tokens: all fit, although each reserves most of the minute's tokens.
   const wide = chat('sandbox/echo', { max_tokens: 900 });
   expect(await statuses(5, () => ask(gateway, wide))).toEqual([200, 200, 200, 200, 200]);
   expect(await statuses(1, () => ask(gateway, chat('sandbox/echo', { max_tokens: 5_000 })))).toEqual([429]);
 
-  // Without a bound, the answer counts when it is there: the minute may be passed by what was under way.
+  // Without a bound, the answer counts when it has arrived: calls in progress may exceed the minute.
   const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(' ');
   const long = { model: 'sandbox/echo', messages: [{ role: 'user', content: words }], stream: true };
   const streamed = await gateway.call('POST', '/chat/completions', long);
@@ -239,7 +239,7 @@ test('granted credits unlock more requests for free models', async () => {
   expect(await statuses(2, free)).toEqual([200, 200]);
   expect(await free()).toMatchObject({ status: 429, headers: { 'x-ratelimit-limit': '2' } });
   await creditStore(database.queries).grant({ ...grant, amount_nano: 10_000_000 });
-  // Past what is remembered of the key, and of the refusal.
+  // Longer than the key and the refusal are cached.
   await gateway.call('PATCH', `/keys/${gateway.key_hash}`, { name: 'other' }, manager(gateway));
   await expect.poll(async () => (await free()).status, { timeout: 5_000 }).toBe(200);
   expect(await statuses(2, free)).toEqual([200, 429]);

@@ -6,7 +6,10 @@ interface Row {
   used: number;
 }
 
-/** The counters of rate limits as a table in words: what the store must answer, for simulations that cannot wait for one. */
+/**
+ * The counters of rate limits as a table in memory, with the answers of the store, for simulations that cannot wait for
+ * one.
+ */
 export function createRateModel() {
   const rows = new Map<string, Row>();
   return {

@@ -1,6 +1,6 @@
 /**
- * What recorded exchanges with real providers were billed, against what would have been set aside for them: the worst case
- * that is computed from a request alone is never below the charge of its answer.
+ * The bills of recorded exchanges with real providers, compared with their holds: the worst case that is computed from
+ * a request alone is never below the charge of its answer.
  */
 
 import { describe, expect, test } from 'vitest';
@@ -91,7 +91,7 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
     return prepareAttempt(decodeRequest(body).request, candidate) as PreparedAttempt;
   if (wire === 'openai-chat')
     return prepareAttempt(chatRequest(structuredClone(body) as never), candidate) as PreparedAttempt;
-  // There is no client of this wire yet, so that the body stands as it was sent.
+  // There is no client of this wire yet, so the body is used as it was sent.
   const request = {
     messages: array(body['messages']).map((message) => ({
       role: 'user',
@@ -109,7 +109,10 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
   return { candidate, dialect, request, encoded, payload, output_tokens: outputTokens, ...nothing };
 }
 
-/** Recorded requests without an equivalent chat request: a body that is not one, and an address that only Vertex AI fetches. */
+/**
+ * Recorded requests without an equivalent chat request: a body that is not a request, and an address that only Vertex
+ * AI fetches.
+ */
 const UNREAD: ReadonlySet<string> = new Set([
   'google-ai-studio--test-google-test-google-model-web-fetch-tool-0.json',
   'google-vertex--test-google-test-google-url-input-videourl-0.json',

@@ -13,7 +13,7 @@ import { generation, noHold } from '../generation-fixture.ts';
 
 const log = { info() {}, warn() {}, error() {} };
 
-/** Nodes on real folders, over a store whose answers a test may change; all gone after the test. */
+/** Nodes on real folders, over a store whose answers a test may change. All are removed after the test. */
 export function recorders(open: () => Promise<Database>) {
   const dirs: string[] = [];
   let running: Recorder[] = [];
@@ -69,7 +69,7 @@ export function recorders(open: () => Promise<Database>) {
   return { freshDir, asKilled, start, stop, setUp };
 }
 
-/** The first attempt of a call, of which nothing is set aside. */
+/** The first attempt of a call without a hold. */
 export function attempt(id: string) {
   const record = generation({ id, outcome: 'unknown', usage: null, attempts: [], cost_nano: 5 });
   return { id, attempt: 1, endpoint: 'acme|acme/fast-1', record, hold: noHold(id) };
@@ -93,10 +93,10 @@ export function faulty(store: LedgerStore): LedgerStore & {
   return made;
 }
 
-/** What a store answers that is not there. */
+/** The error of a store that is unreachable. */
 export const down = () => Promise.reject(new Error('the store is down'));
 
-/** The generations of a store, which its days add up to. */
+/** The generations of a store, which are the sum of its days. */
 export async function stored({ queries }: Database) {
   const rows = await queries.selectFrom('ledger_generations').select(['id', 'outcome', 'cost']).orderBy('id').execute();
   const days = await queries.selectFrom('usage_days').select(['usage_nano', 'requests']).execute();
@@ -107,7 +107,7 @@ export async function stored({ queries }: Database) {
   return rows;
 }
 
-/** What a slot holds besides its lock. */
+/** The files of a slot besides its lock. */
 export const files = (dataDir: string, slot = 0) =>
   readdirSync(join(dataDir, 'slots', String(slot))).filter((name) => !name.startsWith('lock'));
 

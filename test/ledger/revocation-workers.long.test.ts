@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Asks on a connection of its own, so that the kernel may deal it to any worker. */
+/** Sends requests on a connection of its own, so that the kernel may assign it to any worker. */
 async function ask(url: string, key: string, method = 'GET', body?: object): Promise<number> {
   const answer = await fetch(url, {
     method,

@@ -32,7 +32,7 @@ async function makeKey(gateway: TestGateway, body: object = {}): Promise<{ key: 
 const manage = (gateway: TestGateway, method: string, path: string, body?: unknown) =>
   gateway.call(method, path, body, { authorization: `Bearer ${gateway.management_key}` });
 
-/** What a node says to a key; its credit is asked by `GET /key`, which passes the same door as inference. */
+/** A node's answer to a key, by `GET /key`, which checks the key in the same way as inference. */
 const statusOf = async (gateway: TestGateway, key: string) =>
   (await gateway.call('GET', '/key', undefined, { authorization: `Bearer ${key}` })).status;
 
@@ -96,7 +96,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
       expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: true })).status).toBe(200);
       expect(await statusOf(other, key)).toBe(401);
       await sleep(1_500);
-      // The feed is back: another one is heard again.
+      // The feed is connected again: another revocation arrives.
       const next = await makeKey(one);
       expect(await statusOf(other, next.key)).toBe(200);
       expect((await manage(one, 'DELETE', `/keys/${next.hash}`)).status).toBe(200);

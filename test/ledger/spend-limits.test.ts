@@ -1,6 +1,6 @@
 /**
- * What a spend limit does to a request, through a running gateway and a scripted upstream: what is set aside, lowered,
- * refused, cut and charged.
+ * The effects of a spend limit on a request, through a running gateway and a scripted upstream: hold, lowered bound,
+ * refusal, cut and charge.
  */
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -24,7 +24,7 @@ import {
 
 type Script = (exchange: Exchange, nth: number) => Step[];
 
-/** A thousandth of a USD for each token that comes out; what goes in costs nothing but where a model's name says so. */
+/** A thousandth of a USD for each output token; input is free unless the name of the model says otherwise. */
 const OUTPUT = { prompt: 0, completion: 1000 };
 const timeouts = {
   shutdown_ms_max: 2_000,
@@ -33,7 +33,7 @@ const timeouts = {
   upstream_idle_ms_max: 1_500,
 };
 
-/** Whatever earlier tests did to an endpoint's health. */
+/** Resets the health of endpoints after earlier tests. */
 const both = { model: 'wire/both', provider: { order: ['chat', 'messages'] } };
 
 let wire: WireServer;
@@ -98,9 +98,9 @@ beforeEach(() => {
   script = () => answer(7);
 });
 
-// ---------------------------------------------------------------- what the upstream says
+// ---------------------------------------------------------------- the answers of the upstream
 
-/** One token each, by our count too. */
+/** One token each, by the gateway's count as well. */
 const STORY = [' one', ' river', ' house', ' stone'];
 const word = (nth: number) => STORY[nth % STORY.length];
 const usageOf = (tokens: number) => ({ prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens });
@@ -118,7 +118,7 @@ const chunked = responseHead(200, 'text/event-stream', {
 });
 const json = responseHead(200, 'application/json');
 
-/** A whole answer of the chat wire that tells so many tokens. */
+/** A whole answer of the chat wire that reports this number of tokens. */
 function answer(tokens: number): Step[] {
   const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }];
   const body = {
@@ -150,9 +150,9 @@ function message(tokens: number): Step[] {
 
 const stream = (tokens: number): Step[] => [sse, words(tokens), chunk({}, 'stop'), usageChunk(tokens), 'END'];
 
-// ---------------------------------------------------------------- what a client does
+// ---------------------------------------------------------------- the requests of a client
 
-/** A key with a limit of so many thousandths of a USD: as many tokens. */
+/** A key with a limit of this many thousandths of a USD, which is the number of tokens. */
 async function keyOf(gateway: TestGateway, tokens: number, more: object = {}): Promise<string> {
   const response = await fetch(`${gateway.base_url}/keys`, {
     method: 'POST',
@@ -224,7 +224,7 @@ const adjusted = (metadata: JsonObject | undefined) =>
 // ---------------------------------------------------------------- the rules
 
 describe('every operation that runs models', () => {
-  /** A request of each that an empty budget does not pay for. */
+  /** A request of each operation that an empty budget does not pay for. */
   const samples: Record<string, object> = {
     '/api/v1/chat/completions': { model: 'wire/chat', messages: [{ role: 'user', content: 'Hello there' }] },
     '/api/v1/completions': { model: 'wire/chat', prompt: ['Hello', 'there'] },
@@ -383,11 +383,11 @@ describe('before the send', () => {
     const less = await ask(sliced, poor, { model: 'wire/chat' });
     expect(sent(1).max_tokens).toBe(2_500);
     expect(adjusted(less.body.gateway_metadata)[0]?.reason).toMatch(/^2500, the tokens that 25 % of the rest/);
-    // A bound that the client names may take all of it.
+    // A bound that the client sets may use all of it.
     await ask(sliced, poor, { model: 'wire/chat', max_tokens: 15_000 });
     expect(sent(2).max_tokens).toBe(9_993);
 
-    // Slices are paid for as they are used: the bound is the model's own.
+    // Slices are paid for as they are used, so the bound is the model's own.
     const soft = await keyOf(sliced, 10_000);
     script = () => stream(3);
     await ask(sliced, soft, { model: 'wire/chat', stream: true });
@@ -430,7 +430,7 @@ describe('before the send', () => {
     const key = await keyOf(strict, 2_000);
     const long = { max_tokens: 16, messages: [{ role: 'user', content: 'considerable '.repeat(1_000) }] };
     expect((await ask(strict, key, { ...long, model: 'wire/priced-prompt' })).status).toBe(402);
-    // The first count may take longer than a request waits for it: the tokenizer is loaded then.
+    // The first count may take longer than a request waits for it, because the tokenizer is loaded then.
     const counted = async () => expect((await ask(strict, key, { ...long, model: 'wire/gpt' })).status).toBe(200);
     await vi.waitFor(counted, { timeout: 60_000, interval: 200 });
   });
@@ -767,7 +767,7 @@ describe('if the client disconnects', () => {
 
   test('before the send, the hold is released', async () => {
     const key = await keyOf(strict, 70_000);
-    // Words that no vocabulary has take long to count.
+    // Words that are in no vocabulary take long to count.
     let state = 7;
     const letter = () => {
       state = (state * 48_271) % 0x7fffffff;
@@ -775,7 +775,7 @@ describe('if the client disconnects', () => {
     };
     const content = Array.from({ length: 14_000 }, () => `${Array.from({ length: 8 }, letter).join('')} `).join('');
     const request = { model: 'wire/gpt', max_tokens: 16, messages: [{ role: 'user', content }] };
-    // The client leaves while its prompt is being counted.
+    // The client disconnects while its prompt is being counted.
     await new Promise<void>((resolve) => {
       const body = JSON.stringify(request);
       const headers = {

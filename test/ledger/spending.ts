@@ -10,7 +10,7 @@ import { registerNode } from './registered-node.ts';
 
 type Payment = Partial<GenerationRecord> & { id: string };
 
-/** The budgets in force that a generation counts against, and what it charges them; as a node computes it. */
+/** The budgets in force that a generation counts against, and its charges to them, as a node computes them. */
 async function chargesOf({ queries }: Pick<Database, 'queries'>, record: GenerationRecord): Promise<Charged[]> {
   const { organization_id, workspace_id, key_hash, user_id = null, cost_nano, byok_cost_nano = 0 } = record;
   const subjects = subjectsOf({ organization_id, workspace_id, key_hash, user_id });
@@ -24,7 +24,7 @@ async function chargesOf({ queries }: Pick<Database, 'queries'>, record: Generat
 }
 
 /**
- * A node that settles scripted charges, without leases, charging the budgets in force at that moment. `byok_cost_nano` alone
+ * A node that settles scripted charges without leases, to the budgets in force at that moment. `byok_cost_nano` alone
  * makes a generation on the organization's own account.
  */
 export async function spendingNode(database: Database, node = 'spender') {

@@ -51,7 +51,7 @@ function variants(cleanups: (() => Promise<void>)[]): StoreVariant[] {
   return [sqlite, postgres];
 }
 
-/** Runs a suite on every engine there is: SQLite in memory always, PostgreSQL where `TEST_DATABASE_URL` names a server. */
+/** Runs a suite on every engine: SQLite in memory always, PostgreSQL if `TEST_DATABASE_URL` names a server. */
 export function describeStores(title: string, suite: (variant: StoreVariant) => void): void {
   const cleanups: (() => Promise<void>)[] = [];
   for (const variant of variants(cleanups)) {

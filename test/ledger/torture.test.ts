@@ -18,7 +18,7 @@ import {
   type WireServer,
 } from '../wires/wire-server.ts';
 
-/** Quick enough for tests, and far enough apart to be distinguishable: limits of silence are kept to half a second. */
+/** Short enough for tests, and far enough apart to be distinguishable: limits of silence are at most half a second. */
 const timeouts = {
   shutdown_ms_max: 2_000,
   upstream_headers_ms_max: 900,
@@ -27,7 +27,7 @@ const timeouts = {
   heartbeat_first_ms: 100,
   heartbeat_ms: 100,
 };
-/** How long the end of an upstream's answer is waited for, once what a client gets of it is whole. */
+/** How long the end of an upstream's answer may take once its client has the whole answer. */
 const { upstream_tail_ms_max } = limits;
 
 type Script = (exchange: Exchange, nth: number) => Step[];
@@ -340,7 +340,7 @@ describe('a stream that breaks off never looks like a success', () => {
     expect(failed?.error).toMatchObject({ code: expect.any(Number), message: expect.stringMatching(/\w/) });
     expect(answer.usages).toHaveLength(1);
     expect(answer.chunks.at(-1)?.usage).toBeDefined();
-    // Something was produced: it is charged by our count (an upstream bills what it sent).
+    // Content arrived: it is charged by the gateway's count, because an upstream bills what it sent.
     expect(answer.usages[0]!.cost).toBeGreaterThan(0);
     expect(await generation(answer.id)).toMatchObject({ finish_reason: 'error' });
   });
@@ -543,7 +543,10 @@ describe('before any content, a failure falls back to the next endpoint', () => 
   ];
   const good: Step[] = [sse, wholeMessage, 'END'];
   const isSilent = (name: string) => /silence|never come/.test(name);
-  /** A silence takes a second: in the first tier each goes to the next endpoint, and one is tried without another. */
+  /**
+   * A silence takes a second: in the first tier each case continues at the next endpoint, and one has no other
+   * endpoint.
+   */
   const alone = failures.filter(
     ([name]) => !isSilent(name) || inTier(['headers and then silence'], [name]).includes(name),
   );
@@ -551,7 +554,7 @@ describe('before any content, a failure falls back to the next endpoint', () => 
 
   test.each(failures)('%s', async (_name, steps) => {
     script = ({ path }) => (path.endsWith('/messages') ? good : steps);
-    // Named in order, since endpoints that have just failed rank lower.
+    // Named in order, because endpoints that have just failed rank lower.
     const answer = await stream('wire/both', { provider: { order: ['chat', 'messages'] } });
     expect(wire.exchanges.map((exchange) => exchange.path.replace('/v1/', ''))).toEqual([
       'chat/completions',
@@ -566,7 +569,7 @@ describe('before any content, a failure falls back to the next endpoint', () => 
     async (_name, steps) => {
       script = () => steps;
       const answer = await stream('wire/chat');
-      // After a heartbeat the 200 is out, and the error stands in the stream.
+      // After a heartbeat the status 200 is sent, and the error is in the stream.
       const told = answer.status === 200 ? answer.chunks[0]?.error : (JSON.parse(answer.raw) as Chunk).error;
       expect(told).toMatchObject({ code: expect.any(Number), message: expect.stringMatching(/\w/) });
       expect(told!.code).toBeGreaterThanOrEqual(400);
@@ -643,7 +646,7 @@ describe('silence', () => {
     ];
     const answer = await stream('wire/chat');
     expect(answer).toMatchObject(ordinary);
-    // Each 100 ms: two before the text, two in the pause.
+    // Every 100 ms: two before the text, two in the pause.
     expect(answer.comments).toBeGreaterThanOrEqual(3);
     expect(answer.raw.startsWith(':')).toBe(true);
   });
@@ -669,7 +672,7 @@ describe('silence', () => {
   });
 });
 
-/** Opens a stream by hand, so that the test decides when it is read and when it is left. */
+/** Opens a stream by hand, so that the test decides when to read and when to disconnect. */
 async function open(model: string): Promise<IncomingMessage> {
   const { headers, body } = ask(model, { stream: true });
   const request = httpRequest(path(), { method: 'POST', headers: headers as Record<string, string> });
@@ -741,7 +744,7 @@ describe('clients', () => {
     response.pause();
     let written = -1;
     const exchange = await wire.exchange(0);
-    // What both ends' socket buffers hold goes through; then it stands still.
+    // The socket buffers of both ends fill up; then it stands still.
     await expect
       .poll(
         () => {
@@ -769,7 +772,7 @@ describe('clients', () => {
   });
 });
 
-/** Sends bytes as they are and gives back what came until the connection ended. */
+/** Sends bytes unchanged, and returns what arrived until the connection ended. */
 async function raw(bytes: string | Uint8Array, end = true): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   const socket = connect({ host: hostname, port: Number(port) });

@@ -1,6 +1,6 @@
 /**
- * What a transcript costs, through a running gateway and a scripted upstream: what is set aside by the measured length, what
- * is charged when the provider tells less than it bills, fails, or goes on without us.
+ * The cost of a transcript, through a running gateway and a scripted upstream: the hold for the measured length, and
+ * the charge if the provider reports less than it bills, fails, or continues without a client.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ let wire: WireServer;
 let gateway: TestGateway;
 let script: (exchange: Exchange, nth: number) => Step[];
 
-/** Whatever earlier tests did to an endpoint's health. */
+/** Resets the health of endpoints after earlier tests. */
 const firstOne = { provider: { order: ['one', 'two'] } };
 
 const json = (body: object, status = 200): Step[] => [
@@ -169,7 +169,7 @@ describe('spend limits', () => {
     const { key } = await limitedKey(4);
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 503) : json({ text: 'x' }));
     const { status } = await transcribe('wire/both', key, firstOne);
-    // The second bills ten seconds at least, which the limit does not pay for.
+    // The second provider bills at least ten seconds, for which the limit does not pay.
     expect(status).toBe(402);
     expect(wire.exchanges).toHaveLength(1);
   });
@@ -186,7 +186,7 @@ describe('spend limits', () => {
   });
 
   test('reserve the longest possible transcript of a model priced by tokens', async () => {
-    // 3 s of 40 tokens, the template and a hundred tokens out, at a thousandth of a USD each.
+    // 3 s of 40 tokens, the template and a hundred output tokens, at a thousandth of a USD each.
     const { key } = await limitedKey(0.4);
     expect((await transcribe('wire/tokens', key)).status).toBe(402);
     const { key: rich } = await limitedKey(0.8);

@@ -1,7 +1,7 @@
 import type { Queries } from '../../src/storage/queries.ts';
 import { settledOf } from '../../src/storage/settled.ts';
 
-/** All windows as they count, in the order of their budgets: what nodes have settled of their leases is spent. */
+/** All windows in the order of their budgets. The settled parts of leases count as spent. */
 export function windowSums(queries: Queries) {
   return queries
     .selectFrom('ledger_windows')

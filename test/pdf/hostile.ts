@@ -1,4 +1,4 @@
-/** PDFs that mean no good, as small as they can be. */
+/** Hostile PDFs, as small as possible. */
 import { deflateSync } from 'node:zlib';
 
 type Part = string | Buffer;
@@ -42,7 +42,7 @@ const page = (more = `/Resources ${FONT}`) =>
   `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R ${more} >>`;
 const onePage = '<< /Type /Pages /Kids [3 0 R] /Count 1 >>';
 
-/** One page that says so. */
+/** One page with this text. */
 export function plainPdf(text: string, catalog = CATALOG): Buffer {
   return pdfOf([catalog, onePage, page(), stream(`BT /F 12 Tf 10 100 Td (${text}) Tj ET`)]);
 }
@@ -50,7 +50,7 @@ export function plainPdf(text: string, catalog = CATALOG): Buffer {
 const packed = (content: Part) => stream(deflateSync(content, { level: 9 }), '/Filter /FlateDecode');
 const repeated = (text: string, bytes: number) => Buffer.alloc(bytes, text);
 
-/** Forms of which each draws the next one twice. */
+/** Forms that each draw the next one twice. */
 function doubling(levels: number): Buffer {
   const form = (n: number) =>
     stream(
@@ -62,7 +62,7 @@ function doubling(levels: number): Buffer {
   return pdfOf([CATALOG, onePage, page('/Resources << /XObject << /N 5 0 R >> >>'), draws, ...forms]);
 }
 
-/** What is made when it is asked for: some of them are large. */
+/** PDFs that are made on demand, because some of them are large. */
 export const hostile: Readonly<Record<string, () => Buffer>> = {
   'nothing at all': () => Buffer.alloc(0),
   'a mark and nothing else': () => Buffer.from('%PDF-1.7\n'),

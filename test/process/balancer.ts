@@ -5,11 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Backend {
   url: string;
-  /** An API key of that node, which the balancer sends in place of the client's. */
+  /** An API key of the node, which the balancer sends instead of the client's. */
   key: string;
 }
 
-/** A plain balancer: round robin over the nodes whose readiness was 200 at the last probe, connections kept, nothing tried twice. */
+/**
+ * A plain balancer: round robin over the nodes whose readiness was 200 at the last probe, with kept connections and
+ * without retries.
+ */
 export interface Balancer {
   url: string;
   isReady(backend: Backend): boolean;

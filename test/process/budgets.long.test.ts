@@ -1,6 +1,6 @@
 /**
- * Spend limits over several gateways on one store, as real processes: what `src/ledger/leases/leases.test.ts` shows of nodes in
- * one process, with everything between a client and the provider in it.
+ * Spend limits over several gateways on one store, as real processes: the rules that `src/ledger/leases/leases.test.ts`
+ * tests for nodes in one process, with everything between a client and the provider.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -13,26 +13,29 @@ const REQUESTS = 5_000;
 const OUTPUT_TOKENS = 100;
 const LIMIT_WITH_KILLS = 1_800;
 const KILLS = 6;
-/** What is served between two kills at least, however slow the machine. */
+/** The number of served requests between two kills, however slow the machine. */
 const SERVED_BETWEEN_KILLS = 60;
-/** A kill comes this long after that, at most. */
+/** The longest time from then to the kill. */
 const LIFE_MS_MAX = 200;
-/** How long the upstream takes, so that a kill meets many requests under way. */
+/** The delay of the upstream, so that many requests are in progress at a kill. */
 const DELAY_MS = 60;
 
 /** The answers that clients received. */
 interface Answers {
   served: string[];
   by_status: Record<number, number>;
-  /** Told to ask again because the store did not answer in time, as it may on a busy machine: no answer about the money. */
+  /**
+   * Refused with a retry because the store did not answer in time, as it may on a busy machine. It says nothing about
+   * the money.
+   */
   retries: number;
-  /** Requests that came to no answer. */
+  /** Requests without an answer. */
   broken: number;
 }
 
 const noAnswers = (): Answers => ({ served: [], by_status: {}, retries: 0, broken: 0 });
 
-/** So many clients, each one request after another, until `more` says that it is enough. */
+/** This number of clients, each with one request after another, until `more` returns false. */
 async function hammer(
   site: MoneySite,
   key: string,
@@ -54,7 +57,7 @@ async function hammer(
       } catch {
         answers.broken += 1;
         again = false;
-        // Whoever asks nobody in a tight loop keeps the gateways from starting.
+        // A client without a server must pause, because a tight loop would delay the start of the gateways.
         await sleep(100);
       }
     }
@@ -63,7 +66,7 @@ async function hammer(
   return answers;
 }
 
-/** What the upstream knows of each generation: how often it was sent, and how often an answer was made, which it bills. */
+/** The upstream's view of each generation: how often it was sent, and how often an answer was made, which it bills. */
 async function seenUpstream(site: MoneySite, recorded: readonly Recorded[]) {
   const seen: (Recorded & { arrived: number; billed: number })[] = [];
   for (const one of recorded) {
@@ -84,7 +87,7 @@ const randomTokens = () =>
     max_tokens: OUTPUT_TOKENS,
     sandbox: { tokens: 1 + Math.floor(Math.random() * OUTPUT_TOKENS) },
   });
-/** Until so many requests were answered. */
+/** Waits until this number of requests was answered. */
 function upTo(requests: number): (answers: Answers) => boolean {
   let sent = 0;
   return () => sent++ < requests;
@@ -159,7 +162,7 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       await site.whole();
       killing = false;
       await load;
-      // What is left is spent to the last unit, by whatever node has it.
+      // The rest is spent to the last unit, by whichever node has it.
       const rest = await hammer(site, key, unit, (now) => (now.by_status[402] ?? 0) < 4 * CLIENTS);
       await watched.stop();
       await site.end();
@@ -182,14 +185,14 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       expect(served.filter((id) => !completed.has(id))).toEqual([]);
       expect(seen.filter(({ arrived }) => arrived > 1)).toEqual([]);
       expect(site.sandbox.requests().requests).toBe(sum(seen, 'arrived'));
-      // The limit is spent to the last unit, and the unknown is counted as what was set aside for it.
+      // The limit is spent to the last unit, and unknown outcomes count with their holds.
       expect(await site.spent()).toEqual({ spent: limitNano, leased: 0 });
       expect(sum(seen, 'cost')).toBe(limitNano);
       expect(sum(seen, 'billed') * UNIT_NANO).toBeLessThanOrEqual(limitNano);
       const isWrong = ({ estimated, billed, cost }: (typeof seen)[number]) =>
         estimated ? cost < billed * UNIT_NANO : cost !== billed * UNIT_NANO;
       expect(others.filter(isWrong)).toEqual([]);
-      // Where the provider could be asked, its bill is ours.
+      // If the provider can be queried, its bill is the gateway's.
       expect(queried.filter(({ estimated }) => estimated)).toEqual([]);
       expect(queried.filter(isWrong)).toEqual([]);
       expect(Math.min(unknown.length, failed.length)).toBeGreaterThanOrEqual(KILLS / 2);

@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net';
 
 /**
- * Stands between a gateway and its PostgreSQL, and counts what is executed (messages `Query` and `Execute` of
- * https://www.postgresql.org/docs/15/protocol-message-formats.html). While `held`, nothing gets through.
+ * A proxy between a gateway and its PostgreSQL that counts executed statements (messages `Query` and `Execute` of
+ * https://www.postgresql.org/docs/15/protocol-message-formats.html). While `held`, it passes nothing on.
  */
 export async function countingProxy(databaseUrl: string) {
   const target = new URL(databaseUrl);

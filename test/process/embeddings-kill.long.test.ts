@@ -47,7 +47,7 @@ test('embeddings that a kill interrupts cost what the provider billed for the re
     requests: number;
   };
   expect(seen.completed).toBeLessThan(INPUTS);
-  // Each text is two tokens of the sandbox's, at a thousandth of a USD.
+  // Each text has two tokens in the sandbox, at a thousandth of a USD.
   await expect.poll(usageOf, { timeout: 20_000 }).toBeCloseTo(seen.completed * 0.002, 9);
   expect(await stop(again)).toBe(0);
   expect(sandbox.requests().requests).toBe(seen.requests);

@@ -9,20 +9,20 @@ import { onTestFinished } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-/** A gateway as an operator runs it: a process of its own, seen through its output, its port and its end. */
+/** A gateway as an operator runs it: a process of its own, observed by its output, its port and its end. */
 export interface GatewayProcess {
   child: ChildProcess;
   url: string;
   base_url: string;
   data_dir: string;
-  /** What it wrote on standard output and standard error so far. */
+  /** Its standard output and standard error so far. */
   out(): string;
   err(): string;
   /** The lines of its log, parsed. */
   log(): Record<string, unknown>[];
   /** Resolves with its exit code, or the signal that ended it, once its output is closed. */
   ended: Promise<number | NodeJS.Signals>;
-  /** Waits until it may be sent requests. */
+  /** Waits until it accepts requests. */
   ready(): Promise<void>;
   call(method: string, path: string, options?: CallOptions): Promise<Response>;
 }
@@ -35,7 +35,7 @@ export interface CallOptions {
 }
 
 export interface StartOptions {
-  /** What runs `bin/model-gateway.cjs`; by default this process's own Node. */
+  /** The program that runs `bin/model-gateway.cjs`; by default this process's own Node. */
   node?: string;
   launcher?: string;
   args?: string[];
@@ -48,14 +48,14 @@ export interface StartOptions {
 
 export const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
 
-/** A fresh directory that the test's end removes. */
+/** A fresh directory, removed at the end of the test. */
 export function freshDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-process-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
-/** A port that nobody listens on, below those that the system gives to outgoing connections: it stays free until it is taken. */
+/** A free port below those that the system assigns to outgoing connections, so that it stays free until it is used. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
@@ -71,7 +71,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Whether a process is there. */
+/** Whether a process exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -81,7 +81,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits until something holds. */
+/** Waits until a condition holds. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!(await holds())) {
@@ -90,7 +90,7 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   }
 }
 
-/** Runs a program and follows it; the test's end kills it. */
+/** Runs a program and follows it; the end of the test kills it. */
 export function run(command: string, args: string[], options: { cwd?: string; env?: Record<string, string> } = {}) {
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
@@ -182,18 +182,21 @@ export async function makeKey(gateway: GatewayProcess, name = 'test'): Promise<{
   return { key, hash: data.hash };
 }
 
-/** A request for a chat completion of a sandbox model, by the wire that takes `sandbox` along: it is the cheaper one, and not left to a draw. */
+/**
+ * A request for a chat completion of a sandbox model, over the wire that passes `sandbox` on: it is the cheaper one,
+ * and not drawn.
+ */
 export function chat(model: string, more: Record<string, unknown> = {}) {
   return { model, messages: [{ role: 'user', content: 'Hello' }], provider: { sort: 'price' }, ...more };
 }
 
-/** Ends a gateway in good order and waits for it. */
+/** Stops a gateway gracefully, and waits for its end. */
 export async function stop(gateway: GatewayProcess): Promise<number | NodeJS.Signals> {
   gateway.child.kill('SIGTERM');
   return gateway.ended;
 }
 
-/** The processes whose parent is this one. */
+/** The child processes of this one. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -213,7 +216,7 @@ export function childrenOf(pid: number): number[] {
     .map(Number);
 }
 
-/** The value of a metric, summed over those of its lines that hold `label`. */
+/** The value of a metric, summed over its lines that contain `label`. */
 export async function metric(gateway: GatewayProcess, name: string, label = ''): Promise<number> {
   const text = await (await fetch(`${gateway.url}/metrics`)).text();
   return text

@@ -7,10 +7,10 @@ import { describeStores } from '../ledger/store-variants.ts';
 import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const ROUNDS = 20;
-/** What a gateway must have acknowledged before it may be killed, however slow the machine. */
+/** The number of acknowledgements of a gateway before it may be killed, however slow the machine. */
 const ANSWERS_MIN = 24;
 const KEYS_MIN = 2;
-/** The kill comes this long after that, at most. */
+/** The longest time from then to the kill. */
 const LIFE_MS_MAX = 500;
 const CLIENTS = 8;
 
@@ -24,7 +24,7 @@ interface Acknowledged {
 class Witness {
   readonly answers: Acknowledged[] = [];
   readonly keys: { key: string; hash: string }[] = [];
-  /** Answers of which a first part was seen, and which no gateway lives to finish. */
+  /** Answers whose first part arrived, and which no gateway finishes. */
   readonly begun: string[] = [];
   stopped = false;
 
@@ -56,7 +56,7 @@ class Witness {
     }
   }
 
-  /** One stream that goes on until the gateway is gone. */
+  /** One stream that continues until the gateway is gone. */
   async followEndless(gateway: GatewayProcess, key: string): Promise<void> {
     const body = chat('sandbox/slow', { sandbox: { tokens: 1_000_000 }, stream: true });
     try {
@@ -72,7 +72,7 @@ class Witness {
         this.begun.push(id);
       }
     } catch {
-      // It is killed, as the test wants it.
+      // The gateway was killed, as the test requires.
     }
   }
 
@@ -154,7 +154,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       const own = rows.filter(({ key_hash }) => key_hash === hash);
       expect(usage).toBe(own.reduce((sum, { cost }) => sum + cost, 0));
     }
-    // Work that was killed before its end is reported as such.
+    // Calls that were killed before their end are reported as such.
     const outcomes = new Map(rows.map(({ id, outcome }) => [id, outcome]));
     expect(witness.begun.map((id) => outcomes.get(id))).toEqual(Array(ROUNDS).fill('unknown'));
     expect(witness.answers.length).toBeGreaterThanOrEqual(ROUNDS * ANSWERS_MIN);

@@ -19,7 +19,7 @@ import {
 
 const root = join(import.meta.dirname, '../..');
 
-/** A Node outside this project that is too old to run it; undefined where the machine has none. */
+/** A Node outside this project that is too old to run it; undefined if the machine has none. */
 function oldNode(): string | undefined {
   const folders = ['/usr/bin', '/usr/local/bin', ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders
@@ -34,7 +34,7 @@ function oldNode(): string | undefined {
 const old = oldNode();
 if (old === undefined) process.stdout.write('Tests of the launcher under an old Node are absent: there is none here\n');
 
-/** A copy of the launcher in a tree of its own, with some packages or none. */
+/** A copy of the launcher in a tree of its own, with or without packages. */
 function launcherWith(packages: readonly string[]): string {
   const tree = freshDir();
   cpSync(join(root, 'bin'), join(tree, 'bin'), { recursive: true });

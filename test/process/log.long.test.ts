@@ -14,7 +14,9 @@ const PROMPT = 'the-words-of-the-prompt';
 const ANSWER = 'the-words-of-the-answer';
 const CREDENTIAL = 'sk-upstream-credential-0123456789';
 
-/** An upstream that notes what it got, and fails or answers as the model's name says, echoing all it was sent. */
+/**
+ * An upstream that records its requests, and fails or answers as the model's name says, with an echo of the request.
+ */
 async function startUpstream() {
   const seen: { headers: Record<string, unknown>; body: string }[] = [];
   const server = createServer(async (request, response) => {
@@ -167,7 +169,7 @@ describeStores('a pipe that nobody reads', ({ freshUrl }) => {
       writeFileSync(node, `#!/bin/sh\nexec "${process.execPath}" "$@" >${pipe}\n`, { mode: 0o755 });
       const url = await freshUrl();
       const gateway = await serve({ node, environment: url === undefined ? {} : { DATABASE_URL: url } });
-      // More than the 64 KiB that a pipe holds.
+      // More than the 64 KiB of a pipe's buffer.
       for (let calls = 0; calls < 600; calls += 1) await (await gateway.call('GET', '/models/count')).text();
       expect(await stop(gateway)).toBe(0);
     } finally {

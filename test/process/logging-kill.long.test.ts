@@ -15,7 +15,7 @@ import {
 } from './gateway-process.ts';
 
 const CLIENTS = 8;
-/** What was answered so long before a kill was written, also on a slow machine. */
+/** Calls that were answered this long before a kill are stored, also on a slow machine. */
 const WRITTEN_MS = 3_000;
 
 describeStores('contents of calls, when their gateway is killed', ({ freshUrl }) => {

@@ -23,7 +23,7 @@ const answer = (content: string) =>
 
 let upstream: Server;
 let origin: string;
-/** How long an answer is waited for. */
+/** The timeout of an answer. */
 let waitMs = 1_500;
 beforeAll(async () => {
   upstream = createServer(async (request, response) => {
@@ -77,7 +77,7 @@ async function small(): Promise<{ gateway: GatewayProcess; key: string }> {
   return { gateway, key: (await makeKey(gateway)).key };
 }
 
-/** Sends as many at once, and tells how they were answered; a connection that broke is 0. */
+/** Sends this number of concurrent requests, and returns their statuses; a broken connection is 0. */
 async function statuses(gateway: GatewayProcess, key: string, count: number, body: unknown): Promise<number[]> {
   const text = JSON.stringify(body);
   const requests = Array.from({ length: count }, async () => {

@@ -25,16 +25,16 @@ const root = join(import.meta.dirname, '../..');
 const NODES = 4;
 export const CLIENTS = 64;
 const SAMPLE_MS = 20;
-/** Starting takes a second of a core; a busy machine makes more of it. */
+/** Starting takes a second of a core, and longer on a busy machine. */
 const WHOLE_MS_MAX = 60_000;
 
-/** What every request of `money/unit` and `money/asked` costs, neither more nor less, and so what is set aside for it. */
+/** The exact cost of every request of `money/unit` and `money/asked`, and therefore their hold. */
 export const UNIT_NANO = 1_000_000;
-/** `money/tokens` costs this much for each token that comes out. */
+/** The cost of each output token of `money/tokens`. */
 export const TOKEN_NANO = 10_000;
 
 /**
- * The configuration of every gateway: models at an upstream that outlives them all, which can be asked about attempts
+ * The configuration of every gateway: models at an upstream that outlives them, and that can be queried for attempts
  * under one of its names.
  */
 export function moneyConfiguration(url: string): string {
@@ -62,7 +62,7 @@ export function moneyConfiguration(url: string): string {
   });
 }
 
-/** How a generation stands in the store. */
+/** A generation as the store has it. */
 export interface Recorded {
   id: string;
   model: string;
@@ -72,24 +72,27 @@ export interface Recorded {
 }
 
 /**
- * Several nodes on one store, as an operator runs them: a gateway with so many workers on one SQLite file, or as many
- * gateways on one PostgreSQL. Their upstream is a sandbox in this process, which counts what it is sent.
+ * Several nodes on one store, as an operator runs them: a gateway with this number of workers on one SQLite file, or
+ * this number of gateways on one PostgreSQL. Their upstream is a sandbox in this process, which counts its requests.
  */
 export interface MoneySite {
   sandbox: Sandbox;
-  /** Where clients may ask. */
+  /** The addresses for clients. */
   gateways: readonly GatewayProcess[];
-  /** The test is over, however it ended. */
+  /** The end of the test, with any result. */
   readonly ended: boolean;
-  /** A key that may spend so much. */
+  /** A key with this spend limit. */
   makeKey(limitNano: number): Promise<string>;
-  /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
+  /** Reads the windows every 20 ms until `stop`. Returns how often, and what was wrong. */
   watch(limitNano: number): { samples: number; over: string[]; stop(): Promise<void> };
-  /** Kills any node without a warning, also one that is just starting; another takes its place. Returns false if there was none. */
+  /**
+   * Kills any node without warning, also one that is just starting; another takes its place. Returns false if there was
+   * none.
+   */
   kill(): boolean;
-  /** Resolves when every node is there and serves. */
+  /** Resolves when every node serves. */
   whole(): Promise<void>;
-  /** Ends every gateway in good order, and every window is as the generations say. */
+  /** Stops every gateway gracefully; every window then equals the sum of its generations. */
   end(): Promise<void>;
   recorded(): Promise<Recorded[]>;
   spent(): Promise<{ spent: number; leased: number }>;
@@ -123,7 +126,7 @@ export async function moneySite(
     const args = databaseUrl === undefined ? ['--workers', String(NODES)] : [];
     settings.push({ data_dir: dataDir, port: await freePort(), yaml, environment, args });
   }
-  // The first makes the store; the others may come at once.
+  // The first node creates the store; the others may start together.
   const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
   const gateways = [await serve(first), ...(await Promise.all(others.map((options) => serve(options))))];
   const whole = async () => {
@@ -136,7 +139,7 @@ export async function moneySite(
   };
   const serving = new Set(gateways);
   let kills = 0;
-  /** As whatever runs it would: a gateway that ends is started again. */
+  /** Like a supervisor: a gateway that ends is restarted. */
   const keep = async (index: number) => {
     for (;;) {
       await gateways[index]!.ended;
@@ -199,10 +202,10 @@ export async function moneySite(
     },
     kill() {
       const living = gateways.filter(({ child }) => isAlive(child.pid!));
-      // Every fourth may be one that is just starting. The workers of one gateway do not tell.
+      // Every fourth may be a gateway that is just starting. The workers of one gateway cannot be distinguished.
       const met = kills % 4 === 3 ? living : living.filter((gateway) => serving.has(gateway));
       const pids = met.map(({ child }) => child.pid!);
-      // Their parent starts others in the place of workers.
+      // The parent replaces killed workers.
       const nodes = databaseUrl === undefined ? pids.flatMap(childrenOf) : pids;
       const chosen = nodes[Math.floor(Math.random() * nodes.length)];
       if (chosen === undefined) return false;

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { childrenOf, freshDir, type GatewayProcess, isAlive, metric, serve, stop, until } from './gateway-process.ts';
 
 const CONNECTIONS = 16;
-/** Several starts of processes, on a machine that may have other work. */
+/** Time for several starts of processes on a busy machine. */
 const SLOW = { timeout: 120_000 };
 const ALONE = { connection: 'close' };
 
@@ -15,7 +15,7 @@ models:
   ${id}: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 2 } }] }
 `;
 
-/** The distinct answers of all workers to the list of models: which models, under which tag. */
+/** The distinct answers of all workers to the list of models: the models, and the tag. */
 async function answers(gateway: GatewayProcess): Promise<string[]> {
   const clients = Array.from({ length: CONNECTIONS }, async () => {
     const answer = await gateway.call('GET', '/models', { headers: ALONE });
@@ -25,7 +25,7 @@ async function answers(gateway: GatewayProcess): Promise<string[]> {
   return [...new Set(await Promise.all(clients))];
 }
 
-/** Waits until every worker lists this model alone, under one tag. */
+/** Waits until every worker lists only this model, with one tag. */
 function allList(gateway: GatewayProcess, id: string): Promise<void> {
   return until(`all list ${id}`, async () => {
     const [first, ...others] = await answers(gateway);
@@ -65,7 +65,7 @@ describe.skipIf(process.platform === 'win32')('a changed configuration', () => {
       const children = args.length > 0 ? childrenOf(gateway.child.pid ?? 0) : [];
       for (const pid of children) process.kill(pid, 'SIGKILL');
       if (children.length > 0) {
-        // Those that take their places start with what was checked, not with what is in the file.
+        // Replacements of workers start with the checked configuration, not with the current content of the file.
         await until('others have taken their places', async () => {
           const now = childrenOf(gateway.child.pid ?? 0);
           return now.length === 2 && now.every((pid) => !children.includes(pid) && isAlive(pid));

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Backend, startBalancer } from './balancer.ts';
 import { chat, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
-/** How long a stream lasts, and how long a node that got SIGTERM serves on. */
+/** The length of a stream, and the grace period of a node after SIGTERM. */
 const streamMs = Number(process.env['ROLLING_STREAM_MS'] ?? 1_000);
 const graceMs = Number(process.env['ROLLING_GRACE_MS'] ?? 4_000);
 

@@ -11,10 +11,15 @@ import { wire } from '../routing/failover-site.ts';
 import { type Step, startWireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
 
-/** Nothing goes in, and each of at most a hundred tokens costs a thousandth of a USD at one endpoint, two at the other. */
+/**
+ * Input is free, and each of at most a hundred tokens costs a thousandth of a USD at one endpoint, two at the other.
+ */
 const TOKENS = 100;
 
-/** What the first endpoint does until the kill, what it is charged for that, and how many tokens the second was asked for then. */
+/**
+ * What the first endpoint does until the kill, its charge, and the number of tokens that was then requested from the
+ * second.
+ */
 const MOMENTS: [string, Step[], { failure: string; tokens: number; left: number }][] = [
   ['two endpoints are requested', [{ wait: 60_000 }], { failure: 'gateway_gone', tokens: TOKENS, left: TOKENS }],
   [
@@ -66,7 +71,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         };
         return (await gateway.call('POST', '/chat/completions', { key, body })).text();
       };
-      // So many that it is known of the endpoint when it is late.
+      // Enough calls that the gateway knows when the endpoint is late.
       for (let calls = 0; calls < PERCENTILE_CALLS_MIN; calls += 1) expect(await ask(['a'])).toContain('Yes');
       await sleep(limits.performance_fresh_ms);
       script = (name) => (name === 'a' ? steps : [{ wait: 60_000 }]);

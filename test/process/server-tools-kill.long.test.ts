@@ -8,13 +8,13 @@ import { startSearchEngine } from '../search-engine.ts';
 import { startScriptedModel, TURN_USAGE } from '../wires/scripted-model.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
 
-/** Nothing goes in, each of at most a hundred tokens costs a thousandth of a USD, and a search a hundredth. */
+/** Input is free, each of at most a hundred tokens costs a thousandth of a USD, and a search a hundredth. */
 const TOKENS = 100;
 const TURN_NANO = TURN_USAGE.completion_tokens * 1_000_000;
 const SEARCH_NANO = 10_000_000;
 const NEVER = new Promise<never>(() => {});
 
-/** What is under way at the kill, and what the call is charged then. */
+/** The work in progress at the kill, and the charge of the call. */
 const MOMENTS: [string, { searches: boolean; cost_nano: number; fees: number }][] = [
   ['a tool runs', { searches: false, cost_nano: TURN_NANO + SEARCH_NANO, fees: 0 }],
   ['the next step is requested', { searches: true, cost_nano: TURN_NANO + SEARCH_NANO + TOKENS * 1_000_000, fees: 1 }],

@@ -17,7 +17,7 @@ const chat = (content: string, more: object = {}) => ({
   ...more,
 });
 
-/** Streams, by what their client must hear at the bound: the failure, in the form of the API. */
+/** Streams, with the failure that their client must receive at the bound, in the form of the API. */
 const STREAMS: [path: string, body: object, end: RegExp[]][] = [
   ['/chat/completions', chat(TEXT), [/"finish_reason":"error"/, /"code":503/, /"usage":\{/, /data: \[DONE\]\n\n$/]],
   [
@@ -27,7 +27,7 @@ const STREAMS: [path: string, body: object, end: RegExp[]][] = [
   ],
   ['/messages', chat(TEXT), [/event: error\n/, /"type":"overloaded_error"/]],
   ['/responses', { model: 'wire/text', input: TEXT }, [/"type":"response.failed"/]],
-  // The 200 is out by a heartbeat, and nothing else.
+  // A heartbeat has sent the 200, and nothing else.
   ['/chat/completions', chat('mute'), [/^: /, /"finish_reason":"error"/, /"code":503/, /data: \[DONE\]\n\n$/]],
 ];
 
@@ -57,7 +57,7 @@ async function generation(gateway: GatewayProcess, id: string): Promise<Generati
   return ((await answer.json()) as { data: Generation }).data;
 }
 
-/** The lines that the log has of requests for inference, as they ended. */
+/** The log lines of inference requests, with their results. */
 function requestLines(gateway: GatewayProcess) {
   return gateway.log().filter(({ msg, generation_id }) => msg === 'request' && generation_id !== undefined);
 }
@@ -110,7 +110,8 @@ test.each([['1'], ['2']])(
         finish_reason: 'error',
         provider_responses: [{ failure: 'gateway_stopped' }],
       });
-      // Leaving a stream of which nothing came ends its bill; any other attempt is charged as one that broke off.
+      // Disconnecting from a stream without content stops its billing; any other attempt is charged as one that broke
+      // off.
       if (exchange.body.includes('mute')) expect(record.total_cost).toBe(0);
       else expect(record.total_cost).toBeGreaterThan(PROMPT_USD * (exchange.path.endsWith('transcriptions') ? 0 : 5));
       if (record.streamed && record.total_cost > 0) expect(record.total_cost).toBeGreaterThan(COMPLETION_USD);

@@ -14,7 +14,7 @@ interface Row {
   cost: number;
 }
 
-/** The generations that the embedded store has, read without any gateway. */
+/** The generations in the embedded store, read without a gateway. */
 async function stored(dataDir: string): Promise<Row[]> {
   const database = await openDatabase({ data_dir: dataDir });
   try {
@@ -24,7 +24,7 @@ async function stored(dataDir: string): Promise<Row[]> {
   }
 }
 
-/** Opens a stream and waits for its first bytes; the rest is read on. */
+/** Opens a stream and waits for its first bytes; the rest is read in the background. */
 async function openStream(gateway: GatewayProcess, key: string, body: unknown) {
   const answer = await gateway.call('POST', '/chat/completions', { key, body });
   expect(answer.status).toBe(200);
@@ -49,7 +49,7 @@ async function openStream(gateway: GatewayProcess, key: string, body: unknown) {
 test('SIGTERM: running streams finish, new requests are refused, everything is in the store, and the code is 0', async () => {
   const gateway = await serve();
   const { key } = await makeKey(gateway);
-  // Connections that were opened before may still bring requests.
+  // Connections that were opened before may still send requests.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async (path: string) => {
     const sent = request(`${gateway.url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } });
@@ -98,7 +98,7 @@ test('a connection that was opened before SIGTERM gets a 503 in the usual error 
     received += bytes;
   });
   socket.on('error', () => undefined);
-  // The head of a request is under way when the signal comes, so that the connection is not an idle one.
+  // The head of a request is incomplete when the signal arrives, so that the connection is not idle.
   socket.write(`POST /api/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n`);
   await sleep(100);
   const signalled = stop(gateway);

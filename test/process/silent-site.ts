@@ -2,14 +2,14 @@ import { onTestFinished } from 'vitest';
 import { responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, type StartOptions } from './gateway-process.ts';
 
-/** USD for a token of the prompt, and one of the answer. */
+/** In USD, for a prompt token and for an output token. */
 export const PROMPT_USD = 0.000_1;
 export const COMPLETION_USD = 0.001;
 
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] })}\n\n`;
 
-/** The tokens of the answer to a prompt that says `finish`, the only one that ends. */
+/** The tokens of the answer to a prompt with `finish`, the only answer that ends. */
 export const FINISHED_TOKENS = 40;
 const WHOLE = JSON.stringify({
   ...{ id: 'up-2', object: 'chat.completion', created: 1, model: 'x' },
@@ -19,7 +19,10 @@ const WHOLE = JSON.stringify({
 
 const head = responseHead(200, 'text/event-stream');
 
-/** What an upstream says that never comes to an end: of streams the beginning, of one whose prompt says `mute` its head alone, of one that says `flood` without end; of whole answers nothing. */
+/**
+ * The answers of an upstream that never end: of streams the beginning, for a prompt with `mute` only the head, with
+ * `flood` endless content; of whole answers nothing.
+ */
 function beginning(body: string): Step[] {
   if (body.includes('finish'))
     return [responseHead(200, 'application/json', { 'content-length': `${WHOLE.length}` }), WHOLE];
@@ -28,7 +31,10 @@ function beginning(body: string): Step[] {
   return body.includes('flood') ? [head, { repeat: chunk('x'.repeat(60_000)), times: 100_000 }] : [head, chunk('Once')];
 }
 
-/** The options of a gateway whose upstream ends no answer: models for text, vectors and speech. What is started with them is for callers without limits unless a key says otherwise. */
+/**
+ * The options of a gateway whose upstream ends no answer: models for text, vectors and speech. Callers have no limits
+ * unless their key has one.
+ */
 export async function silentSite(more: object = {}): Promise<{ wire: WireServer; options: StartOptions }> {
   const wire = await startWireServer(({ body }) => beginning(body));
   onTestFinished(() => wire.stop());
@@ -47,7 +53,7 @@ export async function silentSite(more: object = {}): Promise<{ wire: WireServer;
   return { wire, options: { data_dir: freshDir(), port: await freePort(), yaml } };
 }
 
-/** The generation that a request to an upstream was for. */
+/** The generation to which a request to an upstream belongs. */
 export function generationOf({ headers }: WireServer['exchanges'][number]): string {
   return (headers['x-client-request-id'] ?? '').replace(/\.\d+$/, '');
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freePort, freshDir, MANAGEMENT_KEY, run, until } from './gateway-process.ts';
 
-/** Tells at the end of a process which of Node's modules, and which files, its main thread loaded. */
+/** Writes at the end of a process which of Node's modules, and which files, its main thread loaded. */
 const WITNESS = `
 const { isMainThread } = require('node:worker_threads');
 if (isMainThread) {
@@ -12,7 +12,7 @@ if (isMainThread) {
   process.on('exit', () => require('node:fs').writeFileSync(process.env.TOLD, JSON.stringify([...process.moduleLoadList, ...files])));
 }`;
 
-/** What takes megabytes and most gateways never use, by what its absence from a plain start shows. */
+/** Modules that take megabytes and that most gateways never use, each with what its absence shows. */
 const NOT_NEEDED: Readonly<Record<string, RegExp>> = {
   "Node's fetch and web sockets: `node:http` was imported, not required": /internal\/deps\/undici\/undici$/,
   'the whole of undici': /\/undici\/lib\/web\//,

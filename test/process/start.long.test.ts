@@ -20,7 +20,7 @@ import { chat, freePort, freshDir, makeKey, run, serve, start, stop } from './ga
 const KEY = /sk-gw-v1-[0-9a-f]{64}/g;
 const NO_KEY = { GATEWAY_MANAGEMENT_KEY: '' };
 
-/** What a first start printed: its keys by kind. */
+/** The keys that a first start printed, by kind. */
 function firstKeys(out: string): { api_key: string; management_key: string } {
   const [apiKey = '', managementKey = ''] = [/API key.*?(sk-gw-\S+)/, /Management key.*?(sk-gw-\S+)/].map(
     (line) => line.exec(out)?.[1],
@@ -160,7 +160,7 @@ test.each(['the port of the metrics is in use', 'the journal cannot be made'])(
 
 test('a data directory that cannot be written ends the start with a message', async () => {
   const home = freshDir();
-  // Root may write anywhere, but nobody makes a folder under a file.
+  // Root may write anywhere, but nobody can create a folder below a file.
   const file = join(home, 'file');
   writeFileSync(file, '');
   const underFile = await start({ data_dir: join(file, 'data') });

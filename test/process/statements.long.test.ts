@@ -1,4 +1,4 @@
-/** What a request with a spend limit asks of the store: nothing, while its gateway has money set aside. */
+/** A request with a spend limit reads nothing from the store while its gateway has a lease. */
 import { afterEach, expect, test } from 'vitest';
 import { startSandbox } from '../../sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -9,7 +9,7 @@ import { moneyConfiguration } from './money-site.ts';
 
 const REQUESTS = 1_000;
 const CLIENTS = 16;
-/** Of these, so many while the store hears nothing. */
+/** Those of them that are sent while the store is unreachable. */
 const ALONE = 50;
 
 const cleanups: (() => Promise<void> | void)[] = [];

@@ -32,7 +32,7 @@ test('a store that cannot be written: management is a 503 with one sentence, the
   expect(await stop(gateway)).toBe(0);
   const failed = gateway.log().filter(({ msg }) => msg === 'request failed');
   expect(failed.length).toBeGreaterThanOrEqual(1);
-  // A slow machine may find the store locked for another request as well.
+  // On a slow machine another request may find the store locked as well.
   for (const line of failed) {
     expect(line).toMatchObject({
       level: 'error',
@@ -92,7 +92,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that stops (postgres)
       await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
       await until('not ready', async () => (await fetch(`${gateway.url}/health/ready`)).status === 503);
       expect((await fetch(`${gateway.url}/health/live`)).status).toBe(200);
-      // Whether its key was revoked meanwhile cannot be known.
+      // It cannot be known whether its key was revoked meanwhile.
       await until('keys are no longer taken from memory', async () => (await ask()).status === 503);
       expect(await ask()).toMatchObject({ status: 503, body: { error: { code: 503 } } });
       const text = await stream.text();

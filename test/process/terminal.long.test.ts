@@ -1,4 +1,4 @@
-/** What somebody who starts the gateway in a terminal sees. `script` (util-linux) gives a process a terminal of its own. */
+/** The output of a start in a terminal. `script` (util-linux) gives a process a terminal of its own. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

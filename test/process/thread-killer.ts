@@ -1,4 +1,4 @@
-/** Loaded into a gateway by `--import`: on SIGUSR2 its worker threads end, as if they had died of themselves. */
+/** Loaded into a gateway by `--import`: on SIGUSR2 its worker threads end, as if they had crashed. */
 import type { Worker } from 'node:worker_threads';
 
 const threads = new Set<Worker>();

@@ -22,7 +22,7 @@ const chat = (content: string, more: object) => ({
   messages: [{ role: 'user', content }],
   ...more,
 });
-/** What is asked, and where. */
+/** The request, and its operation. */
 const CALLS: [path: string, body: object][] = [
   ['/chat/completions', chat(TEXT, { stream: true })],
   ['/chat/completions', chat(TEXT, {})],
@@ -34,14 +34,14 @@ const CALLS: [path: string, body: object][] = [
   ['/embeddings', { model: 'wire/vectors', input: [TEXT, TEXT] }],
 ];
 
-/** Between which counts the tokens of a prompt lie. */
+/** Bounds of the token count of a prompt. */
 function tokensOf({ path, body }: { path: string; body: string }): [number, number] {
   if (path.endsWith('/embeddings')) return [20, 40];
   if (path.endsWith('/transcriptions')) return [1, 100];
   return body.length > 2_000 ? [2_000, 3_000] : [12, 24];
 }
 
-/** Tokens of the answer that it is charged for. */
+/** The charged tokens of the answer. */
 function presumedOf({ path, body }: { path: string; body: string }): number {
   if (!path.endsWith('/chat/completions')) return 0;
   const { max_tokens } = JSON.parse(body) as { max_tokens?: number };

@@ -19,9 +19,9 @@ import {
   until,
 } from './gateway-process.ts';
 
-/** The kernel deals connections out by chance: that a worker gets none of so many will not be seen. */
+/** The kernel assigns connections at random: with this number, no worker remains without one. */
 const CONNECTIONS = 48;
-/** Nothing that the sandbox's echo does takes this long. */
+/** No answer of the sandbox's echo takes this long. */
 const HANG_MS = 5_000;
 const ALONE = { connection: 'close' };
 
@@ -31,12 +31,14 @@ async function serveThree(options: StartOptions = {}): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Asks on so many connections, each of its own. */
+/** Sends requests on this number of connections, one on each. */
 function onEveryWorker<T>(ask: (connection: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: CONNECTIONS }, (_, connection) => ask(connection)));
 }
 
-/** How many journals of the data directory name at least one of these generations: each worker has its own. */
+/**
+ * The number of journals in the data directory that name at least one of these generations: each worker has its own.
+ */
 function journalsWith(dataDir: string, ids: readonly string[]): number {
   const slots = join(dataDir, 'slots');
   return readdirSync(slots).filter((slot) => {
@@ -166,7 +168,7 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
     const body = chat('sandbox/story', { stream: true, sandbox: { tokens: 60, chunk_delay_ms: 10 } });
     const streams = await onEveryWorker(() => gateway.call('POST', '/chat/completions', { key, body, headers: ALONE }));
     const texts = streams.map((stream) => stream.text());
-    // As a supervisor does that signals every process of the group.
+    // As a supervisor that signals every process of the group.
     for (const worker of workers) process.kill(worker, 'SIGTERM');
     expect(await stop(gateway)).toBe(0);
     for (const text of await Promise.all(texts)) expect(text).toMatch(/data: \[DONE\]\n\n$/);

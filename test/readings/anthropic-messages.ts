@@ -1,4 +1,4 @@
-/** Reads recorded answers of the Messages wire without any of the gateway's code. */
+/** Reads recorded answers of the Messages wire without using the gateway's code. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object, type Recording } from './recordings.ts';
 
@@ -7,7 +7,7 @@ export interface MessagesReading {
   /** Thinking and redacted thinking, block by block. */
   thinking: JsonValue[];
   calls: { id: JsonValue | undefined; name: JsonValue | undefined; input: JsonValue | undefined }[];
-  /** The public finish reason that it stands for. */
+  /** The equivalent public finish reason. */
   finish: string | null;
   native_finish: JsonValue;
   tokens: Record<'input' | 'read' | 'written' | 'output' | 'thinking' | 'searches', number | undefined>;
@@ -21,12 +21,12 @@ export function messagesBytes({ response: { text, events } }: Recording): Uint8A
   return new TextEncoder().encode(text ?? frameMessages(events ?? []));
 }
 
-/** Events as this wire frames them. */
+/** The events in the framing of this wire. */
 export function frameMessages(events: JsonValue[]): string {
   return events.map((event) => `event: ${object(event)['type']}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 }
 
-/** What a whole message says. */
+/** The content of a whole message. */
 export function readMessage(message: JsonObject): MessagesReading {
   const blocks = array(message['content']).map(object);
   const usage = object(message['usage']);
@@ -62,7 +62,7 @@ function expectedFinish(reason: string, calls: number): string {
   return calls > 0 ? 'tool_calls' : 'stop';
 }
 
-/** What a stream says: lines, then blocks by index. */
+/** The content of a stream: lines, then blocks by index. */
 export function readMessageStream(text: string): MessagesReading {
   const blocks: JsonObject[] = [];
   const inputs: string[] = [];
@@ -72,7 +72,7 @@ export function readMessageStream(text: string): MessagesReading {
     const event = object(JSON.parse(line.slice(5)));
     const at = Number(event['index']);
     const delta = object(event['delta']);
-    // Two recordings hold several answers one after another: an answer ends with its `message_stop`.
+    // Two recordings contain several consecutive answers: an answer ends with its `message_stop`.
     if (event['type'] === 'message_stop') break;
     if (event['type'] === 'message_start') message = { ...object(event['message']) };
     if (event['type'] === 'content_block_start') {

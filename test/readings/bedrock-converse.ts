@@ -1,16 +1,19 @@
-/** Reads recorded exchanges of Amazon Bedrock's Converse without any of the gateway's code; AWS's own codec reads the frames. */
+/**
+ * Reads recorded exchanges of Amazon Bedrock's Converse without using the gateway's code; AWS's own codec reads the
+ * frames.
+ */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object, type Recording } from './recordings.ts';
 
 export interface ConverseReading {
   text: string;
-  /** Reasoning, block by block: its text and signature, or what is redacted, as Claude itself would have written it. */
+  /** Reasoning, block by block: its text and signature, or its redacted data in the form of Claude itself. */
   thinking: JsonValue[];
   calls: { id: JsonValue | undefined; name: JsonValue | undefined; input: JsonValue | undefined }[];
   /** Blocks that only the provider knows: calls of its own tools and their results. */
   natives: JsonValue[];
-  /** The public finish reason that it stands for. */
+  /** The equivalent public finish reason. */
   finish: string | null;
   native_finish: JsonValue;
   tokens: Record<'input' | 'read' | 'written' | 'output', number | undefined>;
@@ -34,7 +37,7 @@ export function converseMessage(type: string, payload: JsonValue, kind: 'event' 
   });
 }
 
-/** Events, each an object with one member, as this wire frames them. */
+/** The events, each an object with one member, in the framing of this wire. */
 export function frameConverse(events: readonly JsonValue[]): Uint8Array {
   return Buffer.concat(
     events.flatMap((event) => Object.entries(object(event)).map(([type, payload]) => converseMessage(type, payload!))),
@@ -47,7 +50,7 @@ export function converseBytes({ response }: Recording): Uint8Array {
   return base64 === undefined ? frameConverse(response.events ?? []) : Buffer.from(base64, 'base64');
 }
 
-/** The body of a recorded request, which is kept as text; undefined where it is none or was never valid. */
+/** The body of a recorded request, which is kept as text; undefined if there is none or it was never valid. */
 export function converseRequest({ request }: Recording): JsonObject | undefined {
   const body: unknown = request?.body;
   if (typeof body !== 'string') return undefined;
@@ -58,12 +61,12 @@ export function converseRequest({ request }: Recording): JsonObject | undefined 
   }
 }
 
-/** Whether the model behind a recording is a Claude. */
+/** Whether the model of a recording is a Claude. */
 export function isClaude({ request }: Recording): boolean {
   return /claude/.test(request?.path ?? '');
 }
 
-/** What a stream says. */
+/** The content of a stream. */
 export function readConverseStream(bytes: Uint8Array, isClaude: boolean): ConverseReading {
   const blocks: JsonObject[] = [];
   let stopReason: JsonValue = null;
@@ -113,7 +116,7 @@ function grown(block: JsonObject, delta: JsonObject): JsonObject {
   throw new Error(`a recording holds ${kind}`);
 }
 
-/** What a whole answer says. */
+/** The content of a whole answer. */
 export function readConverse(answer: JsonObject, isClaude: boolean): ConverseReading {
   const blocks = array(object(object(answer['output'])['message'])['content']).map(object);
   const usage = object(answer['usage']);

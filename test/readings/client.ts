@@ -1,4 +1,4 @@
-/** Reads what a client of the gateway got, whole or streamed, by the public contract alone. */
+/** Reads the answer of a client of the gateway, whole or streamed, by the public contract alone. */
 
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { checkChatStream } from '../grammar/chat.ts';
@@ -21,7 +21,7 @@ export interface ClientReading {
   error: JsonObject | undefined;
 }
 
-/** What a whole answer says. */
+/** The content of a whole answer. */
 export function readAnswer(answer: JsonObject): ClientReading {
   const choices = array(answer['choices']);
   const choice = object(choices[0]);
@@ -43,7 +43,7 @@ export function readAnswer(answer: JsonObject): ClientReading {
   };
 }
 
-/** What a stream says, put together chunk by chunk. */
+/** The content of a stream, accumulated chunk by chunk. */
 export function readStream(body: string): ClientReading {
   const reading: ClientReading = {
     text: '',
@@ -76,7 +76,7 @@ export function readStream(body: string): ClientReading {
   return reading;
 }
 
-/** The gateway's own detail says nothing of the answer; test/wires/sealed-turns.test.ts reads it. */
+/** The gateway's own detail has no content of the answer; test/wires/sealed-turns.test.ts reads it. */
 function isOfProvider({ id }: JsonObject): boolean {
   return !(typeof id === 'string' && id.startsWith('seal_'));
 }

@@ -1,4 +1,4 @@
-/** Reads recorded answers of Cohere's wire without any of the gateway's code. */
+/** Reads recorded answers of Cohere's wire without using the gateway's code. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object, type Recording } from './recordings.ts';
 
@@ -7,9 +7,9 @@ export interface CohereReading {
   text: string;
   thinking: string;
   calls: { id: string; name: string; arguments: string }[];
-  /** As the provider said it. */
+  /** The provider's own finish reason. */
   finish: string;
-  /** What is billed, and what of the prompt came from its cache. */
+  /** The billed tokens, and the cached tokens of the prompt. */
   input: number;
   output: number;
   cached: number;
@@ -24,7 +24,7 @@ export function cohereBytes({ response: { text, events } }: Recording): Uint8Arr
   return new TextEncoder().encode(text ?? framed.join(''));
 }
 
-/** What a recorded answer, streamed or whole, says. */
+/** The content of a recorded answer, streamed or whole. */
 export function readCohere({ response: { json, events } }: Recording): CohereReading {
   return json === undefined ? readEvents(events ?? []) : readWhole(object(json));
 }

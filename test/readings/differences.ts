@@ -1,17 +1,17 @@
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 
-/** One place at which two values differ: `<path> added`, `removed` or `changed`, and what stands there. */
+/** One place at which two values differ: `<path> added`, `removed` or `changed`, with both values. */
 export interface Difference {
   place: string;
   before: JsonValue | undefined;
   after: JsonValue | undefined;
 }
 
-/** A difference that is meant to be, where it may stand, and why. */
+/** An intended difference: where it may occur, and why. */
 export interface Allowed {
   place: RegExp;
   reason: string;
-  /** Whether the values are as the reason says. */
+  /** Whether the values match the reason. */
   holds?: (before: JsonValue | undefined, after: JsonValue | undefined) => boolean;
 }
 
@@ -33,7 +33,7 @@ export function differences(before: JsonValue | undefined, after: JsonValue | un
   return Object.is(before, after) ? [] : [{ place: `${path} changed`, before, after }];
 }
 
-/** The reason that allows a difference; undefined where none does. */
+/** The reason that allows a difference; undefined if there is none. */
 export function reasonFor({ place, before, after }: Difference, list: readonly Allowed[]): string | undefined {
   return list.find((allowed) => allowed.place.test(place) && (allowed.holds?.(before, after) ?? true))?.reason;
 }
@@ -45,7 +45,7 @@ const isJoined = (before: JsonValue | undefined, after: JsonValue | undefined) =
   before.every((part) => (part as JsonObject)['type'] === 'text') &&
   before.map((part) => (part as JsonObject)['text']).join('') === after;
 
-/** What the chat dialect changes in a request for a plain upstream of its wire; all else is a fault. */
+/** The changes of the chat dialect in a request for a plain upstream of its wire; any other change is a fault. */
 export const CHANGED_BY_DIALECT: readonly Allowed[] = [
   {
     place: /^\.stream_options added$/,

@@ -1,4 +1,4 @@
-/** An independent reading of recorded embeddings: what was asked in public words, and what the raw answer says. */
+/** An independent reading of recorded embeddings: the request in public terms, and the content of the raw answer. */
 import { array, object, type Recording } from './recordings.ts';
 
 export interface RequestReading {
@@ -8,7 +8,7 @@ export interface RequestReading {
   encoding_format: 'float' | 'base64';
   dimensions?: number;
   input_type?: string;
-  /** Fields that the public API has no word for. */
+  /** Fields that the public API does not have. */
   options?: Record<string, unknown>;
 }
 
@@ -21,7 +21,7 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The request in the words of the public API. */
+/** The request in the terms of the public API. */
 export function readRequest({ provider, request }: Recording): RequestReading {
   const body = object(request?.body);
   const path = text(request?.path);
@@ -63,7 +63,7 @@ function vector(value: unknown): number[] {
   return typeof value === 'string' ? floats(value) : (value as number[]);
 }
 
-/** The vectors and the tokens that a raw answer tells. */
+/** The vectors and the token counts of a raw answer. */
 export function readAnswer({ response }: Recording): VectorReading {
   const body = object(response.json);
   const usage = object(body['usage']);

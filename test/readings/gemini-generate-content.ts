@@ -1,20 +1,20 @@
-/** Reads recorded answers of the Gemini wire without any of the gateway's code. */
+/** Reads recorded answers of the Gemini wire without using the gateway's code. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object, type Recording } from './recordings.ts';
 
 export interface GeminiReading {
   text: string;
-  /** What the model showed of its thoughts. */
+  /** The shown reasoning of the model. */
   thoughts: string;
   /** Every signature outside the objects of Google's own tools, in order. */
   signatures: string[];
   calls: { id: string; name: string; args: JsonValue }[];
   /** Parts that have no place in a chat message. */
   natives: number;
-  /** The public finish reason that it stands for. */
+  /** The equivalent public finish reason. */
   finish: string;
   native_finish: string;
-  /** The addresses that are cited, with the text that cites them. */
+  /** The cited addresses, with the text that cites them. */
   citations: { url: string; text: string | undefined }[];
   tokens: { prompt: number; cached: number; completion: number; thoughts: number } | undefined;
 }
@@ -22,7 +22,7 @@ export interface GeminiReading {
 /** A message of a live session: not an answer of this wire. */
 export const LIVE: ReadonlySet<string> = new Set(['google-ai-studio--events-google-live-speech-translation.json']);
 
-/** The bytes of a recorded answer, as this wire frames a stream. */
+/** The bytes of a recorded answer, in the stream framing of this wire. */
 export function geminiBytes({ response: { text, events, json } }: Recording): Uint8Array {
   const framed = (events ?? []).map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`).join('');
   return new TextEncoder().encode(text ?? (json === undefined ? framed : JSON.stringify(json)));
@@ -33,7 +33,7 @@ export function isGeminiStream({ response: { text, events } }: Recording): boole
   return events !== undefined || (text !== undefined && !text.trimStart().startsWith('{'));
 }
 
-/** What an answer says, whole or streamed. */
+/** The content of an answer, whole or streamed. */
 export function readGemini(recording: Recording): GeminiReading {
   const { text, events, json } = recording.response;
   if (json !== undefined) return readEvents([object(json)]);
@@ -72,7 +72,7 @@ function readEvents(events: JsonObject[]): GeminiReading {
   };
 }
 
-/** Calls come whole, or their arguments value by value until the call that does not go on. */
+/** Calls arrive whole, or their arguments arrive value by value until the call that has no continuation. */
 function readCalls(parts: JsonObject[]): GeminiReading['calls'] {
   const calls: GeminiReading['calls'] = [];
   for (const { functionCall } of parts) {
@@ -120,7 +120,7 @@ function readTokens(usage: JsonObject): NonNullable<GeminiReading['tokens']> {
   return {
     prompt,
     cached: count('cachedContentTokenCount'),
-    // The total is the sum of all four; it is what the provider bills.
+    // The total is the sum of all four, which the provider bills.
     completion: count('totalTokenCount') - prompt,
     thoughts: count('thoughtsTokenCount'),
   };

@@ -1,6 +1,6 @@
 /**
- * Reads recorded requests of the Gemini wire: as the chat request that a client would have sent for them, and in a
- * normal form in which two requests that mean the same are equal.
+ * Reads recorded requests of the Gemini wire: as the equivalent chat request of a client, and in a normal form in which
+ * requests with the same meaning are equal.
  */
 import type { ChatRequest, InnerTool, Message, Slot, ToolCall } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
@@ -8,10 +8,10 @@ import { array, object } from './recordings.ts';
 
 const WIRE = 'gemini-generate-content';
 
-/** Schemas and what clients and tools say are values: their names are their own. */
+/** Schemas and the data of clients and tools are values: the names inside them are kept. */
 const VALUES = new Set(['args', 'response', 'parametersJsonSchema', 'responseJsonSchema', 'parameters']);
 
-/** Both spellings of fields are read by the provider. */
+/** The provider reads both spellings of fields. */
 function camel(value: JsonValue | undefined): JsonValue {
   if (Array.isArray(value)) return value.map(camel);
   if (typeof value !== 'object' || value === null) return value ?? null;
@@ -70,7 +70,7 @@ function decodePart(part: JsonObject) {
   const { mimeType, data } = object(part['inlineData']);
   const file = object(part['fileData']);
   const url = part['inlineData'] === undefined ? String(file['fileUri']) : `data:${mimeType};base64,${data}`;
-  // An address that only Vertex AI reads by itself is fetched here: the recorded form is kept whole.
+  // The gateway fetches an address that only Vertex AI reads by itself: the recorded form is kept whole.
   if (/upload\.wikimedia/.test(url)) return { type: 'native' as const, wire: WIRE, block: part } as const;
   const type = String(mimeType ?? file['mimeType']);
   if (type.startsWith('image/')) return { type: 'image_url' as const, image_url: { url } };
@@ -139,7 +139,10 @@ function decodeTools(tool: JsonObject): InnerTool[] {
   });
 }
 
-/** Neighbours of one role are one turn, and results are its first parts; settings that only clients have are left out. */
+/**
+ * Adjacent turns of one role are one turn, and results are its first parts; settings that only clients have are
+ * omitted.
+ */
 function normalOf(camelBody: JsonObject, contents: JsonObject[], config: JsonObject): JsonValue {
   const turns: JsonObject[] = [];
   for (const { role, parts: original } of contents) {
@@ -157,7 +160,7 @@ function normalOf(camelBody: JsonObject, contents: JsonObject[], config: JsonObj
   const functions = tools.flatMap((tool) => array(tool['functionDeclarations']));
   const { functionCallingConfig: calling } = object(camelBody['toolConfig']);
   const { allowedFunctionNames, ...mode } = object(calling);
-  // To allow all that there are is to allow any.
+  // Allowing all existing functions is the same as allowing any.
   const isAll = array(allowedFunctionNames).length === functions.length;
   const functionCallingConfig = isAll || allowedFunctionNames === undefined ? mode : object(calling);
   return JSON.parse(

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../src/schemas/json.ts';
 
-/** Every path in an answer at which something of the gateway's inside shows. */
+/** Every path in an answer that shows internal data of the gateway. */
 export function leaksOf(value: JsonValue | undefined, path = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((entry, i) => leaksOf(entry, `${path}[${i}]`));
   if (typeof value !== 'object' || value === null) return [];

@@ -1,4 +1,4 @@
-/** Reads recorded answers of the chat wire with string handling of its own: nothing of the project is used here. */
+/** Reads recorded answers of the chat wire with string handling of its own, without using the project's code. */
 import type { Recording } from './recordings.ts';
 
 export interface ChatReading {
@@ -6,14 +6,16 @@ export interface ChatReading {
   reasoning: string;
   refusal: string;
   calls: { id: string; name: string; arguments: string }[];
-  /** As the provider said it; empty when it said none. */
+  /** The provider's own finish reason; empty if it sent none. */
   finish: string;
   prompt: number | undefined;
   completion: number | undefined;
   cached: number | undefined;
 }
 
-/** The public names of the finish reasons that are recorded; an answer with calls ends in `tool_calls`, whatever it says. */
+/**
+ * The public names of the recorded finish reasons. An answer with calls ends in `tool_calls` whatever its own reason.
+ */
 export const FINISH: Record<string, string> = { stop: 'stop', tool_calls: 'tool_calls', length: 'length', '': 'stop' };
 
 interface Fragment {
@@ -31,7 +33,7 @@ export function chatBytes({ response: { text, events } }: Recording): Uint8Array
   return new TextEncoder().encode(lines.join(''));
 }
 
-/** What a recorded answer, streamed or whole, says. */
+/** The content of a recorded answer, streamed or whole. */
 export function readChat(recording: Recording): ChatReading {
   const { json, text, events } = recording.response;
   const objects: unknown[] =
@@ -90,7 +92,7 @@ function readCounts(
 ): void {
   if (!usage) return;
   reading.prompt = usage['prompt_tokens'];
-  // The rest of the total beyond both counts is separately counted reasoning.
+  // The rest of the total beyond both counts is reasoning that is counted separately.
   reading.completion = usage['total_tokens']! - usage['prompt_tokens']!;
   reading.cached =
     usage['prompt_tokens_details']?.['cached_tokens'] ?? usage['num_cached_tokens'] ?? usage['prompt_cache_hit_tokens'];

@@ -1,23 +1,23 @@
-/** Reads recorded answers of the Responses wire without any of the gateway's code. */
+/** Reads recorded answers of the Responses wire without using the gateway's code. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object, type Recording } from './recordings.ts';
 
 export interface ResponsesReading {
   text: string;
   refusal: string;
-  /** Summaries and open reasoning, then what is encrypted, item by item. */
+  /** Summaries and plain reasoning, then encrypted data, item by item. */
   reasoning: string[];
   encrypted: string[];
   calls: { id: string; name: string; arguments: JsonValue }[];
-  /** Addresses that are cited. */
+  /** The cited addresses. */
   cited: string[];
-  /** The public finish reason that it stands for. */
+  /** The equivalent public finish reason. */
   finish: string;
   native_finish: string;
   tokens: Record<'input' | 'cached' | 'written' | 'output' | 'thinking', number>;
 }
 
-/** Recordings that hold no answer, and what a client gets in place of one. */
+/** Recordings without an answer, and what a client gets instead. */
 export const NO_ANSWER: Readonly<Record<string, { status: number; failure: string; why: string }>> = {
   'openai--events-openai-error-1.json': {
     status: 502,
@@ -32,8 +32,8 @@ export const NO_ANSWER: Readonly<Record<string, { status: number; failure: strin
 };
 
 /**
- * Recordings whose last event tells another answer than the events before it: the text was cut by hand, encrypted content
- * is encrypted anew each time, a call's arguments are written in another order. The events count.
+ * Recordings whose last event has another answer than the events before it: the text was cut by hand, encrypted content
+ * is encrypted anew each time, a call's arguments are in another order. The events count.
  */
 export const RETOLD: ReadonlySet<string> = new Set([
   'openai--events-openai-reasoning-encrypted-content-1.json',
@@ -46,12 +46,12 @@ export function responsesBytes({ response: { text, events } }: Recording): Uint8
   return new TextEncoder().encode(text ?? frameResponses(eventsOf(events ?? [])));
 }
 
-/** Events as this wire frames them. */
+/** The events in the framing of this wire. */
 export function frameResponses(events: readonly JsonObject[]): string {
   return events.map((event) => `event: ${event['type']}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 }
 
-/** The events of a stream, up to the first that ends an answer: one recording holds several answers one after another. */
+/** The events of a stream, up to the first that ends an answer: one recording contains several consecutive answers. */
 export function responsesEvents(recording: Recording): JsonObject[] {
   const { text, events } = recording.response;
   const all =
@@ -69,7 +69,7 @@ function eventsOf(events: readonly JsonValue[]): JsonObject[] {
   return events.map((event) => object(typeof event === 'string' ? JSON.parse(event) : event));
 }
 
-/** What a recorded answer, streamed or whole, says. */
+/** The content of a recorded answer, streamed or whole. */
 export function readResponses(recording: Recording): ResponsesReading {
   const { json } = recording.response;
   if (json !== undefined) return readWhole(object(json), array(object(json)['output']).map(object));

@@ -1,6 +1,6 @@
 /**
- * Recorded exchanges with real providers: a sample of each wire that is checked in, and all of them, which are present beside this
- * checkout, where the second tier runs.
+ * Recorded exchanges with real providers: a checked-in sample of each wire, and the complete set beside this checkout,
+ * which the second tier reads.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
@@ -8,10 +8,10 @@ import { inTier } from '../tier.ts';
 
 const SAMPLE = new URL('../recordings/', import.meta.url);
 const ALL = new URL('../../../shared/transcripts/', import.meta.url);
-/** Whether all recordings are read, not the sample alone. */
+/** Whether all recordings are read, and not only the sample. */
 export const isComplete: boolean = inTier(false, existsSync(ALL));
 
-/** The folder that recordings are read from. */
+/** The folder of the recordings. */
 export const recordingsFolder = isComplete ? ALL : SAMPLE;
 
 export interface Recording {
@@ -41,12 +41,12 @@ export function recordingsOf(wire: string): NamedRecording[] {
   return names.map((name) => ({ name, recording: JSON.parse(readFileSync(new URL(name, folder), 'utf8')) }));
 }
 
-/** How many of something a test must see: so many in all recordings, some of it in the sample. */
+/** How many cases a test must see at least: this number in all recordings, and some in the sample. */
 export function atLeast(all: number, sample = 1): number {
   return isComplete ? all : sample;
 }
 
-/** For the title of what is skipped without recordings. */
+/** For the title of tests that are skipped without recordings. */
 export function whySkipped(recordings: readonly unknown[], wire: string): string {
   return recordings.length > 0 ? '' : ` (skipped: ../shared/transcripts/${wire} is absent)`;
 }

@@ -1,4 +1,4 @@
-/** The operations that clients ask for answers, and a plain request of each. */
+/** The operations that clients call for answers, and a plain request of each. */
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { object, type Recording } from '../readings/recordings.ts';
 
@@ -17,7 +17,7 @@ const PROMPT = 'Go on.';
 /** More than any recorded answer has. */
 const OUTPUT_TOKENS = 30_000;
 
-/** The least that a client of this API asks for. */
+/** The smallest request of a client of this API. */
 export function plainRequest(api: ClientApi): JsonObject {
   if (api === 'responses') return { input: PROMPT };
   if (api === 'completions') return { prompt: PROMPT, max_tokens: OUTPUT_TOKENS };
@@ -25,7 +25,7 @@ export function plainRequest(api: ClientApi): JsonObject {
   return api === 'chat' ? { messages } : { messages, max_tokens: OUTPUT_TOKENS };
 }
 
-/** The API of which a recorded request is one; undefined: the gateway has no such operation, or the request was not kept. */
+/** The API of a recorded request; undefined if the gateway has no such operation, or the request was not kept. */
 export function apiOf({ request }: Recording): Exclude<ClientApi, 'completions'> | undefined {
   if (request?.body == null) return undefined;
   const path = request.path.replace(/\?.*$/, '');

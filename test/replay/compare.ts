@@ -1,4 +1,4 @@
-/** What differs between two files of a replay, in words: by place over all exchanges, and exchange by exchange. */
+/** The differences of two replay files in words: by place over all exchanges, and exchange by exchange. */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
@@ -32,12 +32,12 @@ async function readLines(file: string): Promise<Map<string, string>> {
   return lines;
 }
 
-/** Bodies as what they mean: JSON as its value, an event stream as a list of its events, any other text by its lines. */
+/** Bodies by their meaning: JSON as its value, an event stream as a list of its events, any other text by its lines. */
 function parsedBody(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;
   } catch {
-    // Not one JSON text.
+    // The text is not one JSON value.
   }
   if (!/^(?:data|event|:)/.test(text)) return text.split('\n');
   return text.split('\n\n').map((event): JsonValue => {
@@ -93,7 +93,7 @@ export async function compare(beforeFile: string, afterFile: string): Promise<Co
         ...one,
         place: one.place.replace(/^\./, ''),
       }));
-      // Bytes that mean the same, such as other white space.
+      // Bytes with the same meaning, such as other white space.
       comparison.differing.push({ name, differences });
     }
   }
@@ -106,7 +106,7 @@ function shown(value: JsonValue | undefined): string {
   return text.length <= SHOWN_CHARS ? text : `${text.slice(0, SHOWN_CHARS)}… (${text.length} characters)`;
 }
 
-/** The comparison as a text of lines. `most`: so many exchanges are shown one by one. */
+/** The comparison as lines of text. `most`: this number of exchanges is shown one by one. */
 export function describeComparison(comparison: Comparison, most: number): string {
   const { missing, added, differing, equal } = comparison;
   const lines = [

@@ -1,4 +1,7 @@
-/** Attempts that fail, break off, are late or lose their client: one case each, for every client API, whole and streamed. */
+/**
+ * Attempts that fail, break off, are late or lose their client: one case each, for every client API, whole and
+ * streamed.
+ */
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { type Exchange, responseHead, type Step } from '../wires/wire-server.ts';
 import type { ClientApi } from './clients.ts';
@@ -9,7 +12,7 @@ const APIS = ['chat', 'responses', 'messages'] as const satisfies readonly Clien
 const PROVIDERS = ['a', 'b', 'c'] as const;
 type Name = (typeof PROVIDERS)[number];
 
-/** What each provider does with a request, in the form that it wants. */
+/** The steps of each provider for a request, in the form that the request wants. */
 type Scripts = Partial<Record<Name, (exchange: Exchange, seen: Seen) => Step[]>>;
 
 interface Case {
@@ -17,10 +20,10 @@ interface Case {
   scripts(run: GroupRun): Scripts;
   more?: JsonObject;
   max_tokens?: number;
-  /** Only streamed, where the case is about parts of an answer. */
+  /** Only streamed, if the case is about parts of an answer. */
   streamed_only?: true;
   leave?: ReplayExchange['leave'];
-  /** Of each if not set. */
+  /** Default: each API. */
   apis?: readonly (typeof APIS)[number][];
 }
 
@@ -28,7 +31,7 @@ const USAGE = { prompt_tokens: 10, completion_tokens: 6 };
 const STORY = ['One river', ' and one house', ' stood near', ' the old stone'];
 const from = (name: string): Turn => ({ text: ['From ', `${name}.`], usage: USAGE });
 const WHOLE_START = '{"id":"up-1","object":"chat.completion","created":1,"choices":[{"index":0,"message":{"role":';
-/** No heartbeat, on a busy machine either. */
+/** No heartbeat, not even on a busy machine. */
 const NEVER_MS = 600_000;
 
 /** The provider sends part of an answer, and its connection breaks. */
@@ -48,7 +51,7 @@ async function until(holds: () => boolean): Promise<void> {
   await quiet();
 }
 
-/** The gateway knows of it as well. */
+/** The gateway has noticed it as well. */
 const afterLeaving = ({ left }: Seen): Step => ({
   run: async () => {
     await left;
@@ -263,7 +266,7 @@ export function failoverCases(run: GroupRun): ReplayGroup {
 
 const afterHeartbeat = ({ read }: Seen): Step => ({ run: () => until(() => read() !== '') });
 
-/** One heartbeat, and what comes after it. */
+/** One heartbeat, and the rest after it. */
 const HEARTBEATS: readonly Case[] = [
   {
     name: 'an answer after a heartbeat',
@@ -298,7 +301,7 @@ export function heartbeatCases(run: GroupRun): ReplayGroup {
   };
 }
 
-/** So many answers that it is known of an endpoint when it is late. */
+/** Enough answers that the gateway knows when the endpoint is late. */
 const KNOWN = 12;
 const ONLY = (name: Name): JsonObject => ({ provider: { only: [name] } });
 const HEDGED: JsonObject = { provider: { hedge: true } };
@@ -336,7 +339,7 @@ const HEDGES: readonly Case[] = [
     }),
   },
   {
-    // 409 says nothing of an endpoint: it is not left alone for a while.
+    // 409 does not change the health of an endpoint, so that it gets calls at once.
     name: 'both fail, the third answers',
     more: HEDGED,
     scripts: (run) => ({
@@ -354,7 +357,7 @@ const HEDGES: readonly Case[] = [
   {
     name: 'the winner breaks after partial content',
     more: HEDGED,
-    // The last: its endpoint is left alone for a while.
+    // The last one, because its endpoint gets no calls for a while.
     apis: ['chat'],
     scripts: (run) => ({ a: silent, b: (one) => breaks(run, one, STORY), c: (one) => answer(run, one, from('c')) }),
   },
@@ -363,7 +366,7 @@ const HEDGES: readonly Case[] = [
 export function hedgeCases(run: GroupRun): ReplayGroup {
   return {
     name: 'cases/hedges',
-    // Endpoints are late by what they took in the last minutes.
+    // Lateness is measured by the answers of the last minutes.
     between_ms: 5_000,
     file: (url) => fileOf(url, { routing: { hedge_share: 1 } }),
     // Whole answers are not hedged.

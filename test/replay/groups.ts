@@ -5,7 +5,7 @@ import type { GroupRun, ReplayGroup } from './run-group.ts';
 import { toolCases } from './tool-cases.ts';
 import { transcriptGroups } from './transcripts.ts';
 
-/** All that is replayed, in order. */
+/** All groups of the replay, in order. */
 export const groups: readonly ((run: GroupRun) => ReplayGroup)[] = [
   toolCases,
   failoverCases,

@@ -1,4 +1,4 @@
-/** Every recorded answer, given to a client of each API, whole and streamed. */
+/** Every recorded answer, sent to a client of each API, whole and streamed. */
 
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
@@ -30,10 +30,10 @@ export const PRICING = {
   image: 0.002,
   web_search: 0.01,
 };
-/** Milliseconds from a request to the head of its answer, and from there to the rest of it. */
+/** Milliseconds from a request to the head of its answer, and from there to its rest. */
 const HEAD_MS = 250;
 const REST_MS = 500;
-/** In how many reads a stream comes. */
+/** The number of reads of a stream. */
 const PARTS = 8;
 
 /** A configuration with a provider for each wire, and models of them. */
@@ -46,17 +46,17 @@ export function fileOf(upstreamUrl: string, models: Record<string, object>): obj
         dialect: wire,
         base_url: upstreamUrl,
         api_key: wire === 'bedrock-converse' ? AWS : 'secret',
-        // As a hosted provider, which fetches itself.
+        // Like a hosted provider that fetches by itself.
         quirks: { inline_media: false, unpriced_tools: true },
       },
     ]),
   );
-  // No heartbeat, on a busy machine either.
+  // No heartbeat, not even on a busy machine.
   const timeouts = { heartbeat_first_ms: 600_000, heartbeat_ms: 600_000 };
   return { bundled_catalog: false, timeouts, providers, models, ledger: { journal_sync: 'os' } };
 }
 
-/** An answer as it comes from a distant provider: the head, and later the rest. */
+/** An answer as it arrives from a distant provider: the head, and later the rest. */
 export function answerSteps(run: GroupRun, head: string, bytes: Uint8Array, isStream: boolean): Step[] {
   if (!isStream) return [run.pass(HEAD_MS), head, run.pass(REST_MS), bytes, 'END'];
   const parts = slices(bytes, Math.max(1, Math.ceil(bytes.length / PARTS)));
@@ -64,7 +64,7 @@ export function answerSteps(run: GroupRun, head: string, bytes: Uint8Array, isSt
   return [run.pass(HEAD_MS), head, ...parts.slice(0, half), run.pass(REST_MS), ...parts.slice(half), 'END'];
 }
 
-/** Recordings of the public service have two wires, which their paths name. */
+/** Recordings of the public service have two wires, named by their paths. */
 function referenceAnswers(): RecordedAnswer[] {
   return recordingsOf('reference-gateway').flatMap(({ name, recording }, i): RecordedAnswer[] => {
     const api = apiOf(recording);
@@ -127,7 +127,7 @@ function answerGroup(name: string, answers: () => RecordedAnswer[]): (run: Group
   };
 }
 
-/** Each recorded provider of embeddings with its wire, and with what its paths begin. */
+/** Each recorded provider of embeddings with its wire, and the beginning of its paths. */
 const VECTOR_WIRES: Readonly<Record<string, readonly [wire: string, base: string]>> = {
   openai: ['openai-embeddings', '/v1'],
   cohere: ['cohere-embeddings', '/v2'],

@@ -1,4 +1,4 @@
-/** Every recorded request of a client API, sent on over each wire: what reaches the upstream, and what is held for it. */
+/** Every recorded request of a client API, sent over each wire: what reaches the upstream, and its hold. */
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -69,7 +69,7 @@ const SHORT_ANSWERS: Readonly<Record<Wire, JsonObject>> = {
   },
 };
 
-/** A model of each wire that reasons, by the provider's own name. */
+/** A reasoning model of each wire, by the provider's own name. */
 const MODELS: Readonly<Record<Wire, string>> = {
   'openai-chat': 'gpt-5.4',
   'openai-responses': 'gpt-5.4',

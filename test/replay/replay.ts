@@ -43,7 +43,7 @@ async function showComparison(before: string, after: string): Promise<void> {
 }
 
 async function run(): Promise<void> {
-  // Before the modules are loaded that read it: all recordings, where they are.
+  // Before the modules are loaded that read it: all recordings, if they are present.
   process.env['TEST_TIER'] = values.sample ? 'first' : 'second';
   scriptChance();
   scriptNames();

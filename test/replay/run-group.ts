@@ -1,4 +1,7 @@
-/** Sends the exchanges of a group through a running gateway, one after another, and says of each what can be observed. */
+/**
+ * Sends the exchanges of a group through a running gateway, one after another, and returns the observable results of
+ * each.
+ */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,25 +17,25 @@ import { restartChance, ScriptedClock } from './scripted-machine.ts';
 export interface ReplayExchange {
   /** Unique in its group. */
   name: string;
-  /** Of the operation, without `/api/v1`. */
+  /** The path of the operation, without `/api/v1`. */
   path: string;
   body: JsonObject;
   headers?: Record<string, string>;
-  /** What the upstream does with each request of this exchange. */
+  /** The upstream's steps for each request of this exchange. */
   upstream(exchange: Exchange, seen: Seen): Step[];
-  /** The client leaves as soon as the promise resolves. */
+  /** The client disconnects as soon as the promise resolves. */
   leave?: (seen: Seen) => Promise<unknown>;
   /** The name of an API key that `prepare` made; by default one with a strict limit that is never reached. */
   key?: string;
 }
 
-/** What of an exchange can be seen while it is under way. */
+/** The observable state of an exchange in progress. */
 export interface Seen {
-  /** What reached the upstream. */
+  /** The requests that reached the upstream. */
   sent(): readonly Exchange[];
-  /** What the client has read. */
+  /** The text that the client has read. */
   read(): string;
-  /** Resolves when the client has left, or has its whole answer. */
+  /** Resolves when the client has disconnected, or has its whole answer. */
   left: Promise<void>;
 }
 
@@ -42,23 +45,23 @@ export interface ReplayGroup {
   /** The content of gateway.yaml. */
   file(upstreamUrl: string): object;
   exchanges: readonly ReplayExchange[];
-  /** Scripted time from one exchange to the next, in whole seconds; by default so long that failures of before are forgotten. */
+  /** Scripted time between exchanges, in whole seconds; by default long enough to forget earlier failures. */
   between_ms?: number;
   /** Makes keys and guardrails before the first exchange. Its result: the API key of each name that exchanges have as `key`. */
   prepare?(gateway: TestGateway): Promise<Record<string, string>>;
 }
 
-/** All that can be observed of one exchange. */
+/** All observable results of one exchange. */
 export interface Observed {
   name: string;
   answer: { status: number; headers: Record<string, string>; body: string; broke?: true };
-  /** What reached the upstream, in order. */
+  /** The requests that reached the upstream, in order. */
   sent: { method: string; path: string; headers: Record<string, string>; body: string }[];
-  /** The stored generation records, with what each budget was charged. */
+  /** The stored generation records, with the charge of each budget. */
   records: object[];
 }
 
-/** By default, between two exchanges: endpoints that failed in one are tried again in the next. */
+/** The default time between two exchanges: endpoints that failed in one are tried again in the next. */
 const BETWEEN_MS = 600_000;
 /** Turns of the event loop after which everything in this process has read what was written to it. */
 const QUIET_TURNS = 30;
@@ -75,7 +78,7 @@ export async function quiet(): Promise<void> {
 export class GroupRun {
   readonly clock = new ScriptedClock();
 
-  /** A step in which the scripted time passes, once all that was sent before it has been read. */
+  /** A step in which the scripted time passes, once everything sent before it has been read. */
   readonly pass = (ms: number): Step => ({
     run: async () => {
       await quiet();
@@ -89,7 +92,7 @@ function pickHeaders(headers: Iterable<[string, string]>, leftOut: readonly stri
   return Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A signature covers the host, and with it a port that differs in each run. */
+/** A signature covers the host, and thereby a port that differs in each run. */
 function sentOf({ method, path, headers, body }: Exchange): Observed['sent'][number] {
   const shown = pickHeaders(Object.entries(headers), NOT_SENT);
   const { authorization } = shown;
@@ -97,7 +100,7 @@ function sentOf({ method, path, headers, body }: Exchange): Observed['sent'][num
   return { method, path, headers: shown, body };
 }
 
-/** An exchange that is under way. */
+/** An exchange in progress. */
 class OpenExchange implements Seen {
   readonly exchange: ReplayExchange;
   readonly #upstream: readonly Exchange[];
@@ -115,7 +118,7 @@ class OpenExchange implements Seen {
   readonly sent = (): readonly Exchange[] => this.#upstream.slice(this.#first);
   readonly read = (): string => this.#text;
 
-  /** Sends it and reads the answer until it ends, or its client leaves. */
+  /** Sends it and reads the answer until it ends, or its client disconnects. */
   async send(gateway: TestGateway, key: string, requestId: string): Promise<Observed['answer']> {
     const { path, body, headers, leave } = this.exchange;
     const leaving = new AbortController();
@@ -148,7 +151,7 @@ class OpenExchange implements Seen {
   }
 }
 
-/** A key whose calls are held for: what an attempt may cost at most is then part of its record. */
+/** A key with holds, so that the highest cost of an attempt is part of its record. */
 async function limitedKey(gateway: TestGateway, limit: number): Promise<string> {
   const headers = { authorization: `Bearer ${gateway.management_key}` };
   const response = await gateway.call('POST', '/keys', { name: 'replay', limit }, headers);
@@ -161,7 +164,7 @@ const secondOf = (id: string): number => Number(id.split('-')[1]);
 
 interface Stored {
   records: { second: number; shown: object }[];
-  /** What the ledger comes to after all exchanges. */
+  /** The state of the ledger after all exchanges. */
   sums: object;
 }
 
@@ -185,13 +188,13 @@ function readStore(dataDir: string): Stored {
   }
 }
 
-/** Counters of what happened; times and sizes of the process differ in each run. */
+/** Counters of events; times and sizes of the process differ in each run. */
 function countersOf(metrics: string): string[] {
   const lines = metrics.split('\n').filter((line) => /^\w+(?:\{.*\})? \S+$/.test(line));
   return lines.filter((line) => /^gateway_\w+_total\b|_count\b/.test(line)).sort();
 }
 
-/** Runs a group, or those of its exchanges that are wanted, and hands on what was observed once all of it is stored. */
+/** Runs a group, or the selected exchanges of it, and returns the results once all of them are stored. */
 export async function runGroup(
   make: (run: GroupRun) => ReplayGroup,
   isWanted: (name: string) => boolean,

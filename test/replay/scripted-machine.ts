@@ -1,4 +1,7 @@
-/** The clock, the chance and the name service of a replay: the same commit gives the same ids, times and keys on every machine. */
+/**
+ * The clock, the random numbers and the name service of a replay: the same commit gives the same ids, times and keys on
+ * every machine.
+ */
 import crypto from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -31,14 +34,15 @@ function draw(bytes: number): Buffer {
   return seed.update(`draw ${draws}`).digest().subarray(0, bytes);
 }
 
-/** Draws of this process begin anew. */
+/** The random numbers of this process begin anew. */
 export function restartChance(): void {
   draws = 0;
 }
 
 /**
- * Replaces the machine's random numbers by a fixed sequence, for modules that have loaded and those that will. What is filled in
- * stock is filled with zeros, so that generation ids differ by their second alone and no id depends on the exchanges before it.
+ * Replaces the machine's random numbers by a fixed sequence, for modules that have loaded and those that will. Buffers
+ * filled in advance get zeros, so that generation ids differ only by their second and no id depends on earlier
+ * exchanges.
  */
 export function scriptChance(): void {
   Object.assign(crypto, {
@@ -55,7 +59,7 @@ export function scriptChance(): void {
   syncBuiltinESMExports();
 }
 
-/** No host has an address: nothing outside this machine is reached, with a network or without. */
+/** No host has an address: nothing outside this machine is reached, with or without a network. */
 export function scriptNames(): void {
   const resolve = () => Promise.reject(new Error('no names are resolved in a replay'));
   Object.assign(Resolver.prototype, { resolve4: resolve, resolve6: resolve });

@@ -32,7 +32,7 @@ const totalOf = (usage: NonNullable<Turn['usage']>): JsonObject => ({
   total_tokens: usage.prompt_tokens + usage.completion_tokens,
 });
 
-/** How a stream ends that is whole. */
+/** The end of a complete stream. */
 export function end({ finish = 'stop', usage }: Pick<Turn, 'finish' | 'usage'>): string {
   const last = usage === undefined ? '' : event(undefined, { usage: totalOf(usage) });
   return `${event({}, {}, finish)}${last}data: [DONE]\n\n`;
@@ -71,7 +71,7 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   return [
     run.pass(HEAD_MS),
     streamHead,
-    // Each is one read: where a stream is cut depends on what comes with it.
+    // Each is one read, because the cut of a stream depends on what arrives together.
     ...pieces.flatMap((piece) => [text(piece), run.pass(0)]),
     run.pass(REST_MS),
     called + end({ finish, ...(usage === undefined ? {} : { usage }) }),
@@ -88,7 +88,7 @@ export interface TurnRequest {
   more?: JsonObject;
 }
 
-/** The request of a case by one of the APIs that have all that the cases need. */
+/** The request of a case by one of the APIs with all fields that the cases need. */
 export function requestOf(
   api: ClientApi,
   { prompt, stream, max_tokens, json, more }: TurnRequest,

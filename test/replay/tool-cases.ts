@@ -9,8 +9,8 @@ import { answer, requestOf, type Turn } from './scripted-turns.ts';
 const APIS = ['chat', 'responses', 'messages'] as const satisfies readonly ClientApi[];
 const FILTERS = ['unfiltered', 'redacted', 'blocked'] as const;
 /**
- * What a key may spend: for all of it; for a turn and a search, and not for the turn after them; for turns and no search.
- * A turn costs 0.0002 USD and is held for with its bound of output, a search costs 0.01.
+ * Spend limits of keys: for everything; for a turn and a search, but not for the turn after them; for turns and no
+ * search. A turn costs 0.0002 USD and is held with its output bound, a search costs 0.01.
  */
 const MONEY = { paid: 1, 'second turn unpaid': 0.0103, 'search unpaid': 0.008 } as const;
 type Money = keyof typeof MONEY;
@@ -25,12 +25,12 @@ const PAGES = [
   { url: 'https://b.example/two', title: 'Two', text: 'The second page, of bob@example.com.' },
 ];
 const USAGE = { prompt_tokens: 100, completion_tokens: 10 };
-/** JSON that breaks off, with what filters look for. */
+/** JSON that breaks off, with matches for filters. */
 const BROKEN: Turn = {
   text: ['{"mail": "anna@exam', 'ple.com", "page"', ': "[One](https://a.example/one)",'],
   usage: USAGE,
 };
-/** Said before the search. */
+/** The text before the search. */
 const FIRST = ['I write to anna@', 'example.com first. '];
 
 interface Combination {

@@ -1,4 +1,7 @@
-/** The golden transcripts of each wire, whose answers are written by hand from the providers' documentation, given to clients. */
+/**
+ * The golden transcripts of each wire, whose answers are written by hand from the providers' documentation, sent to
+ * clients.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
@@ -21,7 +24,7 @@ interface Transcript {
 
 const ON_VERTEX = / on Vertex AI$/;
 
-/** The sections of a file by the words of their headings; what follows those words is the section's first line. */
+/** The sections of a file by the words of their headings; the rest of a heading is the section's first line. */
 function sectionsOf(text: string): Map<string, string> {
   const headings =
     /^(endpoint|inner request|upstream request|upstream answer|inner answer|inner chunks)(?: for)? ?(.*)/;

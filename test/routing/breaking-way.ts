@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /**
- * A way to a server that can be broken. `open`: bytes pass. `closed`: what is open is cut, and new connections are refused
- * at once. `silent`: connections stay, new ones are taken, and nothing passes, as where packets are dropped or the server is
- * frozen; what was sent meanwhile is lost.
+ * A proxy to a server that can be broken. `open`: bytes pass. `closed`: open connections are cut, and new ones are
+ * refused at once. `silent`: connections stay, new ones are accepted, and nothing passes, as if packets were dropped or
+ * the server were frozen; what is sent meanwhile is lost.
  */
 export interface BreakingWay {
   port: number;
-  /** The same address as the server's, by this way. */
+  /** The server's address through this proxy. */
   url(of: string): string;
   set(state: 'open' | 'closed' | 'silent'): void;
-  /** How late every answer comes. */
+  /** The delay of every answer. */
   delay(ms: number): void;
   /** Calls this for each piece of an answer, before it is passed on. */
   onAnswer(listener: () => void): void;
@@ -33,7 +33,7 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
     }
     const upstream = connect(Number(to || 5432), hostname);
     pairs.set(client, upstream);
-    // A way that fell silent stays so for the connections that were on it.
+    // A proxy that fell silent stays silent for the connections of that time.
     let isDead = false;
     const pass = (bytes: Buffer, onward: Socket, waitMs: number) => {
       isDead ||= state === 'silent';

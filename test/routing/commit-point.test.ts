@@ -1,4 +1,7 @@
-/** Until when a stream can go to the next endpoint: what binds the gateway to an answer, and what does not. */
+/**
+ * The commit point of a stream: until when it can continue at the next endpoint, and what commits the gateway to an
+ * answer.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { httpChunk, responseHead, type Step } from '../wires/wire-server.ts';
 import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
@@ -14,7 +17,7 @@ const breaksAfter = (...steps: Step[]) => {
   site.scripts['a'] = () => [wire.head, ...steps, { wait: 5 }, 'RESET'];
 };
 
-/** The same for a body of known length: this is a failure of the connection. */
+/** The same for a body of known length, where this is a failure of the connection. */
 const breaksWithin = (...frames: string[]) => {
   const head = responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked', connection: 'keep-alive' });
   site.scripts['a'] = () => [head, ...frames.map((frame) => httpChunk(frame)), { wait: 5 }, 'RESET'];

@@ -1,4 +1,7 @@
-/** A stream that breaks off in the middle of its text, and goes on at the next endpoint: what the client sees of it, and what it pays. */
+/**
+ * A stream that breaks off in the middle of its text and continues at the next endpoint: what the client sees, and what
+ * it pays.
+ */
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Step } from '../wires/wire-server.ts';
 import { type AttemptSeen, type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
@@ -30,7 +33,7 @@ test('the next endpoint that accepts the text continues it, and both are paid on
   expect(seen.chunks.map(({ provider }) => provider).filter((one, at, all) => one !== all[at - 1])).toEqual(['A', 'B']);
   const sent = site.sent('b')[before.b] as { messages: unknown[]; max_tokens: number };
   expect(sent.messages.at(-1)).toEqual({ role: 'assistant', content: STORY_TEXT });
-  // As many as were asked for, over both.
+  // As many tokens as requested, over both.
   expect(sent.max_tokens).toBeGreaterThan(80);
   expect(sent.max_tokens).toBeLessThan(100);
   const { attempts } = seen.last.gateway_metadata!;

@@ -1,4 +1,4 @@
-/** What a running gateway tells of its endpoints: from real traffic, over restarts, and from node to node. */
+/** Endpoint health in a running gateway: from real traffic, over restarts, and from node to node. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PublicEndpoint } from '../../src/schemas/endpoint.ts';
@@ -9,7 +9,7 @@ import { responseHead, startWireServer } from '../wires/wire-server.ts';
 
 withLimits({ statistics_exchange_ms: 200, performance_fresh_ms: 200 });
 
-/** The endpoint that is listed first; the same models are served by another. */
+/** The endpoint that is listed first; another one serves the same models. */
 const FIRST = { order: ['sandbox'] };
 
 async function ask(gateway: TestGateway, model: string, body: object = {}): Promise<number> {

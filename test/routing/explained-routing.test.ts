@@ -1,6 +1,6 @@
 /**
- * What an explanation says is what is done: for thousands of random requests over random catalogs, credentials, budgets and
- * health, against a far side that fails, or answers now and then. The ledger, its store and every room in between are real.
+ * Explanations match execution: for thousands of random requests over random catalogs, credentials, budgets and health,
+ * with upstreams that fail or answer at random. The ledger, its store and every room in between are real.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ import { inTier } from '../tier.ts';
 import { endpoint, model } from './routing-fixture.ts';
 
 const REQUESTS = inTier(1_000, 10_000);
-/** Gateways that run side by side. */
+/** The number of parallel gateways. */
 const LANES = 5;
 const REQUESTS_A_WORLD = 100;
 
@@ -75,7 +75,7 @@ const WIRES: readonly Wire[] = [
   'openai-responses',
 ];
 
-/** Everything that one stretch of requests is routed by. */
+/** The routing state of one section of requests. */
 interface World {
   models: Model[];
   providers: Provider[];
@@ -239,7 +239,7 @@ function requestOf(chance: Chance, world: World): ChatRequest {
   return request;
 }
 
-/** What the far side says to each attempt of one request, in order. */
+/** The upstream's answers to the attempts of one request, in order. */
 type Replies = readonly ('broken' | 'limited' | 'closed' | 'refused' | 'answer')[];
 
 function repliesOf(chance: Chance): Replies {
@@ -270,7 +270,7 @@ function exchangeOf(reply: Replies[number]): Exchange {
   return { response: Promise.resolve(response), ended: true, abort() {} };
 }
 
-/** What was asked of the far side: which model of which provider, with whose credential, under which output bound. */
+/** The requests that reached the upstream: model, provider, credential, and output bound. */
 interface SentAttempt {
   host: string;
   model: string;
@@ -309,32 +309,32 @@ function heldOf({ granted_nano, lines }: Hold): Held {
   return { granted_nano: budgets.length === 0 ? 0 : granted_nano, budgets };
 }
 
-/** What is going on at one gateway. */
+/** The state of one gateway. */
 interface State {
   world: World;
   replies: Replies;
   draws: Chance;
   sent: SentAttempt[];
   held: Held[];
-  /** The attempt that answered, or that the far side refused for good; from 1. */
+  /** The number of the attempt that answered, or that the upstream refused finally; from 1. */
   ended_at: number | undefined;
-  /** After how many attempts the request itself was refused. */
+  /** The number of attempts after which the request itself was refused. */
   refused_at: Set<number>;
-  /** How many attempts of the call are in the journal. */
+  /** The number of the call's attempts in the journal. */
   durable: number;
-  /** The calls whose outcome is there. */
+  /** The calls whose outcome is in the journal. */
   settled: Set<string>;
 }
 
-/** What happened before the journal had what must be in it. */
+/** Events that happened before the journal had their required records. */
 const early: string[] = [];
 
-/** A gateway whose far side, clock and chance are the test's. */
+/** A gateway with scripted upstreams, clock and random numbers. */
 async function gatewayOf(database: Database, start: ReturnType<typeof recorders>['start'], dir: string) {
   let passedMs = 0;
   const wall = realClock(() => Date.now() + passedMs);
   const ledgerClock = { ...wall, monotonic: () => wall.monotonic() + passedMs };
-  // Between an explanation and what it is of, no time passes: a cool-down may end at any moment.
+  // No time passes between an explanation and its execution, because a cool-down may end at any moment.
   const beganMs = Date.now();
   const clock = { now_ms: () => beganMs + passedMs, monotonic_ms: () => passedMs };
   const real = await start(ledgerStore(database.queries, database.engine), dir, {
@@ -352,7 +352,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     durable: 0,
     settled: new Set(),
   };
-  // Both say so a turn later than the journal: who does not wait for them is ahead of it.
+  // Both resolve a turn after the journal: code that does not wait for them is ahead of it.
   const recorder: Recorder = {
     ...real,
     reserve: (ask, hold) => real.reserve(ask, hold),
@@ -461,7 +461,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
   };
 }
 
-/** What a call came to, and how it says that it was routed. */
+/** The result of a call, and its reported routing. */
 interface Outcome {
   error: GatewayError | undefined;
   metadata: Metadata | undefined;
@@ -503,10 +503,10 @@ async function run(
   return metadata;
 }
 
-/** Which of several budgets that lack money a refusal names depends on which of them the node heard of first. */
+/** A refusal names one of several budgets that lack money, depending on which of them the node knew first. */
 const whyOf = (step: string, reason: string | undefined) => (step === 'Admit' ? step : `${step}, ${reason}`);
 
-/** Who was left out, at which step and why; `before`: by the plan alone, not at an attempt. */
+/** The excluded endpoints, with step and reason; `before`: by the plan alone, not at an attempt. */
 function leftOut({ plan: { candidates } }: Explanation, before: boolean): string[] {
   const isLate = (step: string) => step === 'Encode' || step === 'Admit';
   return candidates
@@ -530,7 +530,10 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
 
 const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
-/** The explained attempts that are made, given the outcomes. After a refusal of the request the other models of the client follow. */
+/**
+ * The explained attempts that are made with these outcomes. After a refusal of the request the client's other models
+ * follow.
+ */
 function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
   const tried: ExplainedAttempt[] = [];
   let left = attempts.filter(({ is_reached }) => is_reached);
@@ -584,7 +587,7 @@ function compare(explanation: Explanation, { error, metadata }: Outcome, state: 
 
 const { freshDir, start } = recorders(() => openDatabase({}));
 const databases: Database[] = [];
-// After the nodes have stopped: what they still know goes into them.
+// After the nodes have stopped, so that their last state is included.
 afterAll(async () => {
   for (const database of databases) await database.close();
 });
@@ -627,7 +630,7 @@ async function lane(seed: number): Promise<void> {
 
 test('explanation and execution agree on every request of a random run', { timeout: 240_000 }, async () => {
   await Promise.all(Array.from({ length: LANES }, (_, at) => lane(20_261_121 + at)));
-  // The run has seen everything that it is about.
+  // The run has covered all of its subjects.
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(inTier(2, 50));
 });
 

@@ -1,4 +1,7 @@
-/** A gateway in front of scripted providers `a`, `b`, `c` and `d`, which speak the chat wire: what a client sees of their failures, and what it pays. */
+/**
+ * A gateway in front of scripted providers `a`, `b`, `c` and `d`, which speak the chat wire: what a client sees of
+ * their failures, and what it pays.
+ */
 import { expect, vi } from 'vitest';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -7,7 +10,7 @@ import { checkChatStream } from '../grammar/chat.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
-/** What a provider does with a request; `nth` counts from 0 its own. */
+/** The steps of a provider for a request; `nth` counts its own requests from 0. */
 export type Script = (exchange: Exchange, nth: number) => Step[];
 
 export interface Metadata {
@@ -39,7 +42,7 @@ export interface StreamSeen {
   id: string;
   status: number;
   chunks: StreamChunk[];
-  /** The text that a client puts together. */
+  /** The text that a client accumulates. */
   text: string;
   finishes: (string | null)[];
   last: StreamChunk;
@@ -49,16 +52,16 @@ export interface StreamSeen {
 export interface FailoverSite {
   gateway: TestGateway;
   scripts: Record<string, Script>;
-  /** The bodies that a provider was sent. */
+  /** The bodies that a provider received. */
   sent(provider: string): Record<string, unknown>[];
-  /** Its requests. */
+  /** The requests of a provider. */
   exchanges(provider: string): Exchange[];
-  /** A key with a limit in USD; without one, one whose spending is only counted. */
+  /** A key with a limit in USD; without one, a key whose spending is only counted. */
   key(limit?: number): Promise<string>;
   ask(body: object, options?: { key?: string; signal?: AbortSignal }): Promise<Response>;
   stream(body: object, options?: { key?: string }): Promise<StreamSeen>;
   generation(id: string, key?: string): Promise<Record<string, unknown> & { total_cost: number }>;
-  /** Nothing is set aside, every generation is what its attempts come to, and the store's own check finds no difference. */
+  /** No hold remains, every generation is the sum of its attempts, and the store's own check finds no difference. */
   expectSound(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -152,7 +155,7 @@ export async function startFailoverSite(options: {
     expect(made.status).toBe(201);
     return ((await made.json()) as { key: string }).key;
   }
-  // With a limit, so that money is set aside.
+  // With a limit, so that money is held.
   const limited = await makeKey(1_000);
 
   async function ask(body: object, { key = limited, signal }: { key?: string; signal?: AbortSignal } = {}) {

@@ -1,4 +1,7 @@
-/** A stream that does not begin in time is asked of a second endpoint as well: who answers, what becomes of the other, and what both cost. */
+/**
+ * A stream that does not begin in time is requested from a second endpoint as well: which one answers, what happens to
+ * the other, and what both cost.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { HEDGE_MS_MIN } from '../../src/inference/attempt/hedge.ts';
@@ -14,7 +17,7 @@ let site: FailoverSite;
 let thrifty: FailoverSite;
 let soft: FailoverSite;
 
-/** So many calls that it is known of each when it is late. */
+/** Enough calls that the gateway knows when each endpoint is late. */
 async function warm(one: FailoverSite): Promise<void> {
   for (const name of ['a', 'b', 'c', 'd']) {
     one.scripts[name] = answers(name);
@@ -25,10 +28,10 @@ async function warm(one: FailoverSite): Promise<void> {
   await sleep(limits.performance_fresh_ms);
 }
 
-// 409 says nothing of an endpoint: it is not left alone for a while.
+// 409 does not change the health of an endpoint, so that it gets calls at once.
 const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
 const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
-/** Sends the scripted answer shortly after the other endpoint has a request as well. */
+/** Sends the scripted answer shortly after the other endpoint has received a request as well. */
 const once =
   (one: FailoverSite, other: string, ...then: Step[]) =>
   (): Step[] => [{ until: hasRequests(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];
@@ -41,7 +44,7 @@ const attemptsOf = (seen: { last: { gateway_metadata?: { attempts: object[] } } 
 
 beforeAll(async () => {
   const providers = { d: { abort_stops_billing: false } };
-  // One in each two calls, so that tests do not run out of hedges.
+  // One hedge for every two calls, so that tests do not run out of hedges.
   site = await startFailoverSite({ routing: { hedge_share: 1 }, providers });
   thrifty = await startFailoverSite({ routing: { hedge: true } });
   soft = await startFailoverSite({
@@ -162,7 +165,7 @@ test('both attempts have a full hold while both run', async () => {
   };
   const answered = site.stream(wanted);
   await vi.waitFor(() => expect(site.sent('b').length).toBe(sentBefore + 1));
-  // A hundred tokens of each, and what their prompts may be.
+  // A hundred tokens of each, and the bound of their prompts.
   expect(await heldUsd()).toBeGreaterThan(0.1 + 0.2);
   expect(await heldUsd()).toBeLessThan(0.1 + 0.2 + 0.01);
   looked.resolve();
@@ -245,8 +248,8 @@ test('callers without limits are hedged as well', async () => {
 
 let words = 0;
 /**
- * A call of `site` whose first endpoint is silent until `until`, which the call's own exchanges are handed, and then fails: that
- * tells nothing of how late is late. Several may be under way at once.
+ * A call of `site` whose first endpoint is silent until `until`, which receives the call's own exchanges, and then
+ * fails, so that it does not change the measured lateness. Several may run concurrently.
  */
 async function callWithLate(
   first: string,
@@ -262,7 +265,7 @@ async function callWithLate(
     site.scripts[name] = ({ body }) => {
       const [word] = new RegExp(`${name} is late, call \\d+ ends`).exec(body) ?? [];
       if (word !== undefined) return [{ until: late.get(word)! }, ...wire.fail(409)];
-      // Only a call that is streamed is answered by the events of a stream.
+      // Only a streamed call is answered by the events of a stream.
       return body.includes('"stream":true') ? answers(name)() : wire.fail(409);
     };
   }
@@ -277,7 +280,7 @@ async function callWithLate(
 }
 const late = new Map<string, Promise<void>>();
 
-/** Resolves when another endpoint is asked beside the first, which is waited for until then. */
+/** Resolves when another endpoint has a request beside the first, which is silent until then. */
 const isHedged = (body: object, options?: { key?: string }) =>
   callWithLate(
     'a',
@@ -286,7 +289,7 @@ const isHedged = (body: object, options?: { key?: string }) =>
     options,
   );
 
-/** When an endpoint is late at the latest: what is published of it is at least what it is measured by. */
+/** The latest time at which an endpoint counts as late: the published value is at least the measured one. */
 async function lateAfterMs(one: FailoverSite, provider: string): Promise<number> {
   const headers = { authorization: `Bearer ${one.gateway.key}` };
   const response = await fetch(`${one.gateway.base_url}/models/wire/model/endpoints`, { headers });
@@ -297,13 +300,13 @@ async function lateAfterMs(one: FailoverSite, provider: string): Promise<number>
   return Math.max(HEDGE_MS_MIN, 1.1 * endpoint!.latency_last_30m.p99);
 }
 
-/** An endpoint has been late for as long as it takes to ask another one, which a call that begins later and is hedged shows. */
+/** The time until a hedge starts has passed, as a later call that is hedged proves. */
 async function haveBeenLate(one: FailoverSite, provider: string): Promise<void> {
   await sleep(await lateAfterMs(one, provider));
   await isHedged(wanted);
 }
 
-/** Whether the second endpoint is asked while the first is late. */
+/** Whether the second endpoint gets a request while the first is late. */
 async function isSentToSecond(body: object, [first, second]: [string, string], options?: { key?: string }) {
   let isSent = false;
   await callWithLate(

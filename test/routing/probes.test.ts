@@ -1,4 +1,4 @@
-/** Endpoints that nobody calls are asked now and then: within a budget, by one node, and where anybody can see it. */
+/** Probes of endpoints without traffic: within a budget, by one node, and visible in the records. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
@@ -14,7 +14,7 @@ withLimits({ probes_look_ms: 30, probe_wait_ms: 100 });
 
 const event = (data: object) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', ...data })}\n\n`;
-// Near what is set aside at most: a prompt of one word with what a template may add to it.
+// Near the hold of a probe: a prompt of one word and the tokens of a template.
 const usage = { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 };
 const ANSWER: Step[] = [
   responseHead(200, 'text/event-stream'),
@@ -25,7 +25,7 @@ const ANSWER: Step[] = [
   'END',
 ];
 
-/** What one probe costs with the prices below, 1000 USD a million tokens. */
+/** The cost of one probe with the prices below, 1000 USD a million tokens. */
 const PROBE_USD = 0.201;
 
 async function startSite(
@@ -71,10 +71,10 @@ async function probeKey(gateway: TestGateway): Promise<KeySeen | undefined> {
   return (await manage<KeySeen[]>(gateway, 'GET', '/keys')).find(({ name }) => name === 'Health probes');
 }
 
-/** In which endpoints are looked for several times. */
+/** The time in which endpoints are checked for probes several times. */
 const looks = () => sleep(12 * limits.probes_look_ms);
 
-/** Until so many have come, and then no more. */
+/** Waits until this number of requests has arrived, and then no more. */
 async function settled(count: () => number, least: number): Promise<number> {
   await expect.poll(count, { interval: 10 }).toBeGreaterThanOrEqual(least);
   for (let before = -1; before !== count(); ) {
@@ -84,7 +84,7 @@ async function settled(count: () => number, least: number): Promise<number> {
   return count();
 }
 
-/** What the key of probes has used, once all that were sent are accounted for. */
+/** The usage of the probe key, once all sent probes are accounted for. */
 async function spentOn(gateway: TestGateway, probes: number): Promise<number> {
   const used = async () => (await probeKey(gateway))?.usage;
   await expect.poll(used, { interval: 20 }).toBeCloseTo(probes * PROBE_USD, 9);
@@ -119,7 +119,7 @@ test('each probe requests one token, counts as traffic, and is recorded under a 
     const explained = await gateway.call('POST', '/route/explain', { model: 'acme/m3', messages });
     const { data } = (await explained.json()) as { data: { endpoints: { planned: { health: object }[] } } };
     expect(data.endpoints.planned[0]?.health).toMatchObject({ latency: { p50: expect.any(Number) }, throughput: null });
-    // The listing says how little it is.
+    // The listing shows the small number of measurements.
     const response = await gateway.call('GET', '/models/acme/m3/endpoints');
     const listed = (await response.json()) as { data: { endpoints: PublicEndpoint[] } };
     expect(listed.data.endpoints[0]).toMatchObject({
@@ -147,7 +147,7 @@ test('probes use the listed models, if any are listed', async () => {
 });
 
 test('probes never exceed their budget, and their key can be disabled', async () => {
-  // Enough for two, and some.
+  // Enough for two probes, and a part of a third.
   const budget = 2.9 * PROBE_USD;
   const { upstream, yaml } = await startSite({ usd_per_day: budget, every_minutes: 1 }, 12);
   let aheadMs = 0;
@@ -202,7 +202,7 @@ test('a probe without an answer delays no others', async () => {
   try {
     await upstream.exchange(4);
     expect(new Set(upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model)).size).toBe(5);
-    // Nor is it asked again meanwhile.
+    // It gets no other probe meanwhile either.
     await looks();
     expect(upstream.exchanges).toHaveLength(5);
   } finally {

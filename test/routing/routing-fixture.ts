@@ -28,7 +28,7 @@ export const PROVIDERS: Record<string, Provider> = Object.fromEntries(
   ]),
 );
 
-/** An endpoint at a price for prompt and completion alike. */
+/** An endpoint with the same price for prompt and completion. */
 export function endpoint(
   model: string,
   provider: string,
@@ -86,7 +86,7 @@ export const ONE = model('a/one', [
 /** A model of one provider. */
 export const TWO = model('a/two', [endpoint('a/two', 'alpha', 50)]);
 
-/** What is known of endpoints, by their id. Nothing is known of others. */
+/** The statistics of endpoints, by their id. Nothing is known of others. */
 export interface Known {
   cooling?: Record<string, number>;
   outages?: readonly string[];
@@ -94,9 +94,9 @@ export interface Known {
 }
 
 const flat = (value: number): Percentiles => ({ p50: value, p75: value, p90: value, p99: value });
-/** An endpoint that makes so many tokens a second, always. */
+/** An endpoint with this constant throughput in tokens a second. */
 export const speed = (tokens: number): Partial<Performance> => ({ throughput: flat(tokens) });
-/** An endpoint that takes so long to its first token, always. */
+/** An endpoint with this constant time to its first token. */
 export const wait = (latencyMs: number): Partial<Performance> => ({ latency_ms: flat(latencyMs) });
 
 const UNKNOWN: Performance = {
@@ -108,7 +108,7 @@ const UNKNOWN: Performance = {
   tool_success: null,
 };
 
-/** Plans a request of one word for these models, at a time when so much is known. */
+/** Plans a request of one word for these models, at this time and with these statistics. */
 export function planned(
   request: Partial<ChatRequest> = {},
   { known = {}, ...context }: Partial<PlanContext> & { known?: Known } = {},
@@ -131,7 +131,7 @@ export function planned(
   );
 }
 
-/** Where a plan goes, in order: the tags of its endpoints. */
+/** The tags of a plan's endpoints, in order. */
 export const tagsOf = ({ attempts }: Plan): string[] => attempts.map(tagOf);
 
 /** The refusal of a request that no endpoint may serve. */

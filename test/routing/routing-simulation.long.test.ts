@@ -53,7 +53,7 @@ test('an endpoint that becomes silent delays only the calls that it already had,
   const options = { ...SHORT, first_token_ms_max: 300_000 };
   const { served } = await runStrategy(strategy('gateway, sort: price'), hanging, options);
   const heldUp = served.filter(({ lost_ms }) => lost_ms > 60_000);
-  // In the first ten seconds of it, and one for each trial afterwards.
+  // In its first ten seconds, and one call for each trial afterwards.
   expect(heldUp.length).toBeGreaterThan(0);
   expect(heldUp.length).toBeLessThan(3 * 20);
   expect(served.every(({ ok }) => ok)).toBe(true);

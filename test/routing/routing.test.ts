@@ -1,6 +1,6 @@
 /**
- * Routing through a running gateway and a scripted upstream: which endpoint and which model a request arrives at, by its name, its
- * preferences, its caller's defaults and its conversation.
+ * Routing through a running gateway and a scripted upstream: which endpoint and which model serve a request, by its
+ * model name, its preferences, its caller's defaults and its conversation.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -10,13 +10,13 @@ import { type Exchange, responseHead, type Step, startWireServer, type WireServe
 
 let wire: WireServer;
 let gateway: TestGateway;
-/** What is drawn. */
+/** The drawn random number. */
 let draw = 0;
-/** How many prompt tokens the upstream finds in its cache. */
+/** The number of prompt tokens that the upstream reports as cached. */
 let cachedTokens = 0;
 /** Providers whose upstream refuses, by credential. */
 const down = new Set<string>();
-/** Providers whose upstream refuses the request itself, with its words. */
+/** Providers whose upstream refuses the request itself, with the message. */
 const refusing = new Map<string, { status: number; code: string; message: string }>();
 
 const providers = ['cheap', 'middle', 'dear'] as const;

@@ -1,4 +1,4 @@
-/** What becomes of requests that name no model, and of names that are no model's. */
+/** Requests without a model, and unknown model names. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -1,7 +1,8 @@
 /**
- * The loop of a coding agent over three wires and through three client APIs: a long prompt that is to be cached, thirty tools, all
- * called at once, thoughts whose signatures must come back, results with an error and a picture, a stream that is left in its
- * middle, and the work that goes on after it. The sandbox refuses what the real services refuse, signatures included.
+ * The loop of a coding agent over three wires and through three client APIs: a long prompt to be cached, thirty tools
+ * that are all called at once, reasoning whose signatures must be sent back, results with an error and an image, a
+ * stream that is aborted in its middle, and the work after it. The sandbox refuses what the real services refuse,
+ * signatures included.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
@@ -81,7 +82,7 @@ const LONG = 'Write a long answer: '.repeat(60);
 const EFFORT = 'high';
 const OUTPUT_TOKENS = 8_000;
 
-/** What a turn's answer calls, in order. */
+/** The calls of a turn's answer, in order. */
 interface Call {
   id: string;
   name: string;
@@ -90,13 +91,16 @@ const resultTextOf = (at: number) => (at === FAILED ? 'File not found' : `Result
 
 /** An agent in one client API: it holds the conversation in that API's own form. */
 interface Agent {
-  /** Says something, takes the whole answer into the conversation, and tells what it calls. */
+  /** Sends a text, adds the whole answer to the conversation, and returns its calls. */
   ask(text: string): Promise<Call[]>;
-  /** Answers all calls: one failed, one with a picture. */
+  /** Answers all calls: one as failed, one with an image. */
   answer(calls: readonly Call[]): Promise<Call[]>;
-  /** The model that is asked from now on. */
+  /** The model of further requests. */
   use(model: string): void;
-  /** Says something and leaves in the middle of the answer; the generation's id. Nothing of it stays in the conversation. */
+  /**
+   * Sends a text and disconnects in the middle of the answer. Returns the generation's id; nothing of it stays in the
+   * conversation.
+   */
   leave(text: string): Promise<string>;
   /** The last text. */
   text(): string;
@@ -105,7 +109,7 @@ type MakeAgent = (model: string) => Agent;
 
 const CACHED = { type: 'ephemeral' } as const;
 
-/** Reads a stream up to its third piece, then leaves. */
+/** Reads a stream up to its third piece, then disconnects. */
 async function readAndLeave(path: string, body: object): Promise<string> {
   const leaving = new AbortController();
   const response = await fetch(gateway.base_url + path, {
@@ -328,14 +332,14 @@ const messagesAgent: MakeAgent = (firstModel) => {
 
 const agents = { chat: chatAgent, Responses: responsesAgent, Messages: messagesAgent } as const;
 
-/** The request that an upstream received, in its wire's terms. */
+/** The request that an upstream received, in the form of its wire. */
 interface ReceivedTurn {
   /** The conversation, turn by turn or item by item. */
   turns: JsonObject[];
   tools: string[];
   /** Opaque reasoning state, in order. */
   state: string[];
-  /** How often the prompt is marked to be cached. */
+  /** The number of cache breakpoints in the prompt. */
   cached: number;
   results: string[];
   errors: number;
@@ -437,7 +441,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     expect(await agent.answer(more)).toEqual([]);
     expect(agent.text()).toContain(resultTextOf(TOOL_COUNT - 1));
 
-    // Nothing was refused, nothing asked twice.
+    // Nothing was refused or sent twice.
     const passed = proxy.passed.slice(start);
     expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(passed.map((one) => one.left)).toEqual([false, false, true, false, false]);
@@ -463,7 +467,7 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     expect(second.pictures).toBe(1);
     if (api === 'Messages' && wire !== 'responses') expect(second.errors).toBe(1);
     if (wire !== 'gemini') expect(first.cached).toBe(2);
-    // Each turn's state is there, its own, from the first time on.
+    // Each turn's own state is sent from the first time on.
     expect(first.state).toEqual([]);
     expect(second.state.length).toBeGreaterThan(0);
     expect(fourth.state.slice(0, second.state.length)).toEqual(second.state);
@@ -491,13 +495,13 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     expect(await agent.answer(last)).toEqual([]);
     expect(agent.text()).toContain(resultTextOf(TOOL_COUNT - 1));
 
-    // The sandbox refuses what was signed elsewhere: then it would have been asked twice.
+    // The sandbox refuses signatures of others: then the request would have been sent twice.
     const passed = proxy.passed.slice(start);
     expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
     const wires: WireName[] = ['anthropic', 'gemini', 'responses', 'anthropic', 'gemini', 'responses'];
     const requests = passed.map(({ body }, nth) => tellers[wires[nth]!](body));
     for (const { tools } of requests) expect(tools).toEqual(TOOLS.map(({ name }) => name));
-    // Each wire has again what it made itself, as it made it.
+    // Each wire receives its own state unchanged.
     expect(requests.map(({ state }) => state.length)).toEqual([0, 1, 0, 1, 0, 1]);
     expect(requests[1]!.state).toEqual([BYPASS]);
     expect(requests[5]!.state[0]).toMatch(/^gAAAA/);

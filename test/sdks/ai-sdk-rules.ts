@@ -1,4 +1,4 @@
-/** What the Vercel AI SDK must see through each of its providers, over each dialect: the same rules for all of them. */
+/** The rules that the Vercel AI SDK must satisfy through each of its providers, over each dialect. */
 import {
   APICallError,
   generateText,
@@ -19,15 +19,18 @@ import { modelOf, type SdkGateway, wireFacts } from './sdk-gateway.ts';
 /** One provider package at the gateway. */
 export interface AiClient {
   model(name: string): LanguageModel;
-  /** Options that this package needs in each call. */
+  /** Options of this package for every call. */
   always: CallSettings;
-  /** What asks for reasoning. */
+  /** Options that enable reasoning. */
   reasoning: CallSettings;
   /** Whether the package shows the text of reasoning over this wire. */
   showsReasoning(wire: Wire): boolean;
-  /** Whether it tells an error after the start of a stream as one; else the finish reason alone says that it failed. */
+  /**
+   * Whether it reports an error after the start of a stream as an error; otherwise only the finish reason shows the
+   * failure.
+   */
   shows_late_errors: boolean;
-  /** Whether it can send files that are no images. */
+  /** Whether it can send files other than images. */
   sends_files: boolean;
 }
 
@@ -63,7 +66,7 @@ export function takeWarnings(): unknown[] {
   return warnings.splice(0);
 }
 
-/** Every part of a stream; what the SDK takes for an error is thrown. */
+/** Every part of a stream. Parts that the SDK treats as errors are thrown. */
 export async function partsOf<TOOLS extends ToolSet>(
   stream: AsyncIterable<TextStreamPart<TOOLS>>,
 ): Promise<TextStreamPart<TOOLS>[]> {
@@ -75,7 +78,7 @@ export async function partsOf<TOOLS extends ToolSet>(
   return parts;
 }
 
-/** The kinds of parts of an answer in order, without repetitions; a package's own parts (`custom`) are left out. */
+/** The types of parts of an answer in order, without repetitions and without a package's own parts (`custom`). */
 function outline(parts: readonly { type: string }[]): string[] {
   const types = parts.map(({ type }) => type).filter((type) => type !== 'custom');
   return types.filter((type, i) => type !== types[i - 1]);
@@ -90,7 +93,7 @@ function expectLoop(steps: StepResult<typeof tools>[], text: string): void {
   expect(text).toBe('The tools answered: Rain in sample city, 3 celsius; noon');
 }
 
-/** The rules for one package over one dialect. `client` and `site` are there once the tests run. */
+/** The rules for one package over one dialect. `client` and `site` are set when the tests run. */
 export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => SdkGateway): void {
   const call = (slug: string, prompt = 'Good morning, world.') => ({
     model: client().model(modelOf(dialect, slug)),
@@ -102,7 +105,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   const quiet = { onError: () => undefined };
   const countsReasoning = !wireFacts.reasoning_uncounted.has(dialect);
   const reasonsByDefault = wireFacts.thinks_unasked.has(dialect);
-  // https://docs.cohere.com/reference/chat: images, and documents of another kind.
+  // https://docs.cohere.com/reference/chat: images, and documents of another type.
   const takesFiles = dialect !== 'cohere-chat';
 
   test('a whole answer has text, a finish reason and a usage that adds up', async () => {

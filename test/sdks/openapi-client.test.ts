@@ -22,7 +22,7 @@ const all = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Operation })),
 );
 
-/** Checks an answer against what the document says of it, with a validator that is not ours. */
+/** Checks an answer against the document, with a validator of another project. */
 function answerChecker() {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
@@ -74,7 +74,7 @@ test('a client generated from openapi.json can call every operation, and every a
     type Arguments = [method: Method, path: string, parameters?: PathAndQuery, body?: Body, refusal?: number];
     const v1 = '/api/v1';
 
-    // What ordinary keys do.
+    // Operations of ordinary keys.
     const chatBody = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
     await managed('patch', `${v1}/workspaces/{id}`, { id: 'default' }, { is_observability_io_logging_enabled: true });
     const completion = await ordinary('post', `${v1}/chat/completions`, null, chatBody);
@@ -139,7 +139,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('post', `${v1}/keys/{hash}/route/explain`, { hash }, chatBody);
     await managed('get', `${v1}/budgets`);
 
-    // Guardrails and whom they hold for.
+    // Guardrails and their assignments.
     const { data: guardrail } = await managed('post', `${v1}/guardrails`, null, {
       name: 'No mail addresses',
       workspace_id: id,
@@ -163,7 +163,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('post', `${v1}/guardrails/{id}/assignments/members/remove`, guard, { member_user_ids: [userId] });
     await managed('delete', `${v1}/guardrails/{id}`, guard);
 
-    // Credentials of one's own.
+    // Own credentials of a workspace.
     const { data: own } = await managed('post', `${v1}/byok`, null, { provider: 'openai', key: 'sk-0123456789abcdef' });
     const credential = { id: String(own['id']) };
     await managed('get', `${v1}/byok`);
@@ -191,7 +191,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/session`, null, undefined, 403);
     await managed('delete', `${v1}/session`, null, undefined, 403);
 
-    // What was used, by whom it was changed, and the end of it all.
+    // Usage, audit, and deletions.
     await managed('get', `${v1}/credits`);
     await managed('get', `${v1}/activity`);
     await managed('get', `${v1}/generations`, { limit: 10 });
@@ -205,7 +205,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/audit`, { limit: 100 });
     await managed('delete', `${v1}/keys/{hash}`, { hash });
     await managed('delete', `${v1}/workspaces/{id}`, { id });
-    // One node runs, and its one member is the last administrator: neither can go.
+    // One node runs, and its one member is the last administrator: neither can be removed.
     await managed('post', `${v1}/ledger/release`, null, { node_id: 'no-such-node' }, 404);
     await managed('post', `${v1}/ledger/resolve`, null, { generation_id: 'gen-none', cost: 0 }, 404);
     await managed('delete', `${v1}/organization/members/{id}`, { id: userId }, undefined, 400);

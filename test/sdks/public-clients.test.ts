@@ -1,4 +1,4 @@
-/** What clients of the public service read and write beyond the contract. */
+/** Fields that clients of the public service read and write beyond the contract. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 

@@ -1,4 +1,7 @@
-/** What coding agents built on Anthropic's SDK send: many tools, cached prompts, betas, thoughts between calls, pictures in results, aborted turns. */
+/**
+ * Requests of coding agents built on Anthropic's SDK: many tools, cached prompts, betas, reasoning between calls,
+ * images in results, aborted turns.
+ */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Wire } from '../../src/schemas/inner.ts';
@@ -49,7 +52,7 @@ function turn(wire: Wire, messages: Message[], slug = 'tools'): Params {
     tools,
     messages,
     thinking: { type: 'enabled', budget_tokens: 8_000 },
-    // The SDK's types know it no more; older agents send it.
+    // The SDK's types no longer contain it, but older agents send it.
     ...{ temperature: 1 },
     metadata: { user_id: 'user_0123_account__session_4567' },
     context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
@@ -62,7 +65,7 @@ function turn(wire: Wire, messages: Message[], slug = 'tools'): Params {
   };
 }
 
-/** What the user says, with the marker that agents move along: on the newest turn alone. */
+/** The user's text, with the marker that agents move along: only on the newest turn. */
 function say(messages: Message[], text: string): void {
   for (const message of messages) {
     if (message.role === 'user' && Array.isArray(message.content)) {

@@ -1,7 +1,7 @@
 /**
- * Recorded answers of real providers, read through the gateway by Anthropic's own SDK. Those of Anthropic's wire are what
- * the SDK reads of the recorded bytes themselves; the content of others comes from the gateway's plain chat answer, which tests of
- * each wire hold against the recorded bytes.
+ * Recorded answers of real providers, read through the gateway by Anthropic's own SDK. Those of Anthropic's wire equal
+ * what the SDK reads of the recorded bytes themselves; the expected content of others is the gateway's plain chat
+ * answer, which tests of each wire compare with the recorded bytes.
  */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -45,7 +45,7 @@ const STOPS: Readonly<Record<string, string>> = {
   content_filter: 'refusal',
 };
 
-/** What an answer of another wire says to any client. */
+/** The content of another wire's answer for any client. */
 function expectMessage({ content, stop_reason, usage }: Anthropic.Message, reading: ClientReading): void {
   const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
   expect(text).toBe(reading.text + reading.refusal);
@@ -59,7 +59,10 @@ function expectMessage({ content, stop_reason, usage }: Anthropic.Message, readi
   expect([prompt, output_tokens]).toEqual([reading.usage['prompt_tokens'], reading.usage['completion_tokens']]);
 }
 
-/** All but what is the gateway's: the id, the model's name, who answered, members that are null, and what it adds to the usage. */
+/**
+ * All except the gateway's own members: the id, the model's name, the provider, members that are null, and additions to
+ * the usage.
+ */
 function own({ id: _id, model: _model, usage, ...message }: Anthropic.Message): unknown {
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
   const fields = Object.entries(message).filter(([name, value]) => name !== 'provider' && value !== null);
@@ -70,7 +73,7 @@ function own({ id: _id, model: _model, usage, ...message }: Anthropic.Message): 
   };
 }
 
-/** Streams that the SDK itself cannot read: their first event comes twice. */
+/** Streams that the SDK itself cannot read, because their first event is repeated. */
 const UNREADABLE = 3;
 
 describe.each(wires)('recorded %s', (wire) => {
@@ -128,7 +131,7 @@ describe.each(wires)('recorded %s', (wire) => {
       });
       const sent = recorded.upstream.exchanges.at(-1)!.body;
       for (const state of opaque) {
-        // Amazon's wire has what is redacted in Base64 once more.
+        // Amazon's wire encodes redacted data in Base64 once more.
         const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
         expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
       }

@@ -62,7 +62,7 @@ async function both(ask: Ask): Promise<Anthropic.Message[]> {
   return [await anthropic.messages.create(ask), await anthropic.messages.stream(ask).finalMessage()];
 }
 
-/** What is not of one answer alone. */
+/** Without members that differ between two answers. */
 function essence({ content, stop_reason, stop_sequence, role, type, model, usage }: Anthropic.Message): unknown {
   const blocks = content.map((block) => ({ ...block, ...(block.type === 'tool_use' ? { id: 'made' } : {}) }));
   const { input_tokens, output_tokens } = usage;
@@ -263,7 +263,7 @@ describe.each(clientWires('anthropic'))('over %s', (wire) => {
         },
       ],
     });
-    // These wires take no images in results: there it follows as what the user says, which the sandbox then answers.
+    // These wires accept no images in results: the image follows as a user turn, which the sandbox then answers.
     if (wire === 'openai-chat' || wire === 'cohere-chat') {
       expect(second.stop_reason).toBe('tool_use');
       return;
@@ -303,7 +303,7 @@ describe.each(clientWires('anthropic'))('over %s', (wire) => {
     if (wireFacts.stops_nowhere.has(wire)) return;
     for (const answer of await both({ ...ask('echo', 'one two three'), stop_sequences: ['two'] })) {
       expect(textOf(answer).trim()).toBe('one');
-      // Only this wire says that a sequence ended it, and which.
+      // Only this wire reports the stop sequence that ended the answer.
       const expected = wire === 'anthropic-messages' ? ['stop_sequence', 'two'] : ['end_turn', null];
       expect([answer.stop_reason, answer.stop_sequence]).toEqual(expected);
     }

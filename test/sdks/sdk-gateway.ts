@@ -12,22 +12,22 @@ import { inTier } from '../tier.ts';
 export const wires: readonly Wire[] = [...dialects.keys()];
 
 /**
- * The wires that an official client is tried over. The first tier takes one that is not the client's own, so that every answer is
- * translated; what a wire says to any client is held by the wire's own tests.
+ * The wires over which an official client is tested. The first tier uses one that is not the client's own, so that
+ * every answer is translated; the wire's own tests compare its content.
  */
 export function clientWires(own: 'openai' | 'anthropic'): readonly Wire[] {
   return inTier([own === 'openai' ? 'anthropic-messages' : 'openai-chat'], wires);
 }
 
-/** What a wire cannot say, whoever asks. */
+/** Features that a wire lacks, for any client. */
 export const wireFacts = {
-  /** A wish that tools be called one by one: these wires have no place for it. */
+  /** Disabling parallel tool calls: these wires have no field for it. */
   calls_in_parallel_always: new Set<Wire>(['gemini-generate-content', 'bedrock-converse', 'cohere-chat']),
-  /** How many of the tokens were of reasoning: these wires do not tell. */
+  /** The count of reasoning tokens: these wires do not report it. */
   reasoning_uncounted: new Set<Wire>(['bedrock-converse', 'cohere-chat']),
-  /** The sandbox's model of this wire thinks also where nobody asks for it: eight tokens for `Good morning, world.` */
+  /** The sandbox's model of this wire thinks without a request for it: eight tokens for `Good morning, world.` */
   thinks_unasked: new Set<Wire>(['gemini-generate-content']),
-  /** Where an answer ends early: this wire has no stop sequences, and what a model does not know is passed over. */
+  /** Stop sequences: this wire has none, and they are ignored. */
   stops_nowhere: new Set<Wire>(['openai-responses']),
 };
 
@@ -42,7 +42,10 @@ export function modelOf(wire: Wire, slug: string): string {
   return `${wire}/${slug.replaceAll(/[;=]/g, '-')}`;
 }
 
-/** Starts a gateway in front of a sandbox of its own. `faulty` are models with faults that tests need besides, `settings` go on top. */
+/**
+ * Starts a gateway in front of a sandbox of its own. `faulty` are additional models with faults, `settings` are added
+ * to the configuration.
+ */
 export async function startSdkGateway(faulty: readonly string[] = [], settings: object = {}): Promise<SdkGateway> {
   const sandbox = await startSandbox();
   const providers = sandboxProviders(sandbox.url);
@@ -84,11 +87,14 @@ function modelsAt(providers: ReturnType<typeof sandboxProviders>, faulty: readon
   return models;
 }
 
-/** What broke a grammar since the last test. */
+/** The violations of a grammar since the last test. */
 const broken: string[] = [];
 const END = 'data: [DONE]\n\n';
 
-/** For an SDK's `fetch`: holds each stream that ends to the grammar of its API. `refuseWarnings` fails the test that broke one. */
+/**
+ * For an SDK's `fetch`: checks each stream that ends against the grammar of its API. `refuseWarnings` fails the test of
+ * a violation.
+ */
 export const checkedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
@@ -119,7 +125,10 @@ export const checkedFetch: typeof fetch = async (input, init) => {
   return new Response(response.body.pipeThrough(reading), response);
 };
 
-/** Fails each test of the file in which an SDK warns, on the console or as a warning of the process, or a stream breaks its grammar. */
+/**
+ * Fails each test of the file in which an SDK warns, on the console or as a warning of the process, or a stream
+ * violates its grammar.
+ */
 export function refuseWarnings(): void {
   const spies: MockInstance[] = [];
   const warned: string[] = [];
@@ -139,7 +148,7 @@ export function refuseWarnings(): void {
   });
 }
 
-/** OpenAI's SDK as a client of a gateway. It tries nothing again, and its streams are held to their grammar. */
+/** OpenAI's SDK as a client of a gateway, without retries. Its streams are checked against their grammar. */
 export function openaiOf(
   { base_url, key }: TestGateway,
   options: ConstructorParameters<typeof OpenAI>[0] = {},

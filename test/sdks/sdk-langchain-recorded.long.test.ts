@@ -39,7 +39,7 @@ function clientOf({ model }: RecordedAnswer, useResponsesApi: boolean): ChatOpen
   });
 }
 
-/** Arguments as LangChain has them: read, where they are an object. */
+/** Arguments in LangChain's form: parsed if they are an object. */
 function argumentsOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -54,7 +54,7 @@ function expectMessage(message: AIMessage | AIMessageChunk, reading: ClientReadi
   const calls = [...tool_calls, ...invalid_tool_calls].map(({ name, args }) => ({ name, arguments: args }));
   const expected = reading.calls.map(({ name, arguments: text }) => ({ name, arguments: argumentsOf(text) }));
   expect(calls).toEqual(expected);
-  // Where nothing was used LangChain leaves the usage out.
+  // LangChain omits a usage of zero.
   const { input_tokens = 0, output_tokens = 0, total_tokens = 0 } = usage_metadata ?? {};
   expect([input_tokens, output_tokens, total_tokens]).toEqual([
     reading.usage['prompt_tokens'],

@@ -147,7 +147,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
         await expect(stream).rejects.toThrow();
         return;
       }
-      // LangChain passes over `response.failed`; what it has then is without an end.
+      // LangChain ignores `response.failed`; its answer then has no finish reason.
       const { response_metadata, usage_metadata } = together(await stream);
       expect([response_metadata['status'], usage_metadata]).toEqual([undefined, undefined]);
     });
@@ -172,7 +172,7 @@ function together(chunks: AIMessageChunk[]): AIMessageChunk {
   return chunks.reduce((sum, chunk) => sum.concat(chunk), new AIMessageChunk({ content: '' }));
 }
 
-/** The item as the API gave it: LangChain shows summaries alone as blocks of their own. */
+/** The item as the API returned it: LangChain shows only summaries as blocks of their own. */
 function reasoningItemOf({ additional_kwargs }: BaseMessage): string {
   const { summary = [], content = [] } = additional_kwargs['reasoning'] as Record<string, { text: string }[]>;
   return [...summary, ...content].map(({ text }) => text).join('');

@@ -1,4 +1,4 @@
-/** Older clients: OpenAI's SDK at `/completions`, and LangChain's of it, over every wire. */
+/** Older clients: OpenAI's SDK at `/completions`, and LangChain's client of it, over every wire. */
 import { OpenAI as LangChainCompletions } from '@langchain/openai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

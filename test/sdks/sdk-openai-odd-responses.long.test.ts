@@ -1,4 +1,4 @@
-/** What people do with OpenAI's SDK at the Responses API beside the plain way: its tool runner, odd fields, many at a time. */
+/** Unusual uses of OpenAI's SDK at the Responses API: its tool runner, odd fields, many concurrent requests. */
 import OpenAI from 'openai';
 import { ResponsesToolRunner, runnerFunction } from 'openai/helpers/responses-tool-runner';
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
@@ -123,7 +123,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
       answered,
     );
     const alone = outputText(turns(result('Noon')));
-    // The provider's own refusal tells a client of its own API more than a repair.
+    // A client of the provider's own API learns more from the provider's refusal than from a repair.
     if (wire === 'openai-responses') await expect(alone).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     else expect(await alone).toContain('Noon');
     const pictured = result([
@@ -145,7 +145,8 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     else expect(await answer).toBe('[1 file] What is this?');
   });
 
-  // The sandbox's own Responses wire calls functions alone; test/sdks/sdk-openai-recorded.test.ts has a recorded call of free text.
+  // The sandbox's own Responses wire calls only functions; test/sdks/sdk-openai-recorded.test.ts has a recorded call
+  // with free text.
   test.skipIf(wire === 'openai-responses')(
     'a custom tool with free text is called, and its result answered',
     async () => {
@@ -179,7 +180,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     expect(call?.parsed_arguments).toEqual({ city: 'sample city' });
     const result: Item = { type: 'function_call_output', call_id: call!.call_id, output: 'Rain' };
     const input = [user('Hello'), ...(first.output as Item[]), result];
-    // Cohere takes a schema without tools only (src/providers/cohere-chat/request.ts).
+    // Cohere accepts a schema only without tools (src/providers/cohere-chat/request.ts).
     const tools = wire === 'cohere-chat' ? [] : [tool];
     const last = await openai.responses.parse(ask('tools', { tools, text, input }));
     expect(last.output_parsed).toEqual({ city: 'sample city' });

@@ -1,4 +1,4 @@
-/** What people do with OpenAI's SDK beside the plain way: odd fields, retries, aborts, many at a time. */
+/** Unusual uses of OpenAI's SDK: odd fields, retries, aborts, many concurrent requests. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {

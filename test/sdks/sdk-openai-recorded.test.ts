@@ -1,6 +1,6 @@
 /**
- * Recorded answers of real providers, read through the gateway by OpenAI's own SDK. The expected content comes from the
- * gateway's plain chat answer, which tests of each wire hold against the recorded bytes.
+ * Recorded answers of real providers, read through the gateway by OpenAI's own SDK. The expected content is the
+ * gateway's plain chat answer, which tests of each wire compare with the recorded bytes.
  */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -46,7 +46,7 @@ function expectChat({ choices, usage }: OpenAI.ChatCompletion, reading: ClientRe
   ]);
 }
 
-/** What the chat finish reasons are called in the Responses API; the rest is `completed`. */
+/** The chat finish reasons in the terms of the Responses API; the others are `completed`. */
 const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' };
 
 function expectResponse(response: OpenAI.Responses.Response, reading: ClientReading): void {

@@ -43,7 +43,7 @@ async function all<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return events;
 }
 
-/** What of two answers to one request must be equal. */
+/** The members of two answers to one request that must be equal. */
 function essence(response: OpenAI.Responses.Response) {
   return {
     status: response.status,
@@ -59,7 +59,7 @@ function essence(response: OpenAI.Responses.Response) {
   };
 }
 
-/** The order of 5.3: numbers without gaps, items one after the other, each closed before the next. */
+/** The order of events: numbers without gaps, items one after the other, each closed before the next. */
 function expectInOrder(events: Events): void {
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, i) => i));
   expect(events.slice(0, 2).map(({ type }) => type)).toEqual(['response.created', 'response.in_progress']);

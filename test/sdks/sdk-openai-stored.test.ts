@@ -1,4 +1,4 @@
-/** OpenAI's SDK where an operator lets responses be stored: conversations go on from an id. */
+/** OpenAI's SDK with an operator that allows stored responses: conversations continue from an id. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientWires, modelOf, openaiOf, refuseWarnings, type SdkGateway, startSdkGateway } from './sdk-gateway.ts';
@@ -65,7 +65,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
   });
 });
 
-/** Without what the SDK's own parser adds. */
+/** Without additions of the SDK's own parser. */
 function plain(output: OpenAI.Responses.ResponseOutputItem[]) {
   return output.map((item) =>
     item.type !== 'message' ? item : { ...item, content: item.content.map((part) => ({ ...part, parsed: undefined })) },

@@ -1,6 +1,6 @@
 /**
- * Both SDKs of the public service, the current one and its last 0.x, as clients of every operation that they and the gateway have.
- * They check each answer against schemas of their own.
+ * Both SDKs of the public service, the current one and its last 0.x, as clients of every operation that they and the
+ * gateway have. They check each answer against schemas of their own.
  */
 import { OpenRouter } from '@openrouter/sdk';
 import { OpenRouter as OpenRouter0 } from 'openrouter-sdk-0';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.stop());
 
-/** What both have; what the older one lacks is absent in it. */
+/** Members of both; members that the older one lacks are absent in it. */
 type Sdk = OpenRouter;
 const options = () => ({ serverURL: site.gateway.base_url, retryConfig: { strategy: 'none' as const } });
 const versions = [
@@ -36,7 +36,7 @@ async function pagesOf<T>(pages: AsyncIterable<T>): Promise<T[]> {
   return read;
 }
 
-/** What its methods answer depends on `stream`, which their types do not tell. */
+/** The result of its methods depends on `stream`, which their types do not express. */
 interface Whole {
   id: string;
   openrouterMetadata?: unknown;
@@ -71,7 +71,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     const chunks = await pagesOf(streamed as AsyncIterable<Chunk>);
     const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
     expect(text).toBe('Hello');
-    // The older one neither asks for it nor reads it.
+    // The older one neither requests nor reads it.
     if (!has_all) return;
     expect(whole.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo', strategy: 'direct' });
     expect(chunks.at(-1)?.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo' });
@@ -135,7 +135,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     for (const one of [sdk, admin]) {
       expect((await one.apiKeys.getCurrentKeyMetadata()).data.label).not.toBe('');
     }
-    // What failed is left out for a while: each version has one of its own.
+    // An endpoint that failed is skipped for a while, so each version has one of its own.
     const failing = `${has_all ? 'openai-chat' : 'anthropic-messages'}/fail-503`;
     const body = { models: [failing, 'sandbox/echo'], messages: hello };
     const { id } = (await sdk.chat.send({ chatRequest: body })) as Whole;

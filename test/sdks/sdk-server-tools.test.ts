@@ -1,4 +1,7 @@
-/** Answers for which the gateway searched, as the usual frameworks ask for them and read them: with their sources, and no warning. */
+/**
+ * Answers for which the gateway searched, as the usual frameworks request and read them: with their sources, and
+ * without warnings.
+ */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { ChatOpenAI } from '@langchain/openai';

@@ -1,4 +1,7 @@
-/** What the provider packages of the Vercel AI SDK can do besides: older APIs, vectors, caching, agents, pictures in results, state over turns. */
+/**
+ * Further features of the provider packages of the Vercel AI SDK: older APIs, vectors, caching, agents, images in
+ * results, state over turns.
+ */
 import { type AnthropicProvider, createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI, type OpenAIProvider } from '@ai-sdk/openai';
 import {
@@ -36,7 +39,7 @@ describe.each(clientWires('openai'))('older completions over %s', (wire) => {
   test('a text is completed, whole and streamed', async () => {
     const options = { model: openai.completion(modelOf(wire, 'echo')), prompt: 'Once upon a time', maxRetries: 0 };
     const whole = await generateText(options);
-    // The package writes a conversation as one text, which this model says again.
+    // The package writes a conversation as one text, which this model repeats.
     expect(whole.text).toContain('Once upon a time');
     expect(whole.finishReason).toBe('stop');
     expect(whole.usage.inputTokens).toBeGreaterThan(3);

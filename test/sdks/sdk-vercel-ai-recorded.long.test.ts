@@ -1,6 +1,6 @@
 /**
- * Recorded answers of real providers, read through the gateway by the Vercel AI SDK with each of its packages. What an
- * answer says is known from the gateway's plain chat answer, which tests of each wire hold against the recorded bytes.
+ * Recorded answers of real providers, read through the gateway by the Vercel AI SDK with each of its packages. The
+ * expected content is the gateway's plain chat answer, which tests of each wire compare with the recorded bytes.
  */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
@@ -34,15 +34,15 @@ function settings() {
 interface Package {
   model(name: string): LanguageModel;
   providerOptions?: NonNullable<Parameters<typeof generateText>[0]['providerOptions']>;
-  /** What asks for reasoning in a further turn; absent: this package keeps no state of it. */
+  /** Options that enable reasoning in a further turn. Not set: this package keeps no state of it. */
   thinking?: NonNullable<Parameters<typeof generateText>[0]['providerOptions']>;
-  /** What of the reasoning the package shows; absent: none. */
+  /** The reasoning that the package shows. Not set: none. */
   thoughts?(reading: ClientReading): string;
 }
 
 const readable = ({ reasoning }: ClientReading) => reasoning;
 
-/** Of its own API this package reads summaries alone. */
+/** Of its own API this package reads only summaries. */
 function summaries({ details }: ClientReading): string {
   const shown = details.filter(
     ({ type, format }) => type !== 'reasoning.text' || !String(format).endsWith('-responses-v1'),
@@ -71,18 +71,18 @@ const packages: Record<string, Package> = {
 };
 
 /**
- * The id of a call as two answers to one recording have it: some wires have none, and one is made for each answer. What
- * Messages clients would not take as an id they are shown in another form.
+ * The id of a call in a form that two answers to one recording share: some wires have none, and one is made for each
+ * answer. Messages clients see ids that they would not accept in another form.
  */
 function callId(id: string): string {
   const shown = id.startsWith('gwid_') ? Buffer.from(id.slice('gwid_'.length), 'base64url').toString() : id;
   return /^call_[0-9A-Za-z]{24}$/.test(shown) ? 'made' : shown;
 }
 
-/** What has state that only its provider can read. */
+/** Parts with state that only their provider can read. */
 const OPAQUE = /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)": ?"/;
 
-/** This package tells the summary of a compaction as text, and adds the tokens it took to those of the answer. */
+/** This package shows the summary of a compaction as text, and adds its tokens to those of the answer. */
 const COMPACTED = 'anthropic--events-anthropic-compaction-1.json';
 
 interface StepSummary {
@@ -98,7 +98,7 @@ const OWN_TOOLS = new Set(['tool_search', 'local_shell', 'shell', 'mcp']);
 function summaryOf({ text, toolCalls, reasoningText, finishReason, usage }: StepResult<ToolSet>): StepSummary {
   return {
     text,
-    // Not what the provider did itself, nor its own tools that the client would run: chat has no place for those.
+    // Without the provider's own calls and its own tools that the client would run: chat has no place for those.
     calls: toolCalls
       .filter(({ toolName, providerExecuted }) => providerExecuted !== true && !OWN_TOOLS.has(toolName))
       .map(({ toolCallId, toolName, input }) => [
@@ -106,7 +106,7 @@ function summaryOf({ text, toolCalls, reasoningText, finishReason, usage }: Step
         toolName,
         typeof input === 'string' ? { input } : input,
       ]),
-    // How paragraphs of it are joined is each package's own.
+    // Each package joins paragraphs of it in its own way.
     reasoning: (reasoningText ?? '').replaceAll('\n', ''),
     finish: finishReason,
     tokens: [usage.inputTokens, usage.outputTokens],
@@ -166,7 +166,7 @@ describe.each(Object.entries(packages))('%s', (packageName, one) => {
         const first = streamText({ ...optionsFor(answer.model), onError: () => undefined });
         await partsOf(first.stream);
         const { toolCalls, response } = await first.finalStep;
-        // The public service's package keeps what it cannot show only beside calls.
+        // The public service's package keeps parts that it cannot show only beside calls.
         const isLost = packageName === 'openrouter()' && toolCalls.length === 0;
         if (opaque.length === 0 || response.messages.length === 0 || isLost) return;
         const results = toolCalls
@@ -187,11 +187,11 @@ describe.each(Object.entries(packages))('%s', (packageName, one) => {
         await partsOf(second.stream);
         const sent = recorded.upstream.exchanges.at(-1)!.body;
         for (const state of opaque) {
-          // Amazon's wire has what is redacted in Base64 once more.
+          // Amazon's wire encodes redacted data in Base64 once more.
           const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
           expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
         }
-        // Where the provider ran a tool itself the package warns that it sends no result of it.
+        // If the provider ran a tool itself, the package warns that it sends no result of it.
         const warned = takeWarnings().filter(
           (warning) => !/Results for|provider executed tool result/.test(JSON.stringify(warning)),
         );

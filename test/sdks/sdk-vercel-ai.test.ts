@@ -17,7 +17,7 @@ const clients: Record<string, () => AiClient> = {
   }),
   'openai(), which is Responses': () => ({
     model: (name) => openai()(name),
-    // The service keeps no responses: this package then sends items whole in place of references to them.
+    // The service keeps no responses: this package then sends whole items instead of references to them.
     always: { providerOptions: { openai: { store: false } } },
     reasoning: {
       providerOptions: {
@@ -30,7 +30,7 @@ const clients: Record<string, () => AiClient> = {
   }),
   'anthropic()': () => ({
     model: (name) => createAnthropic({ baseURL: site.gateway.base_url, apiKey: site.gateway.key })(name),
-    // The package bounds the output of models that it does not know at 4096 and warns of it.
+    // The package limits the output of models that it does not know to 4096 tokens, and warns of it.
     always: { maxOutputTokens: 8_000 },
     reasoning: { providerOptions: { anthropic: { thinking: { type: 'adaptive', display: 'summarized' } } } },
     showsReasoning: () => true,

@@ -5,16 +5,16 @@ import { LAST_MONEY_STEP, LOSABLE_STEP, UNSAFE_STEP } from './steps.ts';
 import { ENTRIES, SOURCES } from './subject.ts';
 import type { RunOptions } from './world.ts';
 
-/** A mistake that somebody could make in the sources. */
+/** A mistake that a developer could make in the sources. */
 export interface Fault {
   name: string;
-  /** How many of its runs found it where the protocol was first tried. */
+  /** In how many of its runs the fault was found when the table was made. */
   paper: string;
-  /** For the command alone. */
+  /** Only for the command. */
   is_slow?: boolean;
-  /** Where it shows. */
+  /** The rules that report it. */
   options?: RunOptions;
-  /** The seed that finds it soonest of those tried, where that is not the first of all. */
+  /** The first seed that finds it, if that is not the first of all. */
   seed?: number;
   edits: { file: string; text: string; replacement: string }[];
 }
@@ -41,7 +41,7 @@ const SILENT = `const silent = at - 3000;
           AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start)\`.execute(queries);
         await sql\`DELETE FROM ledger_leases WHERE node_id IN (SELECT id FROM ledger_nodes WHERE seen_at < \${silent})\`.execute(queries);`;
 
-/** What the simulation must find, one and all. */
+/** The faults that the simulation must find. */
 export const FAULTS: Fault[] = [
   {
     name: 'replay forgotten',
@@ -600,7 +600,7 @@ export const FAULTS: Fault[] = [
   },
 ];
 
-/** The files that a fault changes, as they are with it; fails where a text to change is not there exactly once. */
+/** The files that a fault changes, with the change. Fails if a text to change does not occur exactly once. */
 export function faultyFiles({ name, edits }: Fault): Map<string, string> {
   const files = new Map<string, string>();
   for (const { file, text, replacement } of edits) {
@@ -611,10 +611,10 @@ export function faultyFiles({ name, edits }: Fault): Map<string, string> {
   return files;
 }
 
-/** What the ledger and its store are made of. */
+/** The sources of the ledger and its store. */
 const SUBJECT = ['schemas', 'accounts', 'guardrails', 'ledger', 'storage', 'errors.ts', 'limits.ts'];
 
-/** By each file of the subject, the files of the subject that import it. */
+/** For each file of the subject, the files of the subject that import it. */
 function importersOf(): Map<string, string[]> {
   const importers = new Map<string, string[]>();
   const names = SUBJECT.flatMap((name) =>
@@ -636,8 +636,8 @@ function importersOf(): Map<string, string[]> {
 let importers: Map<string, string[]> | undefined;
 
 /**
- * The sources with the fault in them: copies of the files that it changes and of all that import them, directly or not; what else
- * is loaded are links to the originals, which are loaded once for all faults.
+ * The sources with the fault: copies of the files that it changes and of all files that import them, directly or
+ * indirectly. Other files are links to the originals, which are loaded once for all faults.
  */
 export function plant(fault: Fault): { folder: string; remove(): void } {
   const files = faultyFiles(fault);

@@ -14,15 +14,15 @@ import type { Queries } from '../../src/storage/database.ts';
 import { DATABASE_STATEMENTS_MAX } from '../../src/storage/sqlite-driver.ts';
 import { SqliteStatements } from '../../src/storage/sqlite-statements.js';
 
-/** A store in this process: every answer comes in a microtask, so that a run repeats exactly. */
+/** A store in this process: every answer arrives in a microtask, so that a run repeats exactly. */
 export interface MemoryDatabase {
   queries: Queries;
-  /** Past Kysely, for who looks on. */
+  /** Bypasses Kysely, for observers. */
   all<Row>(sql: string, ...parameters: SQLInputValue[]): Row[];
   close(): void;
 }
 
-/** As the thread does what the gateway's own driver tells it, on one connection. */
+/** Does on one connection what the thread does for the gateway's own driver. */
 function connectionTo(statements: SqliteStatements): DatabaseConnection {
   return {
     executeQuery: async (query) => {

@@ -5,17 +5,17 @@ import type { Actor, Scheduler } from './scheduler.ts';
 interface MemoryFile {
   bytes: Buffer;
   used: number;
-  /** So much survives a power loss. */
+  /** This much survives a power loss. */
   synced: number;
   modified_at: number;
 }
 
-/** What a power loss takes: some of what was not synced, all of it, or of each file the outcomes that it ends with. */
+/** What a power loss removes: some of the unsynced data, all of it, or the last outcomes of each file. */
 export type Loss = 'some' | 'all' | 'last outcomes';
 
 const NEWLINE = 10;
 
-/** How long a sync takes: at least, mostly, at most. */
+/** The duration of a sync: minimum, usual maximum, maximum. */
 type SyncMs = readonly [least: number, typical: number, most: number];
 
 interface MemoryDiskOptions {
@@ -25,13 +25,13 @@ interface MemoryDiskOptions {
   onRename: (actor: Actor) => void;
 }
 
-/** What a directory held before a change to it; newest last. */
+/** The content of a directory before its changes; newest last. */
 type Names = Map<string, MemoryFile>;
 
-/** One machine's disk: it keeps what was written through crashes, and through a power loss what was synced. */
+/** One machine's disk: it keeps written data through crashes, and synced data through a power loss. */
 export class MemoryDisk {
   #names: Names = new Map();
-  /** The directory as it was last made durable, and after each change since. */
+  /** The directory when it was last made durable, and after each change since. */
   #history: Names[] = [new Map()];
   #boots = 1;
   readonly #scheduler: Scheduler;
@@ -57,12 +57,15 @@ export class MemoryDisk {
     return used;
   }
 
-  /** What a power loss could take. */
+  /** The data that a power loss could remove. */
   unsynced(): string {
     return [...this.#names.values()].map(({ bytes, synced, used }) => bytes.subarray(synced, used).toString()).join('');
   }
 
-  /** Some of the unsynced changes of names survive, and some or none of the unsynced bytes; of these the last line may be torn or damaged. */
+  /**
+   * Some of the unsynced changes of names survive, and some or none of the unsynced bytes; the last line of these may
+   * be torn or damaged.
+   */
   losePower(taken: Loss): void {
     this.#boots++;
     if (taken === 'last outcomes') {
@@ -89,21 +92,21 @@ export class MemoryDisk {
     }
   }
 
-  /** Somewhere behind what was synced, as often as not behind a whole line. */
+  /** At a position after the synced data, as often as not at the end of a line. */
   #survivingOf({ bytes, used, synced }: MemoryFile): number {
     const kept = this.#random.whole(synced, used);
     const lineEnd = bytes.indexOf(NEWLINE, kept) + 1;
     return this.#random.chance(0.5) && lineEnd > 0 && lineEnd <= used ? lineEnd : kept;
   }
 
-  /** In its last line, or in place of its end. */
+  /** In its last line, or instead of its end. */
   #damage({ bytes, synced }: MemoryFile, kept: number): void {
     const lineStart = kept < 2 ? 0 : bytes.lastIndexOf(NEWLINE, kept - 2) + 1;
     const at = this.#random.whole(Math.max(synced, lineStart), kept - 1);
     bytes[at] = this.#random.chance(0.5) ? this.#random.whole(48, 57) : this.#random.whole(0, 255);
   }
 
-  /** As one process sees it: a process that has ended changes nothing any more. */
+  /** The disk as one process sees it: a process that has ended changes nothing any more. */
   of(actor: Actor): Disk {
     const files: MemoryFile[] = [];
     const file = (open: OpenFile): MemoryFile => {

@@ -7,42 +7,42 @@ import { wayToStore } from './store-way.ts';
 import type { SubjectNode } from './subject.ts';
 import type { World } from './world.ts';
 
-/** A computer with a disk, on which one process after another runs. */
+/** A computer with a disk, on which processes run one after another. */
 export interface Machine {
   index: number;
   node: string;
   disk: MemoryDisk;
   process: NodeProcess | undefined;
-  /** Until then no message comes through. */
+  /** No message passes until then. */
   cut_until: number;
   skew_ms: number;
   /** How often it lost its power. */
   power_losses: number;
-  /** Given up by an operator; until it comes back. */
+  /** Given up by an operator until it returns. */
   is_released: boolean;
 }
 
-/** Stops who awaits it for good, as the end of a process does. */
+/** Stops those who await it for good, as the end of a process does. */
 const NEVER = new Promise<never>(() => {});
 
-/** One life of a node. */
+/** One process of a node. */
 export class NodeProcess implements Actor {
   dead = false;
   paused_until = 0;
-  /** It died with the machine's power on, so that what it had written is there. */
+  /** It ended while the machine had power, so that its written data is there. */
   was_killed = false;
   #powerLossesBefore = 0;
   readonly machine: Machine;
   readonly requests = new Set<Request>();
-  /** What others do when they find it gone. */
+  /** The actions of others when they find it gone. */
   readonly onEnd = new Set<() => void>();
   recorder: SubjectNode | undefined;
   draining = false;
-  /** Everything in its journal is acknowledged: the sums must be right from here on. */
+  /** Everything in its journal is acknowledged: from here on the sums must be right. */
   is_settled = false;
-  /** When something last kept it from hearing the store. */
+  /** When it last could not reach the store. */
   disturbed_at: number;
-  /** When the store's answer to a batch last came. */
+  /** When the store's answer to a batch last arrived. */
   answered_at = Number.NEGATIVE_INFINITY;
   /** When the store last sent its time between batches. */
   store_time_at = Number.NEGATIVE_INFINITY;
@@ -90,12 +90,12 @@ export class NodeProcess implements Actor {
     });
   }
 
-  /** No message comes through. */
+  /** No message passes. */
   get isCutOff(): boolean {
     return this.machine.cut_until > this.#world.scheduler.now_ms;
   }
 
-  /** Takes no more requests, and stops when the last has ended. */
+  /** Accepts no more requests, and stops when the last has ended. */
   drain(): void {
     if (this.recorder === undefined || this.draining) return;
     this.draining = true;
@@ -110,7 +110,7 @@ export class NodeProcess implements Actor {
     this.end();
   }
 
-  /** Notes where a request (or the process itself) is; does not come back where that is where the process ends. */
+  /** Notes the step of a request (or of the process itself). Does not return if the process ends at this step. */
   enter(request: Request | undefined, step: Step): Promise<void> {
     if (this.dead) return NEVER;
     if (request === undefined) this.#atStep = step;
@@ -121,7 +121,7 @@ export class NodeProcess implements Actor {
     return NEVER;
   }
 
-  /** The answer to a batch has come. */
+  /** The answer to a batch has arrived. */
   answered(hadSettles: boolean): void {
     this.answered_at = this.#world.scheduler.now_ms;
     this.#atStep = undefined;
@@ -136,7 +136,7 @@ export class NodeProcess implements Actor {
     }
   }
 
-  /** As `setImmediate` does. */
+  /** Like `setImmediate`. */
   nextTurn(): Promise<void> {
     const delayMs = this.#world.random.between(0, 0.2);
     return new Promise((resolve) => void this.#world.scheduler.after(delayMs, 'turn', this, resolve));
@@ -147,7 +147,7 @@ export class NodeProcess implements Actor {
     this.disturbed_at = Math.max(this.disturbed_at, this.#world.scheduler.now_ms);
   }
 
-  /** Registered (again): what it has in flight may be counted already, until it has heard so. */
+  /** Registered (again): its batches in flight may be counted already until it has received the answer. */
   unsettled(): void {
     this.is_settled = false;
     this.disturbed();
@@ -162,7 +162,7 @@ export class NodeProcess implements Actor {
     this.disturbed_at = Math.max(this.disturbed_at, this.paused_until);
   }
 
-  /** At once: nothing of it runs any more. */
+  /** At once: no part of it runs any more. */
   crash(): void {
     if (this.dead) return;
     const world = this.#world;
@@ -184,7 +184,9 @@ export class NodeProcess implements Actor {
     this.machine.disk.losePower(isAimed ? (AIMED_LOSS[aim] ?? 'all') : 'some');
   }
 
-  /** Whether all that it had written is there: neither its end nor a later power loss of its machine took any of it. */
+  /**
+   * Whether all of its written data is there: neither its end nor a later power loss of its machine removed any of it.
+   */
   get hasLeftAll(): boolean {
     return this.was_killed && this.machine.power_losses === this.#powerLossesBefore;
   }

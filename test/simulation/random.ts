@@ -1,14 +1,14 @@
-/** Chance that a seed repeats exactly. */
+/** Random numbers that a seed repeats exactly. */
 export class Random {
   #state: number;
 
   constructor(seed: number) {
     this.#state = seed >>> 0;
-    // The first numbers of neighbouring seeds are alike.
+    // Skipped, because the first numbers of neighbouring seeds are similar.
     for (let skipped = 0; skipped < 8; skipped++) this.next();
   }
 
-  /** From 0 up to 1, without it; the well-known mulberry32. */
+  /** From 0 up to 1, without 1, by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -24,12 +24,12 @@ export class Random {
     return least + this.next() * (most - least);
   }
 
-  /** Whole, both ends included. */
+  /** An integer, both ends included. */
   whole(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
 
-  /** Mostly near `least`, at times far above. */
+  /** Mostly near `least`, sometimes far above. */
   longTailed(least: number, typical: number, most: number): number {
     return this.chance(0.9) ? this.between(least, typical) : this.between(typical, most);
   }

@@ -10,34 +10,34 @@ import { LAST_MONEY_STEP, SLICED_STEP, type Step, UNSAFE_STEP } from './steps.ts
 import type { SentAttempt } from './upstream.ts';
 import type { World } from './world.ts';
 
-/** One client's call, and what came of it. */
+/** One client's call and its result. */
 export interface Request {
   number: number;
   id: string;
   budgets: readonly Budget[];
   mode: BudgetMode;
-  /** The one that serves it. */
+  /** The node that serves it. */
   process: NodeProcess;
-  /** What an attempt of it costs at the least, where nothing is set aside: its prompt. */
+  /** The lowest cost of one of its attempts if nothing is held: its prompt. */
   least_nano: number;
   step: Step;
   requested_at: number;
-  /** By attempt, where it was sent. */
+  /** The node that sent each attempt. */
   sent: (SentAttempt | undefined)[];
-  /** What of its first attempt was metered, and whether the journal certainly has it. */
+  /** The metered amount of its first attempt, and whether the journal certainly has it. */
   metered: { nano: number; is_written: boolean }[];
-  /** How many attempts it began. */
+  /** The number of attempts that it began. */
   attempts: number;
-  /** Some attempt's end is not known to the gateway. */
+  /** The gateway does not know the end of some attempt. */
   has_unknown: boolean;
-  /** Recorded by a gateway that lived to tell. */
+  /** Recorded by a gateway that survived. */
   is_reported: boolean;
 }
 
-/** The journal writes what it gathered in the next turn, which comes sooner than this. */
+/** The journal writes its collected records in the next turn, which begins before this time. */
 const WRITTEN_MS = 0.1;
 
-/** A lease that has no more than this is as good as used up. */
+/** A lease with at most this amount counts as used up. */
 const LAST_NANO = 1_000;
 
 interface Answer {
@@ -45,7 +45,7 @@ interface Answer {
   cost_nano: number;
 }
 
-/** The windows that an attempt counts in: those of the budgets that count it, as they were fixed at its admission. */
+/** The windows in which an attempt counts: those of its budgets, fixed at its admission. */
 function windowsOf(world: World, { number }: Request, { budgets, is_byok }: HoldRequest, { lines }: Hold): string[] {
   return budgets.flatMap(({ id, include_byok }) => {
     if (is_byok && !include_byok) return [];
@@ -68,7 +68,7 @@ function metered(world: World, process: NodeProcess, request: Request, nano: num
   });
 }
 
-/** What a provider answers who is asked what came of an attempt: the truth, once it is known, or nothing. */
+/** The answer of a provider that is queried about an attempt: its outcome once it is known, otherwise nothing. */
 export function lookupOf(world: World, process: NodeProcess): Lookup {
   const { scheduler, random, requests } = world;
   return ({ id, number }) => {
@@ -94,7 +94,7 @@ export function lookupOf(world: World, process: NodeProcess): Lookup {
   };
 }
 
-/** Whether a power loss would now take the attempt, or money that it was given; looked at where a run is aimed at it. */
+/** Whether a power loss now would lose the attempt, or money that it received; checked if a run is aimed at it. */
 function stepOfSending(
   { plan }: World,
   { machine, isCutOff }: NodeProcess,
@@ -113,7 +113,7 @@ function stepOfSending(
   return machine.disk.unsynced().split('\n').some(isIts) ? UNSAFE_STEP : 'sent';
 }
 
-/** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
+/** Sends one attempt and waits for its result. The provider continues independently of the gateway. */
 function send(world: World, process: NodeProcess, request: Request, ask: HoldRequest, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
   const windows = windowsOf(world, request, ask, hold);
@@ -168,7 +168,7 @@ function send(world: World, process: NodeProcess, request: Request, ask: HoldReq
   return promise;
 }
 
-/** A stream that goes on as long as its hold can be extended; the provider sends no more than is asked for. */
+/** A stream that continues as long as its hold can be extended. The provider sends no more than requested. */
 async function stream(
   world: World,
   process: NodeProcess,
@@ -211,7 +211,7 @@ function attemptRecord(costNano: number, isByok: boolean, failure: string | null
   };
 }
 
-/** What the gateway's flow does with the ledger, in the same order. */
+/** The calls of the gateway's flow to the ledger, in the same order. */
 export async function serve(world: World, process: NodeProcess, request: Request): Promise<void> {
   const { random } = world;
   const { recorder } = process;

@@ -1,7 +1,7 @@
 import type { LedgerClock } from '../../src/ledger/ledger-clock.ts';
 import type { Random } from './random.ts';
 
-/** Somebody whose events stop when it dies and wait while it is paused. */
+/** An actor whose events stop when it dies and wait while it is paused. */
 export interface Actor {
   dead: boolean;
   /** Virtual milliseconds. */
@@ -21,16 +21,16 @@ function isBefore(a: Scheduled, b: Scheduled): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }
 
-/** Everything that promises still want to do happens in microtasks: when a macrotask comes, it is done. */
+/** All pending work of promises happens in microtasks: it is done when a macrotask runs. */
 function drained(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Virtual time: one event after another, each with all that follows from it at once. */
+/** Virtual time: one event after another, each with all of its immediate consequences. */
 export class Scheduler {
   now_ms: number;
   events = 0;
-  /** Tells runs apart that differ in anything. */
+  /** A digest that distinguishes runs with any difference. */
   hash = 0x811c9dc5;
   readonly #heap: Scheduled[] = [];
   #order = 0;
@@ -49,7 +49,7 @@ export class Scheduler {
     return this.at(this.now_ms + delayMs, label, actor, run);
   }
 
-  /** Everything until a moment; `goesOn` sees the world at rest after every event, and says whether there is more. */
+  /** Runs everything until a time; `goesOn` sees the state after every event, and returns whether to continue. */
   async runUntil(endMs: number, goesOn: (label: string) => boolean): Promise<void> {
     for (let next = this.#heap[0]; next !== undefined && next.at <= endMs; next = this.#heap[0]) {
       this.#pop();
@@ -111,7 +111,7 @@ export class Scheduler {
   }
 }
 
-/** The clock of one process. Its timers are late by a little, its wall clock is off by what `skew` says. */
+/** The clock of one process. Its timers are slightly late, its wall clock is off by `skew`. */
 export function clockOf(scheduler: Scheduler, actor: Actor, skew: () => number, random: Random): LedgerClock {
   const startedAt = scheduler.now_ms;
   let lastImmediate = 0;
@@ -139,7 +139,7 @@ export function clockOf(scheduler: Scheduler, actor: Actor, skew: () => number, 
       if (interval !== undefined) (interval as { cancelled: boolean }).cancelled = true;
     },
     setImmediate: (run) => {
-      // In order among themselves, and with room for others between them.
+      // In order among themselves, with room for others between them.
       lastImmediate = Math.max(lastImmediate, scheduler.now_ms + random.between(0, 0.05));
       scheduler.at(lastImmediate, 'immediate', actor, run);
     },

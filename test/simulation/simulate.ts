@@ -1,6 +1,6 @@
 /**
- * Runs of the simulation, from the command line: `npm run simulate -- --seeds 1000 --from 1 [--soft] [--plant fault]`.
- * Ends with 1 where something is wrong: a broken rule, a step that no crash hit, or a planted fault that nobody found.
+ * Runs of the simulation from the command line: `npm run simulate -- --seeds 1000 --from 1 [--soft] [--plant fault]`.
+ * Exits with 1 for a broken rule, a step that no crash hit, or a planted fault that was not found.
  */
 import { parseArgs } from 'node:util';
 import { FAULTS, plant } from './faults.ts';
@@ -13,11 +13,11 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '100' },
     from: { type: 'string', default: '1' },
-    /** Estimates in place of worst cases, and slices. */
+    /** Estimates instead of worst cases, and slices. */
     soft: { type: 'boolean', default: false },
     /** A name from the table of faults, or `all`. */
     plant: { type: 'string' },
-    /** Stop a fault's runs when one has found it. */
+    /** Stops a fault's runs when one has found it. */
     first: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },

@@ -6,9 +6,9 @@ import { SLICED_STEP, STEPS, type Step } from './steps.ts';
 import { loadSubject, SOURCES } from './subject.ts';
 import type { Mode, RunOptions } from './world.ts';
 
-// The command `npm run simulate` runs as many more as one has time for.
+// The command `npm run simulate` runs as many more as requested.
 const SEEDS: Record<Mode, number> = inTier({ strict: 1, soft: 1, sliced: 1 }, { strict: 20, soft: 5, sliced: 8 });
-/** Strict runs in which full disks refuse outcomes, the calls after them use the money, and the node is killed. */
+/** Strict runs in which full disks refuse outcomes, later calls use the money, and the node is killed. */
 const REFUSED_OUTCOMES = inTier([], [417, 513, 657, 965, 1021, 1225]);
 const PATIENCE = { timeout: 180_000 };
 const FAULT_SEEDS = 12;
@@ -18,7 +18,10 @@ const PLANTED = inTier(
   QUICK_FAULTS.filter((_, at) => at % 12 === 1),
   QUICK_FAULTS,
 );
-/** Processes stop seldom, and it takes them a moment: chance does not hit it in every so many runs. These are aimed at it. */
+/**
+ * Processes stop rarely and for a moment only, so that chance does not hit it in this number of runs. These runs are
+ * aimed at it.
+ */
 const AIMED: readonly RunOptions[] = [{ aim: 'draining' }, { aim: 'draining', mode: 'soft' }];
 
 describe('the ledger, simulated', () => {

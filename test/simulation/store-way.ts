@@ -3,7 +3,7 @@ import type { NodeProcess } from './node-process.ts';
 import { LOSABLE_STEP, type Step } from './steps.ts';
 import type { World } from './world.ts';
 
-/** How messages fare. Probabilities, and milliseconds. */
+/** Delays and losses of messages. Probabilities, and milliseconds. */
 export interface Weather {
   lost: number;
   answer_lost: number;
@@ -15,14 +15,14 @@ export interface Weather {
 export const STORM: Weather = { lost: 0.03, answer_lost: 0.04, repeated: 0.04, typical_ms: 4, most_ms: 400 };
 export const CALM: Weather = { lost: 0, answer_lost: 0, repeated: 0, typical_ms: 3, most_ms: 12 };
 
-/** A store that somebody has not heard of for so long does not answer. */
+/** A store without contact for this time counts as unreachable. */
 const PATIENCE_MS = 1_500;
 
-/** The store as one process reaches it: late, not at all, or without hearing the answer. */
+/** The store as one process reaches it: late, not at all, or without receiving the answer. */
 export function wayToStore(world: World, process: NodeProcess): LedgerStore {
   const { scheduler, store, random } = world;
 
-  /** A round trip: `run` happens at the store, whatever becomes of the process meanwhile. */
+  /** A round trip: `run` is executed at the store, whatever happens to the process meanwhile. */
   function trip<T>(
     label: string,
     run: () => Promise<T>,
@@ -73,7 +73,10 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
     return promise;
   }
 
-  /** Whether a power loss would now take an outcome that the store does not have, and no attempt, whose money makes up for it. */
+  /**
+   * Whether a power loss now would remove an outcome that the store does not have, and no attempt whose money
+   * compensates for it.
+   */
   function stepOfGiving(): Step {
     const step = 'money given back, answer on its way';
     if (world.plan.aim !== LOSABLE_STEP) return step;
@@ -103,7 +106,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       );
     },
     settle: (batch) => {
-      // What goes over the wire is a copy: nobody changes it afterwards.
+      // Messages are copies, which nobody changes afterwards.
       const text = JSON.stringify(batch);
       world.watcher.sends(batch, text);
       void process.enter(undefined, 'batch on its way');

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** The code that a run is about. */
+/** The code that a run tests. */
 export interface Subject {
   startNode: typeof import('../../src/ledger/start-node.ts')['startNode'];
   ledgerStore: typeof import('../../src/storage/ledger.ts')['ledgerStore'];
@@ -18,7 +18,7 @@ export type SubjectNode = Awaited<ReturnType<Subject['startNode']>>;
 /** The project's own sources. */
 export const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
-/** The files that have it. */
+/** The files that contain it. */
 export const ENTRIES = [
   'ledger/start-node.ts',
   'storage/ledger.ts',
@@ -29,7 +29,7 @@ export const ENTRIES = [
   'errors.ts',
 ];
 
-/** Loads the sources in a folder: the project's own, or a copy with a fault in it. */
+/** Loads the sources in a folder: the project's own, or a copy with a fault. */
 export async function loadSubject(folder: string): Promise<Subject> {
   const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
   const modules = await Promise.all(ENTRIES.map(load));

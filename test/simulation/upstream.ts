@@ -2,17 +2,17 @@
 export interface SentAttempt {
   /** The windows that it counts against. */
   windows: readonly string[];
-  /** The most that it may cost. */
+  /** The highest possible cost. */
   bound_nano: number;
-  /** What it was billed, once nothing more can come. */
+  /** Its bill, once nothing more can arrive. */
   billed_nano: number | undefined;
 }
 
-/** What providers have billed, and what they may still bill: the truth that the ledger must cover. */
+/** What providers have billed, and what they may still bill: the amounts that the ledger must cover. */
 export class Upstream {
-  /** By window: billed, and for attempts under way the most that they can cost. */
+  /** By window: the billed amount, and the highest cost of attempts in progress. */
   readonly exposure = new Map<string, number>();
-  /** By window: billed above the bound that was sent. */
+  /** By window: the amount billed above the bound that was sent. */
   readonly excess = new Map<string, number>();
   changed = false;
 
@@ -22,7 +22,7 @@ export class Upstream {
     return sent;
   }
 
-  /** The caller lets it go on. */
+  /** The caller lets it continue. */
   allow(sent: SentAttempt, boundNano: number): void {
     if (sent.billed_nano !== undefined) return;
     this.#raise(this.exposure, sent, boundNano - sent.bound_nano);

@@ -13,7 +13,7 @@ interface WindowRow {
   opening: number;
 }
 
-/** What a node has of a window, or, without a node, what was spent of it. */
+/** A node's lease of a window, or, without a node, the spent amount of the window. */
 interface Amount {
   node_id: string;
   budget_id: string;
@@ -21,7 +21,7 @@ interface Amount {
   amount: number;
 }
 
-/** Money that nobody uses and every caller can reach, over time. */
+/** Unused money that every caller can reach, over time. */
 class Available {
   readonly #changes: [at: number, nano: number][] = [];
 
@@ -44,10 +44,10 @@ class Available {
   }
 }
 
-/** How long money must have lain idle before a refusal for want of it is false. */
+/** How long money must have been idle to make a refusal for want of it wrong. */
 const IDLE_MS = 1_500;
 
-/** Windows as they count: what a node has settled of its lease is spent, before the window's row says so. */
+/** Windows as they count: the settled part of a node's lease is spent, before the window's row says so. */
 const WINDOWS = `SELECT w.budget_id, w.window_start, w.opening, w.spent + COALESCE(SUM(l.settled), 0) AS spent,
   w.leased - COALESCE(SUM(l.settled), 0) AS leased FROM ledger_windows AS w
   LEFT JOIN ledger_leases AS l ON l.budget_id = w.budget_id AND l.window_start = w.window_start
@@ -55,7 +55,7 @@ const WINDOWS = `SELECT w.budget_id, w.window_start, w.opening, w.spent + COALES
 
 const nameOf = (row: { budget_id: string; window_start: string }) => `${row.budget_id} ${row.window_start}`;
 
-/** Checks, after every event and at the end, what must always be true. */
+/** Checks the invariants after every event and at the end. */
 export class Watcher {
   readonly #world: World;
   #windows = new Map<string, WindowRow>();
@@ -63,10 +63,10 @@ export class Watcher {
   readonly #sums = new Map<string, number>();
   readonly #available = new Map<string, Available>();
   readonly #sent = new Map<string, string>();
-  /** By window: charges that no lease covered, as planned where the provider overran or an operator had given a lease up. */
+  /** By window: charges without a lease, as intended if the provider overran or an operator had given a lease up. */
   readonly #uncovered = new Map<string, number>();
   readonly #released = new Map<string, number>();
-  /** Requests that ended with their process, where what was metered of them is all that is charged: by what they were charged. */
+  /** Requests that ended with their process and are charged only their metered part: their charges. */
   readonly #metered = new Map<Request, ReadonlyMap<string, number>>();
   #hasForgotten = false;
 
@@ -82,7 +82,7 @@ export class Watcher {
     for (const row of rows) this.#released.set(nameOf(row), (this.#released.get(nameOf(row)) ?? 0) + row.amount);
   }
 
-  /** The store is set back: what it forgets may be granted again, until its nodes have reported it. */
+  /** The store is set back: grants that it forgets may be granted again, until its nodes have reported them. */
   forgets(setBack: () => void): void {
     const { database } = this.#world;
     const standing = () => [
@@ -97,13 +97,13 @@ export class Watcher {
       if (forgotten > 0) this.released([{ ...row, amount: forgotten }]);
     }
     this.#hasForgotten = true;
-    // Whatever it has now, it is from here on that a sum above a lowered limit must not grow.
+    // From the current amount on, a sum above a lowered limit must not grow.
     for (const { spent, leased, ...row } of database.all<WindowRow>(WINDOWS))
       this.#sums.set(nameOf(row), spent + leased - (this.#uncovered.get(nameOf(row)) ?? 0));
     this.storeChanges();
   }
 
-  /** A batch goes out: the same number has the same content, always. */
+  /** A batch is sent: the same number always has the same content. */
   sends({ node, epoch, number }: SettleBatch, text: string): void {
     const name = `${node} ${epoch} ${number}`;
     const before = this.#sent.get(name);
@@ -111,7 +111,7 @@ export class Watcher {
     this.#sent.set(name, text);
   }
 
-  /** A batch arrives at the store: every settle of it is covered by the node's lease. */
+  /** A batch arrives at the store: each of its settlements is covered by the node's lease. */
   async applies(batch: SettleBatch, apply: () => Promise<SettleAnswer>): Promise<SettleAnswer> {
     const { database, plan } = this.#world;
     const known = ({ id }: { id: string }) =>
@@ -158,7 +158,7 @@ export class Watcher {
     return new Map(rows.map((row) => [nameOf(row), row.amount]));
   }
 
-  /** After every event. */
+  /** Runs after every event. */
   check(label: string): void {
     this.#checkNodes(label);
     const { upstream } = this.#world;
@@ -169,7 +169,7 @@ export class Watcher {
     this.#noteAvailable();
   }
 
-  /** A node looks only at the windows that are marked. */
+  /** A node reads only the marked windows. */
   #checkMarks(label: string): void {
     const unmarked = this.#world.database.all<WindowRow>(
       `SELECT w.* FROM ledger_windows AS w LEFT JOIN ledger_budgets AS b ON b.id = w.budget_id WHERE w.scarce = 0
@@ -201,7 +201,7 @@ export class Watcher {
       }
       const sum = row.spent + row.leased;
       const limit = budgets.get(row.budget_id)?.limit_nano ?? 0;
-      // What was charged without cover may raise the sum; nothing else may, while it is above the limit.
+      // Charges without cover may raise the sum; nothing else may while it is above the limit.
       const grown = sum - (this.#uncovered.get(name) ?? 0);
       if (sum > limit && grown > (this.#sums.get(name) ?? 0)) {
         this.#world.fail('I2', `${label}: ${name} has ${row.spent} + ${row.leased} of ${limit}`);
@@ -210,7 +210,9 @@ export class Watcher {
     }
   }
 
-  /** A process has ended. What soft budgets are not charged of its requests, where what was metered is, is no fault. */
+  /**
+   * A process has ended. If only the metered part is charged, the rest of its requests is not a fault of soft budgets.
+   */
   ended(process: NodeProcess): void {
     const { database, plan, requests } = this.#world;
     if (plan.unknown_outcome !== 'metered' || plan.mode === 'strict') return;
@@ -221,7 +223,7 @@ export class Watcher {
     }
   }
 
-  /** By window: what may be billed for such requests above what was charged. */
+  /** By window: the amount that may be billed for such requests above their charges. */
   #unmetered(): Map<string, number> {
     const sums = new Map<string, number>();
     for (const [{ sent }, charged] of this.#metered) {
@@ -290,12 +292,12 @@ export class Watcher {
     }
   }
 
-  /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
+  /** A request was admitted: it counts in the windows of its arrival, or of now if its machine's clock is off. */
   admitted({ number, requested_at: requestedAt }: Request, { at }: HoldRequest, { lines }: Hold): void {
     const { scheduler, subject } = this.#world;
     const { now_ms } = scheduler;
     const offMs = subject.limits.admission_clock_ms_max;
-    // A node knows the store's time as well as its last answer was quick.
+    // A node knows the store's time only as exactly as its last answer was quick.
     const moments = [requestedAt - offMs, requestedAt, now_ms, now_ms + offMs];
     if (at !== undefined && Math.abs(at - now_ms) <= 2 * offMs) moments.push(at);
     for (const { budget, window_start } of lines) {
@@ -327,7 +329,7 @@ export class Watcher {
     }
     if (!this.#isAnswering(process)) return;
     const counted = ask.budgets.filter(({ include_byok }) => include_byok || !ask.is_byok);
-    // What another request was just given is not idle.
+    // Money that another request has just received is not idle.
     this.#noteAvailable();
     const { windowStart, limits } = this.#world.subject;
     const isNear = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
@@ -343,8 +345,8 @@ export class Watcher {
   }
 
   /**
-   * Since when the store must have answered for a refusal: since the request asked. One that was refused at once was so for
-   * the store's word to another one a moment ago; and so may be one that had first to learn what time it is.
+   * The time since which the store must have answered for a refusal: since the request's query. A request that was
+   * refused at once relied on the store's recent answer to another one; so may one that first had to query the time.
    */
   #refusedSince({ store_time_at: storeTimeAt }: NodeProcess, { requested_at: requestedAt }: Request): number {
     const { scheduler, subject } = this.#world;
@@ -359,7 +361,7 @@ export class Watcher {
     if (status !== 402 && status !== 503) this.#world.fail('refusal', String(error));
   }
 
-  /** Everything has ended, and nothing was asked for a while. */
+  /** Everything has ended, and no request came for a while. */
   checkEnd(): void {
     this.#storeChanged = true;
     this.check('the end');
@@ -429,7 +431,7 @@ export class Watcher {
         for (const window of sent?.windows ?? [])
           billed.set(window, (billed.get(window) ?? 0) + (sent?.billed_nano ?? 0));
       }
-      // Then the leases of whoever may have sent it are frozen, which the other rules check.
+      // Then the leases of every node that may have sent it are frozen, which the other rules check.
       const isLost = plan.journal_sync === 'os' && world.counts.power_losses > 0;
       if (known === undefined) {
         if (request.sent.length > 0 && !isLost)
@@ -458,14 +460,17 @@ export class Watcher {
     }
   }
 
-  /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
+  /**
+   * The last possible metered amounts of a first attempt: the last one certainly written, if any, and all that followed
+   * it.
+   */
   #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
-    // A power loss may take what was written and not synced, also one that comes before the next start has recorded it.
+    // A power loss may remove what was written and not synced, also one before the next start has recorded it.
     const last = process.hasLeftAll ? metered.findLastIndex(({ is_written }) => is_written) : -1;
     return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
   }
 
-  /** The least cost of a request without a reported end: without a budget also its metered part. */
+  /** The lowest cost of a request without a reported end: without a budget also its metered part. */
   #checkLeast(request: Request, cost: number): void {
     const { number, budgets, attempts, least_nano } = request;
     const { isWritten, possible } = this.#lastMetered(request);
@@ -483,13 +488,13 @@ export class Watcher {
     for (const window of new Set([...first.windows, ...charges.keys()])) {
       const nano = charges.get(window) ?? 0;
       if (possible.includes(nano)) continue;
-      // What a provider bills above what was set aside nobody can know.
+      // A provider's bill above the hold cannot be known.
       if (!isWritten && nano >= first.bound_nano) continue;
       this.#world.fail('Q7', `request ${number} is charged ${nano} in ${window}, metered were ${possible.join(', ')}`);
     }
   }
 
-  /** What is left of each budget now, in the window that is open. */
+  /** The rest of each budget in its open window. */
   leftOf(budgetId: string, windowStart: string): number {
     const { budgets } = this.#world;
     const row = this.#windows.get(`${budgetId} ${windowStart}`);

@@ -15,43 +15,46 @@ import { Watcher } from './watcher.ts';
 
 export type Mode = 'strict' | 'soft' | 'sliced';
 
-/** What kind of run it is. */
+/** The options of a run. */
 export interface Plan {
   mode: Mode;
   journal_sync: 'group' | 'os';
   unknown_outcome: 'hold' | 'metered';
-  /** Nodes are on machines whose clocks are off by seconds and go by the store's, as on PostgreSQL; else they share one. */
+  /**
+   * Nodes run on machines whose clocks are off by seconds and follow the store's time, as on PostgreSQL; otherwise they
+   * share one.
+   */
   store_clock: boolean;
-  /** Providers bill more than they were bound to. */
+  /** Providers bill more than their bound. */
   overruns: boolean;
-  /** Some nodes are given up by the operator while they are gone. */
+  /** An operator gives some nodes up while they are gone. */
   releases: boolean;
-  /** Who is given up is booked as having spent what it had set aside, as the gateway does by itself. */
+  /** A node that is given up is booked as having spent its leases, as the gateway does by itself. */
   books_lost: boolean;
-  /** Some machines' clocks are set while they run. */
+  /** Some machines' clocks are set during the run. */
   clock_steps: boolean;
-  /** The store is set back to what it was a moment ago, as after a restore or a failover. */
+  /** The store is set back to an earlier state, as after a restore or a failover. */
   set_backs: boolean;
-  /** The provider can be asked what came of an attempt. */
+  /** The provider can be queried about attempts. */
   lookups: boolean;
-  /** Segments, batches and what a node remembers are small: files are full, put away and carried on all the time. */
+  /** Segments, batches and caches of nodes are small: files are full, closed and rewritten all the time. */
   small: boolean;
-  /** Processes pause all the time, so that much ends at once, and tell the store of one outcome at a time. */
+  /** Processes pause often, so that many calls end at once, and report one outcome at a time to the store. */
   bursts: boolean;
-  /** Disks have room for little more than what must be kept, and are full at times. */
+  /** Disks have little more room than what must be kept, and are full at times. */
   full_disks: boolean;
-  /** Every first attempt breaks off soon, and what comes after it takes long. */
+  /** Every first attempt breaks off soon, and the next one takes long. */
   retries: boolean;
-  /** Processes end at this step more often than anywhere else, and lose their power there. */
+  /** Processes end at this step more often than at others, and lose their power there. */
   aim: Step | undefined;
-  /** The part of the crashes that takes the power too. */
+  /** The share of crashes with a power loss. */
   power_loss: number;
   requests: number;
-  /** How long leases are kept that nobody uses, if money is not scarce. */
+  /** How long unused leases are kept if money is not scarce. */
   lease_kept_ms: number;
 }
 
-/** What of the plan the seed does not decide. */
+/** The part of the plan that does not depend on the seed. */
 export type RunOptions = Partial<
   Pick<
     Plan,
@@ -76,7 +79,7 @@ export interface Violation {
   message: string;
 }
 
-/** What a run was, and what it found. */
+/** The description of a run and its findings. */
 export interface RunReport {
   seed: number;
   plan: Plan;
@@ -89,10 +92,13 @@ export interface RunReport {
 
 type Row = Record<string, number | string | null>;
 
-/** Enough to say what is wrong; one fault shows in many places. */
+/** Enough findings to explain a fault, which shows at many places. */
 const VIOLATIONS_MAX = 10;
 const NODES = 4;
-/** For longer than the end of a run is quiet, a lease could not be kept without looking lost; so long, it is kept through the trouble. */
+/**
+ * A lease could not be kept beyond the quiet end of a run without looking lost; up to this time it is kept through
+ * failures.
+ */
 const KEPT_MS = [30_000, 12_000, 6_000];
 const FULL_DISK_BYTES = 40_000;
 const CHAOS_MS = 24_000;
@@ -100,16 +106,16 @@ const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
 const PROBE_MS = 3_000;
 const FIRST_REQUEST_MS = 300;
-/** How often traps are laid, and how often where they are aimed. */
+/** How often traps are set, and how often at their targets. */
 const TRAP_MS = 900;
 const AIMED_TRAP_MS = 50;
-/** This part of the requests comes shortly before the day turns, or after it. */
+/** This share of the requests arrives shortly before or after midnight. */
 const AT_THE_TURN = 0.15;
 
-/** What `bursts` have in place of the bounds of `limits.ts`. */
+/** The bounds of `bursts` instead of those of `limits.ts`. */
 const ONE_BY_ONE = { flush_batch_records_max: 1 };
 
-/** What `small` runs have in place of the bounds of `limits.ts`. */
+/** The bounds of `small` runs instead of those of `limits.ts`. */
 const SMALL = {
   journal_segment_bytes_max: 2_500,
   journal_sweep_ms: 700,
@@ -134,7 +140,8 @@ function planOf(seed: number, options: RunOptions): Plan {
     releases: random.chance(0.15) || options.books_lost === true,
     books_lost: options.books_lost ?? seed % 2 === 0,
     clock_steps: storeClock && (options.clock_steps ?? random.chance(0.3)),
-    // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
+    // Data that neither the journal nor the store has is lost in that mode: a store that forgets removes one of the two
+    // copies.
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
     lookups: options.lookups ?? random.chance(0.4),
     small: options.small ?? random.chance(0.5),
@@ -146,11 +153,11 @@ function planOf(seed: number, options: RunOptions): Plan {
     requests,
     lease_kept_ms: KEPT_MS[seed % KEPT_MS.length] ?? 0,
   };
-  // What went for want of space cannot be sent again.
+  // Records that were dropped for want of space cannot be sent again.
   return plan.full_disks ? { ...plan, set_backs: false } : plan;
 }
 
-/** Several nodes on one store, their clients and their provider, and everything that can go wrong between them. */
+/** Several nodes on one store, their clients and their provider, and all failures between them. */
 export class World {
   readonly plan: Plan;
   readonly subject: Subject;
@@ -209,7 +216,7 @@ export class World {
   #trap: Step | undefined;
   #isChaos = true;
   readonly #seed: number;
-  /** When the first window ends that does. */
+  /** The end of the first window that ends. */
   readonly #midnight: number;
 
   constructor(seed: number, subject: Subject, options: RunOptions) {
@@ -217,7 +224,7 @@ export class World {
     this.subject = subject;
     this.plan = planOf(seed, options);
     this.random = new Random(seed);
-    // Friday evening or the last of a month: the day turns in every run, the week and the month in some.
+    // Friday evening or the last of a month: the day changes in every run, the week and the month in some.
     const midnight = this.random.pick(['2026-11-22', '2026-11-23', '2026-12-01']);
     this.#midnight = Date.parse(midnight);
     this.scheduler = new Scheduler(this.#midnight - this.random.between(4_000, 20_000));
@@ -236,7 +243,7 @@ export class World {
     return true;
   }
 
-  /** A process has ended; another takes its place before long. */
+  /** A process has ended; another soon replaces it. */
   ended(process: NodeProcess): void {
     const { machine } = process;
     if (machine.process !== process) return;
@@ -254,7 +261,7 @@ export class World {
     void machine.process.run();
   }
 
-  /** The operator gives a node up; it comes back all the same, later. */
+  /** The operator gives a node up, which returns later. */
   #loseFor(machine: Machine, absenceMs: number): void {
     this.scheduler.after(1_000, 'release', undefined, () => {
       machine.is_released = true;
@@ -272,7 +279,7 @@ export class World {
     void this.#release(node).catch((error: unknown) => this.fail('I4', `the release of ${node}: ${String(error)}`));
   }
 
-  /** As the operator's command does it, who has waited until the node was lost. */
+  /** As the operator's command does after the node was lost. */
   async #release(node: string): Promise<void> {
     const { database, subject } = this;
     const rows = database.all<{ budget_id: string; window_start: string; amount: number }>(
@@ -289,11 +296,11 @@ export class World {
     if (released !== undefined && released.leased_nano !== leasedNano)
       this.fail('I4', `${leasedNano} were leased by ${node}, ${released.leased_nano} are released`);
     if (books_lost) this.counts.booked += released?.leases ?? 0;
-    // What is booked is not given to anybody: every rule holds as before.
+    // Booked money is given to nobody, so that every rule holds as before.
     else if (released !== undefined) this.watcher.released(rows);
   }
 
-  /** What the store has now, some time after which it is set back to it. */
+  /** Remembers the store's state, to which it is set back some time later. */
   #setBack(delayMs = this.random.longTailed(20, 400, 2_000)): void {
     const { database, watcher } = this;
     const tables = database
@@ -318,7 +325,7 @@ export class World {
           database.all('UPDATE ledger_windows SET scarce = 1 WHERE budget_id = ?', id);
         }
       });
-      // What runs may look lost in what the store has now, above all under an epoch that it does not know any more.
+      // Runs that may look lost in the store's current state, above all under an epoch that it no longer knows.
       const [risen] = database.all<{ id: string }>(
         `SELECT n.id FROM ledger_nodes n JOIN json_each(?) e ON n.id = e.value ->> 'id' AND n.epoch < e.value ->> 'epoch'`,
         JSON.stringify(running),
@@ -415,7 +422,7 @@ export class World {
     process.serve(request);
   }
 
-  /** Something happens again and again, until the chaos ends. */
+  /** Repeats an event until the failures end. */
   #often(meanMs: number, label: string, until: number, happen: () => void): void {
     const plan = () =>
       this.scheduler.after(-Math.log(1 - this.random.next()) * meanMs, label, undefined, () => {
@@ -441,12 +448,12 @@ export class World {
       limitNano,
       budget.id,
     );
-    // As `budgetStore` does.
+    // Like `budgetStore`.
     this.database.all('UPDATE ledger_windows SET scarce = 1 WHERE budget_id = ?', budget.id);
     this.watcher.storeChanges();
   }
 
-  /** Shortly before the day turns there is money again, so that something is under way when it does. */
+  /** Shortly before the day changes there is money again, so that calls are in progress when it does. */
   #raiseLimits(): void {
     for (const budget of [...this.budgets.values()])
       this.#setLimit(budget, budget.limit_nano + this.random.whole(100_000, 300_000));
@@ -511,7 +518,7 @@ export class World {
     }
     if (!plan.set_backs) return;
     this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
-    // What it has then knows nothing of the windows that begin: of none at all, and of those of the next day.
+    // Its state then lacks the new windows: all of them, or those of the next day.
     this.scheduler.after(FIRST_REQUEST_MS, 'store kept before the first', undefined, () =>
       this.#setBack(random.between(1_000, 4_000)),
     );
@@ -521,8 +528,8 @@ export class World {
   }
 
   /**
-   * Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. `stops_early`: as far as the first
-   * rule that breaks.
+   * Runs the whole sequence: failures, load without failures, quiet, and the exact check. `stops_early`: only up to the
+   * first broken rule.
    */
   async run({ stops_early = false } = {}): Promise<RunReport> {
     const { limits } = this.subject;
@@ -576,7 +583,7 @@ export class World {
     return { seed: this.#seed, plan, violations, counts, crashed_at, events: scheduler.events, hash: scheduler.hash };
   }
 
-  /** What is left of each budget is given to who asks for exactly that, and nothing more. */
+  /** The rest of each budget is granted to a request for exactly that amount, and no more. */
   async #probe(after: (label: string) => boolean): Promise<void> {
     for (const budget of this.budgets.values()) {
       const windowStart = this.subject.windowStart(budget.reset_interval, this.scheduler.now_ms);

@@ -1,7 +1,6 @@
 /**
- * Any answer that a decoder may make, to clients of each API: what a stream adds up to is what the whole answer says, wherever
- * it is cut and however its blocks run into each other; what comes back through the door is what was made; and nothing of
- * what is inside gets out.
+ * Any answer that a decoder may make, for clients of each API: a stream accumulates to the whole answer, wherever it is
+ * cut and however its blocks alternate; a turn that is sent back equals the original; and no internal data gets out.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -33,7 +32,7 @@ const envelope = createEnvelopes('secret')('org');
 const served = { model: 'maker/model', provider: 'p' } as unknown as Served;
 const classes: TokenClasses = { in_uncached: 3, out_text: 5 };
 const end = { usage: NO_USAGE, classes, metadata: undefined } as unknown as StreamEnd;
-/** Stands where no client may ever see it. */
+/** A text that no client may ever see. */
 const INSIDE = 'this is inside';
 
 // ---------------------------------------------------------------- any turn
@@ -60,7 +59,7 @@ const chunkOf = (text: string, kind: Slot['kind']): ChatChunk => {
 const text = fc
   .record({ kind: fc.constantFrom<Slot['kind'][]>('text', 'text', 'refusal'), pieces })
   .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => chunkOf(one, kind)) }));
-/** A detail: its pieces, then what is opaque of it. `index` is given when the turn is put together. */
+/** A detail: its pieces, then its opaque data. `index` is set when the turn is assembled. */
 const detail = fc.record({
   type: fc.constantFrom('text', 'summary', 'encrypted'),
   format: fc.constantFrom(...FORMATS),
@@ -112,7 +111,7 @@ const block = fc.oneof(
   { weight: 1, arbitrary: native },
 );
 
-/** The kinds of a wire's own blocks that its clients are sent. */
+/** The types of a wire's own blocks that its clients receive. */
 const NATIVES: Partial<Record<Wire, JsonObject>> = {
   'anthropic-messages': { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } },
   'openai-responses': {
@@ -125,7 +124,7 @@ const NATIVES: Partial<Record<Wire, JsonObject>> = {
 
 const FOREIGN = { wire: 'cohere-chat' as const, rest: { secret: INSIDE } };
 
-/** The blocks' chunks with slots, calls and details numbered, run into each other by `picks`; opened in order. */
+/** The blocks' chunks with numbered slots, calls and details, interleaved by `picks`; opened in order. */
 function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): ChatChunk[] {
   let calls = 0;
   let details = 0;
@@ -185,7 +184,7 @@ const answers = (picks: fc.Arbitrary<number[]>) =>
       cuts: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 }),
     })
     .map(({ wire, blocks, picks, cuts }) => {
-      // What a client API's own wire tells beside its answer is shown to that API's clients.
+      // Additions of a client API's own wire to an answer are shown to that API's clients.
       const response = { wire, rest: wire in NATIVES ? {} : { id: INSIDE, model: INSIDE, container: INSIDE } };
       const hasCall = blocks.some(({ kind }) => kind === 'call');
       const chunks: ChatChunk[] = [
@@ -203,10 +202,10 @@ const answers = (picks: fc.Arbitrary<number[]>) =>
 
 /** Blocks one after the other: the content for a client of chat in the order of its arrival. */
 const inOrder = answers(fc.constant<number[]>([0]));
-/** Blocks that run into each other as well. */
+/** Interleaved blocks as well. */
 const anything = answers(fc.oneof(fc.constant<number[]>([0]), fc.array(fc.nat(5), { minLength: 1, maxLength: 12 })));
 
-/** In groups as they may come from a socket. */
+/** In groups as they may arrive from a socket. */
 function grouped(chunks: readonly ChatChunk[], cuts: readonly number[]): ChatChunk[][] {
   const groups: ChatChunk[][] = [];
   for (let at = 0, nth = 0; at < chunks.length; nth += 1) {
@@ -256,13 +255,13 @@ function streamed(
 
 const saysSomething = ({ text, summary, signature, data }: JsonObject) => Boolean(text || summary || signature || data);
 
-/** A stream has no blank lines between details, and none that say nothing. */
+/** A stream has no blank lines between details, and no empty details. */
 const apart = (details: readonly JsonObject[]) => ({
   reasoning: '',
   details: details.filter(saysSomething).map((one) => (one['text'] === '' ? { ...one, text: undefined } : one)),
 });
 
-/** Envelopes by what is in them. */
+/** Envelopes by their content. */
 function opened(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (_name, member: unknown) => {
     if (typeof member !== 'string' || !member.startsWith('gw1.')) return member;
@@ -315,14 +314,14 @@ test('a stream of the Responses API accumulates to the whole response', () => {
   );
 });
 
-// ---------------------------------------------------------------- and what comes back
+// ---------------------------------------------------------------- turns that are sent back
 
 const textOf = ({ content }: Message) =>
   typeof content === 'string'
     ? content
     : (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-/** What of a turn must come back whatever client was between: text, calls, and what only its maker can read. */
+/** The parts of a turn that must return through any client: text, calls, and data that only its maker can read. */
 function kept(message: Message) {
   return {
     text: textOf(message),
@@ -333,7 +332,7 @@ function kept(message: Message) {
     ]),
     opaque: (message.reasoning_details ?? []).filter(isOpaque).map((one) => [
       one.type,
-      // Items of the Responses API do not say whose they are.
+      // Items of the Responses API do not name their provider.
       one.format?.endsWith('responses-v1') ? 'responses-v1' : one.format,
       one.type === 'reasoning.encrypted' ? one.data : one.type === 'reasoning.text' ? one.signature : '',
     ]),

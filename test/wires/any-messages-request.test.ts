@@ -1,4 +1,6 @@
-/** Any request of the Messages API, through the door: to upstreams of its own wire as it was written, to the others as they take it. */
+/**
+ * Any request of the Messages API through its parser: to upstreams of its own wire unchanged, to others in their form.
+ */
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
@@ -29,7 +31,7 @@ function ask(body: JsonObject, betas: string[] = []) {
   return messagesRequest(body as never, { envelope: NO_ENVELOPE, betas });
 }
 
-/** What reaches an upstream of this wire. */
+/** The body that reaches an upstream of this wire. */
 function send(body: JsonObject, { name = 'claude-opus-4-5', betas = [] as string[], strip_state = false } = {}) {
   const whole = { model: 'm', max_tokens: 900, messages: [{ role: 'user', content: 'Hello' }], ...body };
   const endpoint = { ...ENDPOINT, upstream_model: name, quirks: anthropicModelQuirks(name) };
@@ -446,7 +448,7 @@ const message = fc.oneof(
   }),
   fc.record({
     role: fc.constant('assistant'),
-    // Ids are used once in a turn.
+    // An id is used once in a turn.
     content: fc.oneof(text, blocks(textBlock, thought, call, own).map(withoutTwins)),
   }),
 );
@@ -513,7 +515,7 @@ const body = some(
   ['messages', 'max_tokens'],
 );
 
-/** What of a body is said in another way, and means the same. */
+/** Parts of a body that are written in another way with the same meaning. */
 function normal(value: JsonObject): JsonObject {
   const copy = JSON.parse(JSON.stringify(value)) as JsonObject;
   if (Object.keys(object(copy['output_config'])).length === 0) delete copy['output_config'];

@@ -1,4 +1,4 @@
-/** Any request that the contract takes, through the door and each dialect. */
+/** Any request that the contract allows, through the parser and each dialect. */
 import fc from 'fast-check';
 import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
@@ -68,7 +68,7 @@ const thought = some(
 );
 const content = fc.oneof(text, fc.array(part, { maxLength: 3 }));
 const name = fc.constantFrom('f', 'g.h', 'x'.repeat(80));
-/** Of what is declared, which has a bound; calls of former turns may bring longer ones. */
+/** Of declared tools, which have a bound; calls of earlier turns may have longer names. */
 const declared = fc.constantFrom('f', 'g.h', 'x'.repeat(64));
 const id = fc.constantFrom('', 'a', 'a b', 'call_1');
 const call = fc.oneof(
@@ -209,7 +209,7 @@ function encoded(dialect: typeof openaiChat, body: ChatBody, model: string, stri
   return sent.body;
 }
 
-/** Runs `check` on every body that is not refused; some must be left. */
+/** Runs `check` on every body that is not refused, and fails if all are refused. */
 function checkBodies(dialect: typeof openaiChat, check: (body: JsonObject) => void): void {
   let sent = 0;
   fc.assert(
@@ -230,7 +230,7 @@ function checkBodies(dialect: typeof openaiChat, check: (body: JsonObject) => vo
   expect(sent).toBeGreaterThan(inTier(100, 1_000));
 }
 
-/** Every path at which null stands, but for what belongs to the client: schemas and arguments. */
+/** Every path with a null, except in the client's own data: schemas and arguments. */
 function nulls(value: JsonValue | undefined, path = ''): string[] {
   if (value === null) return [path];
   if (typeof value !== 'object') return [];

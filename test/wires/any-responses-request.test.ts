@@ -1,4 +1,4 @@
-/** Any request that the Responses API takes, through its door: out again on its own wire, and on to every other. */
+/** Any request that the Responses API accepts, through its parser: to its own wire unchanged, and to every other. */
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
@@ -114,7 +114,7 @@ const answered = fc.record({
   output: fc.oneof(anyText, content),
 });
 
-/** The items of one turn, their ids derived from their place, and the results of its calls after it. */
+/** The items of one turn, with ids derived from their positions, followed by the results of its calls. */
 function itemsOf(turn: { items: Made[]; output: JsonValue }, at: number): JsonObject[] {
   const items = turn.items.map(({ kind, fields }, i): JsonObject => {
     const id = `${at}_${i}`;
@@ -132,7 +132,7 @@ function itemsOf(turn: { items: Made[]; output: JsonValue }, at: number): JsonOb
         return { id: `own_${id}`, ...fields };
     }
   });
-  // Reasoning that nothing follows is refused.
+  // Reasoning without a following item is refused.
   if (items.at(-1)?.['type'] === 'reasoning') items.push({ type: 'message', role: 'assistant', content: 'End.' });
   const calls = items.filter(({ call_id }) => call_id !== undefined);
   const results = calls.map(({ type, call_id }) => ({ type: `${type}_output`, call_id, output: turn.output }));
@@ -205,7 +205,7 @@ const sharedOutput = { type: 'function_call_output', call_id: 'call_1', output: 
 const annotated = { type: 'output_text', text: 'x', annotations: [{ type: 'file_path', file_id: 'f', index: 0 }] };
 const assistant = (content: JsonObject[]) => ({ type: 'message', role: 'assistant', content });
 
-/** Results that come late, or never, and one that nobody asked for. */
+/** Results that arrive late, or never, and one without a call. */
 const unpaired = fc
   .record({ body: faithful, fates: fc.array(fc.constantFrom('stays', 'goes', 'late'), { minLength: 8, maxLength: 8 }) })
   .map(({ body, fates }): JsonObject => {
@@ -280,7 +280,7 @@ describe('a tool of a namespace is chosen by its own name', () => {
   });
 });
 
-// ---------------------------------------------------------------- whatever clients send
+// ---------------------------------------------------------------- any requests of clients
 
 const wrapped = fc.constantFrom(
   envelope.wrap([{ type: 'reasoning.text', text: 'Hm', signature: 'SIG', format: 'anthropic-claude-v1' }])!,
@@ -428,7 +428,7 @@ describe('on other wires', () => {
               expect(error.status).toBe(400);
               return;
             }
-            // State that nobody made is refused, and then left out.
+            // State that no provider made is refused, and then removed.
             if (!/signature|thinking block/i.test((error as Error).message)) throw error;
             send(true);
           }
@@ -457,7 +457,7 @@ function includeOf({ include }: JsonObject): JsonValue[] {
   return [...new Set([...array(include), 'reasoning.encrypted_content'])].sort();
 }
 
-/** Lists that are empty may go, as may a choice that is the default; the order of what is included says nothing. */
+/** Empty lists may be removed, and a choice that is the default as well; the order of `include` has no meaning. */
 function normal(body: JsonObject): JsonValue {
   const include = array(body['include']).toSorted();
   const normalized = { stream: false, ...body, include, input: array(body['input']).map(object) };

@@ -1,4 +1,4 @@
-/** Credentials of several parts through a running gateway: what the upstream is shown, and what nobody else is. */
+/** Credentials of several parts through a running gateway: the upstream receives them, and nobody else does. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   };
   upstream = await startWireServer(({ headers }) => {
     if (!isRefused) return [responseHead(200, 'application/json'), JSON.stringify(body), 'END'];
-    // AWS quotes the headers that it reckoned with.
+    // AWS quotes the headers that it used for the signature.
     const Message = `The Canonical String should have been: ${JSON.stringify(headers)}`;
     const type = { 'x-amzn-errortype': 'InvalidSignatureException' };
     return [responseHead(403, 'application/json', type), JSON.stringify({ Message }), 'END'];

@@ -35,7 +35,7 @@ export function chatClient(gateway: () => TestGateway) {
     return { status: response.status, answer: (await response.json()) as Answer, headers: response.headers };
   }
 
-  /** The events of a stream: comments as they are, data parsed. */
+  /** The events of a stream: comments unchanged, data parsed. */
   async function stream(
     body: object,
     headers?: Record<string, string>,

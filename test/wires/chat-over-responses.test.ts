@@ -1,4 +1,4 @@
-/** What only a running gateway shows of the Responses wire: which endpoint speaks it, and state that is refused. */
+/** Properties of the Responses wire that only a running gateway shows: which endpoint uses it, and refused state. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   const pricing = { prompt: 1, completion: 2 };
   const models = {
     ...sandboxModels,
-    // One provider, two wires: the second is the endpoint's own.
+    // One provider, two wires: the second belongs to the endpoint.
     'acme/echo': {
       endpoints: [{ provider: 'sandbox', upstream_model: 'think', dialect: 'openai-responses', pricing }],
     },
@@ -37,7 +37,7 @@ async function ask(body: JsonObject): Promise<{ status: number; answer: JsonObje
   return { status: response.status, answer, path, sent };
 }
 
-/** What reached the sandbox of a generation last. */
+/** The last request of a generation that reached the sandbox. */
 async function lastAttempt(id: string): Promise<{ path: string; body: JsonObject; count: number }> {
   for (const n of [3, 2, 1]) {
     const response = await fetch(`${sandbox.url}/sandbox/attempts/${id}.${n}`);

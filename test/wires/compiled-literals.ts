@@ -1,4 +1,7 @@
-/** Holds values against the types of a package by the compiler: written out as literals, so that a name the types do not know is a fault. */
+/**
+ * Checks values against the types of a package with the compiler: they are written as literals, so that a name that the
+ * types lack is an error.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +11,10 @@ import type { JsonValue } from '../../src/schemas/json.ts';
 
 const compiler = new URL('../../node_modules/.bin/tsc', import.meta.url).pathname;
 
-/** What the compiler says, by the name of each value that is not of the type; empty where all are. `module` is a path below node_modules. */
+/**
+ * The compiler's messages, by the name of each value that does not match its type; empty if all match. `module` is a
+ * path below node_modules.
+ */
 export async function faultsByType(
   module: string,
   type: string,

@@ -1,4 +1,6 @@
-/** A stream of one wire that breaks off and goes on at another: the sandbox speaks both, and breaks off as scripted. */
+/**
+ * A stream of one wire that breaks off and continues on another: the sandbox speaks both, and breaks off as scripted.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bedrockModelPrefix } from '../../sandbox/bedrock-converse.ts';
 import { startSandbox } from '../../sandbox/server.ts';

@@ -1,6 +1,6 @@
 /**
- * Embeddings that take several requests to a provider, through a running gateway and a scripted upstream: what is sent, what
- * is charged when a part fails, what is set aside, what a client that leaves costs.
+ * Embeddings that take several requests to a provider, through a running gateway and a scripted upstream: the requests,
+ * the charge if a part fails, the hold, and the cost of a client that disconnects.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -63,7 +63,7 @@ beforeEach(() => {
 
 const sent = ({ body }: Exchange) => JSON.parse(body) as { model: string; input: string[] };
 
-/** One token an input; the vector says which input it is of. */
+/** One token an input; the vector identifies its input. */
 function body(exchange: Exchange): string {
   const { input } = sent(exchange);
   const data = input.map((text, index) => ({ index, embedding: [Number(text), 1] }));
@@ -176,7 +176,7 @@ describe('a batch that fails', () => {
     expect(status).toBe(200);
     expect(made.data.map(({ embedding }) => embedding[0])).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(made.gateway_metadata.attempts.map(({ status }) => status)).toEqual([500, 200]);
-    // Nine at the second; of the first's three requests two answered.
+    // Nine at the second; two of the first's three requests were answered.
     expect(made.usage.cost).toBeCloseTo(9 * 0.001001, 9);
     const shown = await record(id);
     expect(shown['total_cost']).toBeCloseTo(6 * 0.001 + 9 * 0.001001, 9);
@@ -205,7 +205,7 @@ describe('a batch that fails', () => {
     const { status } = await embed('wire/one', numbers(6), key);
     expect(status).toBe(502);
     const { usage } = await usageOf(hash);
-    // By bytes: more than the six tokens that all of it would have been.
+    // By bytes: more than the six tokens of all inputs.
     expect(usage).toBeGreaterThan(0.006);
     expect(usage).toBeLessThan(1);
   });

@@ -1,6 +1,7 @@
 /**
- * Where every field, event and block of answers comes from. The lists in `fields/answers.ts` have exactly the names of the official
- * types, held by the compiler; here each row is shown: what is in answers of any wire, of the API's own wire alone, or of none.
+ * The origin of every field, event and block of answers. The compiler ensures that the lists in `fields/answers.ts`
+ * have exactly the names of the official types; here each row is tested: members of answers of any wire, only of the
+ * API's own wire, or of none.
  */
 import { describe, expect, test } from 'vitest';
 import { ChatStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
@@ -33,7 +34,7 @@ const classes: TokenClasses = {
 };
 const end = { usage: NO_USAGE, classes, metadata: undefined } as unknown as StreamEnd;
 
-/** An answer of one block after the other. */
+/** An answer with one block after the other. */
 function answer(
   wire: Wire,
   blocks: readonly ChatChunk[],
@@ -130,7 +131,7 @@ const turns: readonly ChatChunk[][] = [
 const namesOf = (rows: Record<string, lists.AnswerRow>, wanted: lists.AnswerRow) =>
   Object.entries(rows).flatMap(([name, row]) => (row === wanted ? [name] : []));
 
-/** Blocks of the provider's own, each with all that its wire may say of one. */
+/** Blocks of the provider's own, each with all members that its wire may send. */
 function natives(wire: Wire, types: readonly string[], raws: readonly JsonObject[]): ChatChunk[] {
   return types.flatMap((type, n): ChatChunk[] => {
     const native = { type: 'native' as const, wire, block: { type, id: `item_${n}` } };

@@ -1,7 +1,7 @@
 /**
- * What every dialect of the registry owes, whoever wrote it: a new one is tested here the moment it has its line in
- * `dialects.ts`, and what it lacks has to be named with a reason. Conversations from each wire to each other are in
- * `round-trip.test.ts`, which goes through the registry as well.
+ * The rules for every dialect of the registry: a new one is tested as soon as it has its line in `dialects.ts`, and
+ * missing parts must be listed with a reason. Conversations between the wires are in `round-trip.test.ts`, which uses
+ * the registry as well.
  */
 import { existsSync, globSync } from 'node:fs';
 import fc from 'fast-check';
@@ -24,17 +24,17 @@ import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
 const wires = [...dialects.keys()];
 const root = new URL('../../', import.meta.url).pathname;
 
-/** What each dialect has in files of its own. */
+/** The files of its own that each dialect has. */
 const SCENARIOS: Readonly<Record<string, (wire: Wire) => boolean>> = {
   'recorded exchanges, replayed': (wire) => existsSync(`${root}test/wires/recorded-${wire}.test.ts`),
   'golden transcripts': (wire) => globSync(`test/transcripts/${wire}/*.txt`, { cwd: root }).length >= 10,
   'a wire of the sandbox': (wire) => Object.values(sandboxProviders('')).some(({ dialect }) => dialect === wire),
 };
 
-/** What is missing, and why that is right. */
+/** Missing parts, with the reasons. */
 const MISSING: Partial<Record<Wire, Readonly<Record<string, string>>>> = {};
 
-/** Requests of the twenty that a wire has no way to carry: the gateway says so with a 400 before anything is sent. */
+/** Requests of the twenty that a wire cannot carry: the gateway answers with a 400 before anything is sent. */
 const UNCARRIED: Partial<Record<Wire, Readonly<Record<string, string>>>> = {
   'anthropic-messages': { audio: 'the wire has no sound', video: 'the wire has no film' },
   'openai-responses': { audio: 'messages of the wire have no sound', video: 'the wire has no film' },
@@ -47,7 +47,7 @@ const UNCARRIED: Partial<Record<Wire, Readonly<Record<string, string>>>> = {
 
 test.each(wires)('%s has every scenario, or a stated reason', (wire) => {
   const lacking = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]!(wire));
-  // A reason for what is there is as wrong as none for what is not.
+  // A reason for an existing part is as wrong as a missing reason.
   expect(lacking).toEqual(Object.keys(MISSING[wire] ?? {}));
 });
 
@@ -84,7 +84,7 @@ async function ask(wire: Wire, slug: string, change: object = {}) {
   return { status: response.status, text: await response.text() };
 }
 
-/** Encodes a request and sends it to the sandbox, past the gateway. */
+/** Encodes a request and sends it to the sandbox without the gateway. */
 async function send(wire: Wire, slug: string, request: ChatRequest, stripState = false): Promise<Response> {
   const dialect = dialects.get(wire)!;
   const { base_url, upstream_model, provider } = speaking(wire, slug);
@@ -137,7 +137,7 @@ describe.each(wires)('%s', (wire) => {
     expect(answer.status, answer.text).toBe(200);
     const body = JSON.parse(answer.text) as JsonObject;
     expect(leaksOf(body)).toEqual([]);
-    // Where the provider gives calls no id they have one of ours, which is of this answer alone.
+    // If the provider gives calls no id, they have one of the gateway's, which is unique to this answer.
     const bare = ({ calls, ...reading }: ClientReading) => ({
       ...reading,
       calls: calls.map(({ id: _id, ...call }) => call),
@@ -183,7 +183,7 @@ describe.each(wires)('%s', (wire) => {
     const response = await send(wire, 'echo', request);
     const text = await response.text();
     if (response.status === 200) return;
-    // Signatures that this provider never made: it must be understood as that, and go without them.
+    // Signatures that this provider never made: they must be recognized and removed.
     expect([name, dialects.get(wire)!.decodeError(response.status, {}, text).failure], text).toEqual([
       'replayed reasoning',
       'state_rejected',
@@ -218,12 +218,12 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.record({ role: fc.constant('tool' as const), content, tool_call_id: id }),
 );
 
-/** Conversations that a wire is not asked to mend, and why. */
+/** Conversations that a wire need not repair, and why. */
 const UNMENDED: Partial<Record<Wire, (messages: readonly Message[]) => boolean>> = {
-  // Ids are the client's own on the wire that it speaks itself: two calls of one id in a turn stay two.
+  // Ids belong to the client on its own wire: two calls with one id in a turn stay two.
   'openai-chat': (messages) =>
     messages.some(({ tool_calls }) => new Set(tool_calls?.map((one) => one.id)).size < (tool_calls?.length ?? 0)),
-  // To Gemini 3 a user's message that says nothing does not end the turn of the calls before it, which then lack a signature.
+  // For Gemini 3 an empty user message does not end the turn of the calls before it, which then lack a signature.
   'gemini-generate-content': (messages) =>
     messages.some(
       (one, i) =>
@@ -250,7 +250,7 @@ test.each(wires)(
 
 // ---------------------------------------------------------------- fuzz
 
-/** A stream of the wire as its provider sends it: the sandbox's, with text, thoughts and calls. */
+/** A stream of the wire as its provider sends it: the sandbox's, with text, reasoning and calls. */
 async function streamsOf(wire: Wire): Promise<Uint8Array[]> {
   const user = (content: string): ChatRequest['messages'] => [{ role: 'user', content }];
   const tools = [weather as FunctionTool];
@@ -268,7 +268,7 @@ async function streamsOf(wire: Wire): Promise<Uint8Array[]> {
   );
 }
 
-/** What comes of a stream: an answer, or the upstream's error. Anything else that is thrown is a fault of the decoder. */
+/** The result of a stream: an answer, or the upstream's error. Any other exception is a fault of the decoder. */
 function outcome(dialect: ChatDialect, parts: readonly Uint8Array[]): 'answer' | 'error' {
   const framer = createFramer(dialect.frames);
   const decoder = dialect.createStreamDecoder({ generation_id: 'gen-fuzz' });
@@ -286,7 +286,7 @@ function outcome(dialect: ChatDialect, parts: readonly Uint8Array[]): 'answer' |
   return 'answer';
 }
 
-/** The places between two frames of a stream. */
+/** The positions between two frames of a stream. */
 function frameEnds(dialect: ChatDialect, bytes: Uint8Array): number[] {
   const ends: number[] = [];
   if (dialect.frames === 'aws-event-stream') {
@@ -325,7 +325,7 @@ describe.each(wires)('the decoder of %s', (wire) => {
   test('distinguishes a stream that breaks off from one that ends', () => {
     for (const bytes of streams) {
       const ends = frameEnds(dialect, bytes);
-      // The last frames may be a closing word alone: the answer itself is never whole in its first half.
+      // The last frames may be only a terminator: the answer is never complete in its first half.
       const half = ends[Math.floor(ends.length / 2)]!;
       const cuts = fc.property(fc.integer({ min: 0, max: half }), (at) => {
         expect(outcome(dialect, [bytes.subarray(0, at)])).toBe('error');

@@ -1,6 +1,7 @@
 /**
- * Where every field of the client APIs goes. The lists in `fields/` have exactly the names of the official types, held by the
- * compiler; here each row is shown: a request with the field passes the door and the encoders of its own wire and another.
+ * The destination of every field of the client APIs. The compiler ensures that the lists in `fields/` have exactly the
+ * names of the official types; here each row is tested: a request with the field passes the parser and the encoders of
+ * its own wire and of another.
  */
 import type { TObject } from 'typebox';
 import { Value } from 'typebox/value';
@@ -33,7 +34,7 @@ interface Api {
   parse(body: JsonObject): ChatRequest;
   own: Wire;
   other: Wire;
-  /** The least request. */
+  /** The smallest request. */
   least: JsonObject;
 }
 
@@ -67,7 +68,7 @@ const apis: Record<string, Api> = {
   },
 };
 
-/** Endpoints that take all that their wires have. */
+/** Endpoints that accept everything that their wires have. */
 const QUIRKS: Partial<Record<Wire, Quirks>> = { 'anthropic-messages': anthropicModelQuirks('claude-opus-4-5') };
 
 function encoded(wire: Wire, request: ChatRequest): EncodedRequest {
@@ -83,7 +84,7 @@ function encoded(wire: Wire, request: ChatRequest): EncodedRequest {
   return dialects.get(wire)!.encodeRequest(request, endpoint, { media: new Map(), strip_state: false });
 }
 
-/** What is at a path such as `a.b[0].c`; undefined where nothing is. */
+/** The value at a path such as `a.b[0].c`; undefined if there is none. */
 function at(value: unknown, path: string): unknown {
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');
   return steps.reduce((inner, step) => (inner as Record<string, unknown> | undefined)?.[step], value);
@@ -144,13 +145,13 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
   });
 });
 
-/** A conversation around one item or block. */
+/** A conversation that contains one item or block. */
 interface Kinds {
   api: Api;
   rows: Record<string, KindRow>;
   /** The request with some of them. */
   body(row: KindRow, values: readonly JsonObject[]): JsonObject;
-  /** Where they are in the body of their own wire. */
+  /** Their place in the body of their own wire. */
   sent(body: JsonObject): unknown[];
 }
 
@@ -201,7 +202,7 @@ const kinds: Record<string, Kinds> = {
   },
 };
 
-/** A field is left out as a whole, and reported. */
+/** A field is removed as a whole, and reported. */
 function isLeftOut(encoded: EncodedRequest, without: EncodedRequest): void {
   expect(encoded.body).toEqual(without.body);
   expect(encoded.report.length).toBeGreaterThan(without.report.length);

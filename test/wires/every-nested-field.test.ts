@@ -1,6 +1,6 @@
 /**
- * What stands inside the blocks, items and tools of the lists in `every-field.test.ts`: each with all the fields that its official
- * type has, which the compiler holds, reaches an upstream of its own wire with all of them.
+ * The members of the blocks, items and tools in the lists of `every-field.test.ts`: each one, with all the fields of
+ * its official type, which the compiler ensures, reaches an upstream of its own wire with all of them.
  */
 import type {
   BetaCacheControlEphemeral,
@@ -380,7 +380,7 @@ test('of the Responses API, in items and tools', () => {
   const request = responsesRequest(body as unknown as ResponsesRequestBody, { envelope });
   const there = sent('openai-responses', request);
   expect(there['tools']).toEqual(tools);
-  // What a former answer's tokens were like is of no use to a model.
+  // Token probabilities of an earlier answer are not sent to a model.
   const { logprobs: _, ...kept } = output;
   expect(there['input']).toEqual(
     input.map((item) => (item === message ? { ...message, content: [kept, refusal] } : item)),

@@ -1,6 +1,6 @@
 /**
- * Reasoning of another vendor reaches no provider, whatever API its client speaks: by the encoders alone, without the accounts
- * that keep state apart before them.
+ * Reasoning of another vendor reaches no provider, for clients of any API: by the encoders alone, without the accounts
+ * that separate state before them.
  */
 import { describe, expect, test } from 'vitest';
 import { chatClient } from '../../src/api/chat/client.ts';
@@ -19,7 +19,7 @@ const FORMATS = [
   'unknown',
 ] as const;
 
-/** Whose reasoning each wire takes back, and the settings with which it accepts the most. */
+/** The vendor whose reasoning each wire accepts back, and the settings with which it accepts the most. */
 const TAKES: Record<Wire, { formats: readonly string[]; model: string; quirks: Quirks }> = {
   'anthropic-messages': { formats: ['anthropic-claude-v1'], model: 'claude-sonnet-4-5', quirks: {} },
   'gemini-generate-content': { formats: ['google-gemini-v1'], model: 'gemini-3-pro-preview', quirks: {} },
@@ -43,7 +43,7 @@ const CLIENTS: Record<string, RequestExt> = {
   Messages: { wire: 'anthropic-messages', client: messagesClient, rest: {} },
 };
 
-/** Every form that a detail may have, each with text of its own. */
+/** Every form that a detail may have, each with a text of its own. */
 function detailsOf(format: string): ReasoningDetail[] {
   const data = Buffer.from(`data of ${format}`).toString('base64');
   const signature = Buffer.from(`signature of ${format}`).toString('base64');

@@ -1,4 +1,7 @@
-/** What a client of the Messages API sees of an upstream of its wire through a running gateway: headers, conversations, counts. */
+/**
+ * Answers of an upstream of the Messages wire for a client of the same API through a running gateway: headers,
+ * conversations, counts.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tokenCounter } from '../../src/providers/anthropic-messages/token-counter.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -141,7 +144,7 @@ test('64-bit ids in arguments of tools are unchanged in both directions', async 
     const response = await fetch(`${site.gateway.base_url}/messages`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      // A byte order mark is passed over, as it is everywhere.
+      // A byte order mark is skipped, as everywhere.
       body: `${limit === undefined ? '' : '\uFEFF'}{"model":"${model}","max_tokens":50,"messages":${messages}}`,
     });
     expect(await response.text()).toContain(`"content":[${search},${call('toolu_2')}]`);
@@ -258,7 +261,7 @@ describe('a request to count tokens', () => {
   );
 });
 
-/** A key that may spend so many USD. */
+/** A key with this limit in USD. */
 async function keyWith(limit: number): Promise<string> {
   const made = await fetch(`${site.gateway.base_url}/keys`, {
     method: 'POST',

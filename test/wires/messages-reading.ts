@@ -27,7 +27,7 @@ const costs = {
   },
 };
 
-/** The chunks of recorded bytes, which arrive in parts that end at these places. */
+/** The chunks of recorded bytes that arrive in parts with these boundaries. */
 export function chunksOf(wire: Wire, bytes: Uint8Array, cuts: readonly number[] = []): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
   const framer = createFramer(dialect.frames);
@@ -59,12 +59,12 @@ export function streamText(batches: readonly ChatChunk[][], reasoning: Reasoning
   ].join('');
 }
 
-/** A whole answer as its client gets it. */
+/** A whole answer as its client receives it. */
 export function wholeMessage(completion: ChatCompletion, reasoning: ReasoningShown = 'shown'): JsonObject {
   return JSON.parse(wholeText(completion, reasoning)) as JsonObject;
 }
 
-/** The same as it is sent. */
+/** The same in its serialized form. */
 export function wholeText(completion: ChatCompletion, reasoning: ReasoningShown = 'shown'): string {
   const { usage } = completion.ext;
   return encodeMessage(
@@ -79,7 +79,10 @@ export function wholeText(completion: ChatCompletion, reasoning: ReasoningShown 
   );
 }
 
-/** What the official client makes of a stream's events; the newer kinds of blocks are known to the trial side of it alone. */
+/**
+ * The message that the official client builds from a stream's events; only its beta part knows the newer types of
+ * blocks.
+ */
 export async function accumulatedBySdk(events: readonly JsonObject[], side: 'stable' | 'beta'): Promise<JsonObject> {
   const lines = events.filter(({ type }) => type !== 'ping').map((event) => `${JSON.stringify(event)}\n`);
   const body = new ReadableStream<Uint8Array>({
@@ -90,6 +93,6 @@ export async function accumulatedBySdk(events: readonly JsonObject[], side: 'sta
   });
   const stream =
     side === 'stable' ? MessageStream.fromReadableStream(body) : BetaMessageStream.fromReadableStream(body);
-  // Inputs of tools are made when they are asked for.
+  // The client computes inputs of tools lazily.
   return JSON.parse(JSON.stringify(await stream.finalMessage())) as JsonObject;
 }

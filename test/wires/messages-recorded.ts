@@ -1,4 +1,4 @@
-/** What recorded answers of Anthropic's wire are to be for clients of the Messages API. */
+/** Expected answers for clients of the Messages API, from recorded answers of Anthropic's wire. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import type { Allowed } from '../readings/differences.ts';
 import { object } from '../readings/recordings.ts';
@@ -6,7 +6,7 @@ import { accumulatedBySdk } from './messages-reading.ts';
 
 export const isNull = (_: JsonValue | undefined, after: JsonValue | undefined) => after === null;
 
-/** What of an Anthropic answer is another one for our clients; all else is a fault. */
+/** Allowed differences from an Anthropic answer; any other difference is a fault. */
 export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
   { place: /^\.id changed$/, reason: 'a message is known by the id of its generation' },
   { place: /^\.model changed$/, reason: 'the model has its public name' },
@@ -31,7 +31,7 @@ export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
   },
 ];
 
-/** What the first answer of a recorded stream adds up to, blocks by the official client, counts from its last events. */
+/** The message of the first answer of a recorded stream: blocks by the official client, counts from its last events. */
 export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
   const events = new TextDecoder()
     .decode(bytes)
@@ -41,7 +41,7 @@ export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
   const idOf = (event: JsonObject) => object(event['message'])['id'];
   const next = events.findIndex((event) => event['type'] === 'message_start' && idOf(event) !== idOf(events[0]!));
   const answer = next === -1 ? events : events.slice(0, next);
-  // A beginning that a proxy repeats says nothing new.
+  // A beginning that a proxy repeats adds nothing.
   const answerEvents = answer.filter((event, i) => event['type'] !== 'message_start' || i === 0);
   const { parsed_output: _, ...message } = await accumulatedBySdk(answerEvents, 'beta');
   const counted = answerEvents.map((event) => object(event['usage'] ?? object(event['message'])['usage']));

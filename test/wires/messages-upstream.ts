@@ -1,4 +1,4 @@
-/** A gateway in front of a scripted upstream of the Messages API, which answers everything in one sentence. */
+/** A gateway in front of a scripted upstream of the Messages API, which answers every request with one sentence. */
 import { startGateway, type TestGateway } from '../harness.ts';
 import { object } from '../readings/recordings.ts';
 import { type Exchange, responseHead, startWireServer } from './wire-server.ts';
@@ -24,11 +24,11 @@ const EVENTS = [
 
 export interface MessagesUpstream {
   gateway: TestGateway;
-  /** What the upstream answers from now on, whole, as an object or as its JSON; undefined: its one sentence. */
+  /** The upstream's further answers, whole, as an object or as its JSON; undefined: its one sentence. */
   answer(message: object | string | undefined): void;
   /** How many requests reached the upstream. */
   requestCount(): number;
-  /** What reached the upstream last. */
+  /** The last request that reached the upstream. */
   last(): Exchange;
   stop(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
       providers: {
         claudes: {
           dialect: 'anthropic-messages',
-          // As a hosted provider, which fetches itself.
+          // Like a hosted provider that fetches by itself.
           quirks: { inline_media: false },
           base_url: upstream.url,
           api_key: 'upstream-key',

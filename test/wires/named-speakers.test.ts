@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { ChatRequest, InnerPart, Message } from '../../src/schemas/inner.ts';
 
-/** Who speaks is not lost on any wire: models that read no `name` get it in front of what is said (specification, Message). */
+/**
+ * The speaker's name is lost on no wire: models without a field `name` receive it before the text (specification,
+ * Message).
+ */
 
 const picture: InnerPart = { type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } };
 

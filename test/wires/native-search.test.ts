@@ -1,4 +1,7 @@
-/** Searches that providers make themselves: which wire a call that searches goes over, and what it costs. The upstream answers as recorded. */
+/**
+ * Searches that providers run themselves: the wire of a call that searches, and its cost. The upstream answers as
+ * recorded.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +16,7 @@ interface Sent {
   body: Record<string, unknown> & { tools?: Record<string, unknown>[]; model?: string; stream?: boolean };
 }
 const sent: Sent[] = [];
-/** What stands in place of the answers below, by path. */
+/** Answers that replace those below, by path. */
 let answers: Record<string, { type: string; text: string; status?: number }> = {};
 
 const ANSWER_TEXT = 'Done.';
@@ -207,7 +210,7 @@ describe('a search is charged', () => {
     ['openai/gpt-5:online', 2, 0.02],
     ['x-ai/grok-4.3:online', 2, 0.01],
     ['google/gemini-3-flash-preview:online', 2, 0.028],
-    // Before the third generation the answer is billed, however often it searched.
+    // Before the third generation the answer is billed, for any number of searches.
     ['google/gemini-2.5-flash:online', 1, 0.035],
   ])('%s: %d at their price', async (model, count, usd) => {
     const { cost, requests } = await costOf(model);
@@ -230,7 +233,7 @@ describe('a search is charged', () => {
       return ((await got.json()) as { gateway_metadata: { hold: { amount: number } } }).gateway_metadata.hold.amount;
     };
     const older = await heldFor('google/gemini-2.5-flash:online');
-    // What its searches bring into the prompt counts as its whole context, 0.3146 USD here.
+    // The text that its searches add to the prompt counts as its whole context, 0.3146 USD here.
     expect(older - 0.3146).toBeGreaterThan(0.03);
     expect(older - 0.3146).toBeLessThan(0.05);
     expect(await heldFor('google/gemini-3-flash-preview:online')).toBeGreaterThan(0.14);

@@ -1,6 +1,6 @@
 /**
- * What the gateway sends to Amazon Bedrock, and what the sandbox answers, held against the schemas that AWS's own client
- * serialises by, and against its lists of values.
+ * The gateway's requests to Amazon Bedrock and the sandbox's answers, checked against the schemas with which AWS's own
+ * client serialises, and against its lists of values.
  */
 import {
   AudioFormat,
@@ -25,7 +25,7 @@ import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object } from '../readings/recordings.ts';
 import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
 
-/** Values that a member of a shape may have. */
+/** The allowed values of a shape's member. */
 const VALUES: Record<string, object> = {
   'ImageBlock.format': ImageFormat,
   'DocumentBlock.format': DocumentFormat,
@@ -37,7 +37,7 @@ const VALUES: Record<string, object> = {
   'ConverseResponse.stopReason': StopReason,
 };
 
-/** The client's form of a schema: numbers for simple types, lists that begin with their kind for the others. */
+/** The client's form of a schema: numbers for simple types, lists that begin with their type for the others. */
 type Schema = number | readonly unknown[] | (() => Schema);
 const [LIST, MAP, STRUCTURE, UNION] = [1, 2, 3, 4];
 const SIMPLE: Record<number, (value: JsonValue) => boolean> = {
@@ -85,7 +85,7 @@ function faultsOf(schema: Schema, value: JsonValue, path = ''): string[] {
     return faultsOf(schemas[at]!, one!, `${path}.${key}`);
   });
   if (kind === UNION && Object.keys(value).length !== 1) faults.push(`${path}: one member expected`);
-  // The first members are the required ones; the model's id stands in the address.
+  // The first members are the required ones; the model's id is in the address.
   for (const member of members.slice(0, required)) {
     if (value[member] === undefined && member !== 'modelId') faults.push(`${path}.${member}: missing`);
   }
@@ -136,7 +136,7 @@ describe.each(models)('of the twenty requests, to %s', (upstreamModel) => {
       quirks: {},
     };
     const encode = () => bedrockConverse.encodeRequest(request, endpoint, { media: twentyMedia, strip_state: false });
-    // What the model has no ear or eye for is refused here, before it would be there.
+    // Content that the model does not accept is refused here, before it would be there.
     if (name === 'audio' || (name === 'video' && !upstreamModel.includes('nova'))) {
       expect(encode).toThrow(GatewayError);
       return;
@@ -171,7 +171,7 @@ test('the sandbox’s answers match the schema', () => {
     const encoded = sandboxWire.encodeBody({ answer, prompt, cache, faults, id: 'a', created: 0, body });
     const { usage, ...others } = encoded;
     expect(faultsOf(ConverseResponse$ as unknown as Schema, others)).toEqual(['.usage: missing']);
-    // On the wire two counts have a second name, and there is one object more, which the client passes over.
+    // On the wire two counts have a second name, and there is one more object, which the client ignores.
     const { cacheReadInputTokenCount, cacheWriteInputTokenCount, serverToolUsage, ...counts } = object(usage);
     expect([cacheReadInputTokenCount, cacheWriteInputTokenCount, serverToolUsage]).toEqual([1, 2, {}]);
     expect(faultsOf(ConverseResponse$ as unknown as Schema, { ...others, usage: counts })).toEqual([]);

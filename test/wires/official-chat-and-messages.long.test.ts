@@ -1,4 +1,4 @@
-/** The twenty requests as OpenAI and Anthropic are sent them, held against the types of their own clients. */
+/** The twenty requests as they are sent to OpenAI and Anthropic, checked against the types of their own clients. */
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/errors.ts';
 import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';
@@ -16,9 +16,9 @@ interface Subject {
   module: string;
   type: string;
   quirks: Quirks;
-  /** Refused by the gateway: no model of the provider takes them. */
+  /** Refused by the gateway: no model of the provider accepts them. */
   refused: string[];
-  /** What the types do not know, by request, and why it is sent all the same. */
+  /** Fields that the types lack, by request, and why they are sent. */
   beyond: Record<string, string>;
 }
 
@@ -37,7 +37,7 @@ const messages = {
   refused: ['audio', 'video'],
   beyond: {},
 };
-/** What an endpoint of OpenAI's does not support is taken out before the dialect sees it. */
+/** Fields that an endpoint of OpenAI does not support are removed before the dialect sees them. */
 const foreign = ['top_k', 'min_p', 'top_a', 'repetition_penalty'];
 const subjects: Subject[] = [
   { ...chat, model: 'gpt-5', quirks: { ...openai, refused_parameters: foreign } },

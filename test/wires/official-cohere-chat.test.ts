@@ -1,6 +1,6 @@
 /**
- * What the gateway sends to Cohere, and what the tests let Cohere answer, held against the schemas that the provider's own
- * client parses with. The package exports its client alone, so they are taken from its files.
+ * The gateway's requests to Cohere and Cohere's answers in the tests, checked against the schemas with which the
+ * provider's own client parses. The package exports only its client, so they are taken from its files.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -37,7 +37,7 @@ test('the schemas reject invalid bodies', () => {
 });
 
 describe('of the twenty requests', () => {
-  /** What the wire has no kind for is refused here, before it would be there. */
+  /** Content of a type that the wire lacks is refused here, before it would be there. */
   const refused = ['a PDF', 'audio', 'video'];
   for (const thinks of [false, true]) {
     test.each(Object.entries(twentyRequests))(
@@ -59,7 +59,7 @@ describe('of the twenty requests', () => {
         }
         const { stream, ...body } = encode().body;
         expect(faultsOf(stream === true ? schemas.V2ChatStreamRequest : schemas.V2ChatRequest, body)).toEqual([]);
-        // The sandbox is as strict as the provider: what one takes the other takes.
+        // The sandbox is as strict as the provider: both accept the same requests.
         expect(() => sandboxWire.check({ ...body, stream: stream ?? false }, {})).not.toThrow();
       },
     );
@@ -69,13 +69,13 @@ describe('of the twenty requests', () => {
 describe('the test data are answers of the provider', () => {
   const folder = new URL('../transcripts/cohere-chat/', import.meta.url);
   const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-  /** Broken on purpose, or of a model from before these types. */
+  /** Broken on purpose, or of a model that is older than these types. */
   const broken = ['error-event.txt', 'error-in-a-200-body.txt', 'html-in-a-200-stream.txt', 'toxic.txt'];
   test.each(names.filter((name) => !broken.includes(name)))('%s', (name) => {
     const [, head = '', answer = ''] =
       /^=== upstream answer (.*)\n([\s\S]*?)(?=^=== |$(?![\s\S]))/m.exec(readFileSync(new URL(name, folder), 'utf8')) ??
       [];
-    // What is refused here has no answer.
+    // Requests that are refused here have no answer.
     if (!name.endsWith('-refused.txt')) expect(head).toMatch(/^\d{3} /);
     if (!head.startsWith('200')) return;
     if (head.includes('json')) expect(faultsOf(schemas.V2ChatResponse, JSON.parse(answer))).toEqual([]);

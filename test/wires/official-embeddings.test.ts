@@ -1,8 +1,8 @@
 /**
- * Requests for embeddings held against the schemas that a provider's own client writes and reads with, where a package has them:
- * Cohere's. OpenAI's types are checked by the compiler in `src/providers/embeddings/request.test.ts`; of Gemini and Voyage there are
- * recorded requests (`recorded-embeddings.test.ts`); Bedrock's client takes any bytes; Vertex, Jina and Mistral have no package
- * here, and are checked by the sandbox alone.
+ * Requests for embeddings checked against the schemas of a provider's own client, if a package has them: Cohere's. The
+ * compiler checks OpenAI's types in `src/providers/embeddings/request.test.ts`; of Gemini and Voyage there are recorded
+ * requests (`recorded-embeddings.test.ts`); Bedrock's client accepts any bytes; Vertex, Jina and Mistral have no
+ * package here, and only the sandbox checks them.
  */
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
@@ -59,7 +59,7 @@ test.each(requests)('Cohere accepts %s', (_, upstreamModel, request) => {
     new Map(),
   );
   expect(faultsOf(body)).toEqual([]);
-  // The sandbox is as strict as the provider: what one takes the other takes.
+  // The sandbox is as strict as the provider: both accept the same requests.
   const sandbox = vectorWires.find(({ path }) => path.test('/v2/embed'));
   expect(() => sandbox?.check(body, {})).not.toThrow();
 });

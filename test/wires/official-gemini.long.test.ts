@@ -1,6 +1,6 @@
 /**
- * What the gateway sends to Google, and what the sandbox answers in its place, held against the types of Google's own
- * client by the compiler: the objects are written out as literals, so that a name the types do not know is a fault.
+ * The gateway's requests to Google and the sandbox's answers, checked by the compiler against the types of Google's own
+ * client: the objects are written as literals, so that a name that the types lack is an error.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
 const compiler = new URL('../../node_modules/.bin/tsc', import.meta.url).pathname;
 const types = new URL('../../node_modules/@google/genai/dist/genai.js', import.meta.url).pathname;
 
-/** The client's own types, with enumerations by their values: what stands on the wire. A body is put together from them. */
+/** The client's own types, with enumerations by their values as on the wire. A body is composed of them. */
 const PRELUDE = `import type * as official from '${types}';
 type Plain<T> = T extends string ? \`\${T}\` : T extends (infer E)[] ? Plain<E>[] : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
 interface Request {
@@ -36,7 +36,7 @@ interface Request {
 type Response = Plain<Pick<official.GenerateContentResponse, 'candidates' | 'usageMetadata' | 'modelVersion' | 'responseId'>>;`;
 const PRELUDE_LINES = PRELUDE.split('\n').length;
 
-/** What the compiler says of values as literals of a type; empty where they are of it. */
+/** The compiler's messages for values as literals of a type; empty if they match. */
 async function faultsOf(type: 'Request' | 'Response', values: Record<string, JsonValue>): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'official-'));
   try {
@@ -143,7 +143,7 @@ test('the sandbox’s answers, streamed and whole, match the types', async () =>
     return [...events, sandboxWire.encodeBody(envelope)];
   });
   expect(answers.length).toBeGreaterThan(10);
-  // Members of the real wire that the client's types do not name.
+  // Members of the real wire that the client's types lack.
   const known = answers.map(({ usageMetadata, ...answer }, i): [string, JsonValue] => {
     const { serviceTier: _, ...usage } = usageMetadata as JsonObject;
     return [String(i), { ...answer, usageMetadata: usage }];

@@ -1,6 +1,6 @@
 /**
- * What the gateway sends to a Responses upstream, and what the sandbox lets it answer, held against the types of OpenAI's
- * own client by the compiler: the objects are written out as literals, so that a name the types do not know is a fault.
+ * The gateway's requests to a Responses upstream and the sandbox's answers, checked by the compiler against the types
+ * of OpenAI's own client: the objects are written as literals, so that a name that the types lack is an error.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
 const compiler = new URL('../../node_modules/.bin/tsc', import.meta.url).pathname;
 const types = new URL('../../node_modules/openai/resources/responses/responses.mjs', import.meta.url).pathname;
 
-/** What the compiler says of values as literals of a type; empty where they are of it. */
+/** The compiler's messages for values as literals of a type; empty if they match. */
 async function faultsOf(type: string, values: Record<string, JsonValue>): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'official-'));
   try {
@@ -44,7 +44,7 @@ async function faultsOf(type: string, values: Record<string, JsonValue>): Promis
   }
 }
 
-/** No endpoint of this wire takes these: they are refused here, before they would be there. */
+/** No endpoint of this wire accepts these: they are refused here, before they would be there. */
 const refused = ['audio', 'video'];
 const kinds: Record<string, Quirks> = {
   'a model that thinks': { cache_control: true, reasoning_summary: 'auto' },
@@ -122,7 +122,7 @@ describe('the sandbox’s answer', () => {
       ),
     );
     const byType = new Map(events.map((event) => [String(event['type']), event]));
-    // Padding is on the wire and on no list of types.
+    // Padding is on the wire, but in no type.
     const bare = [...byType].map(([type, { obfuscation: _padding, ...event }]): [string, JsonValue] => [
       type,
       'response' in event ? { ...event, response: onTheWire(event['response']) } : event,
@@ -139,7 +139,7 @@ describe('the sandbox’s answer', () => {
     expect(await faultsOf('Response', Object.fromEntries(bodies))).toEqual([]);
   }, 60_000);
 
-  /** The types leave `store` out, which is on the wire, and have `output_text` and `access_programs`, which are not. */
+  /** The types lack `store`, which is on the wire, and have `output_text` and `access_programs`, which are not. */
   function onTheWire(response: JsonValue | undefined): JsonObject {
     const { usage, store: _recorded, ...rest } = response as JsonObject;
     return { ...rest, ...(usage === null ? {} : { usage }), output_text: '', access_programs: null };

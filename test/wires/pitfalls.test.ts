@@ -4,13 +4,13 @@ import { expect, test } from 'vitest';
 const root = new URL('../../', import.meta.url);
 const text = readFileSync(new URL('docs/pitfalls.md', root), 'utf8');
 
-/** The rows of the tables: what may go wrong, and what holds it. */
+/** The rows of the tables: the pitfall, and its tests. */
 const rows = [...text.matchAll(/^\| (?!Pitfall |---)(.+?) \| (.+) \|$/gm)].map(([, pitfall = '', held = '']) => ({
   pitfall,
   held,
 }));
 
-/** Each path, with the words that must stand in it where some are quoted behind it. */
+/** Each path, with the quoted words that its file must contain, if there are any. */
 function namedIn(held: string): { path: string; words: string | undefined }[] {
   return [...held.matchAll(/`([^`]+)`(?: "([^"]+)")?/g)].map(([, path = '', words]) => ({ path, words }));
 }

@@ -1,6 +1,6 @@
 /**
- * The providers that speak OpenAI's chat wire with an accent of their own: for each row of the table what its documentation
- * says is sent, and what comes back, whole and streamed.
+ * The providers that speak OpenAI's chat wire with deviations: for each row of the table the documented request is sent
+ * and the documented answer is read, whole and streamed.
  */
 import { describe, expect, test } from 'vitest';
 import { UpstreamError } from '../../src/providers/dialect.ts';
@@ -112,7 +112,7 @@ describe('values that servers refuse and OpenAI accepts', () => {
     const full = { ...parameters, type: 'object', properties: {} };
     expect(sent(parameters)).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
     expect(sent(parameters, 'lmstudio')).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
-    // Others are sent what the client wrote.
+    // Others receive what the client wrote.
     expect(sent(parameters, 'groq')).toEqual([{ type: 'function', function: { name: 'f', parameters } }]);
     for (const schema of [
       full,
@@ -366,7 +366,7 @@ describe('DeepSeek', () => {
       field: 'reasoning',
       reason: 'thinking disabled: the reasoning of former tool calls is missing',
     });
-    // A model that does not think misses nothing.
+    // A model that does not think needs no reasoning back.
     expect(provider('deepseek').body({ ...looked(), reasoning: null })).not.toHaveProperty('thinking');
   });
 
@@ -645,7 +645,7 @@ describe('a server of the operator', () => {
       provider(slug).body({ ...HELLO, reasoning })['reasoning_effort'];
     for (const slug of ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp']) {
       expect(effort(slug, { effort: 'xhigh' })).toBe('high');
-      // Not `none`: who asks for little thinking asks for some.
+      // Not `none`, because a request for little thinking is one for some.
       expect(effort(slug, { effort: 'minimal' })).toBe('low');
       expect(effort(slug, { enabled: false })).toBe('none');
     }

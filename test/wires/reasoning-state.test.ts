@@ -8,7 +8,7 @@ import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** Conversations of clients that know chat alone, with an upstream that checks the signatures of its thoughts. */
+/** Conversations of clients that know only chat, with an upstream that checks the signatures of its reasoning. */
 
 let sandbox: Sandbox;
 let gateway: TestGateway;
@@ -46,7 +46,7 @@ function yamlOf(more: object = {}): string {
 
 const clientOf = ({ url, key }: TestGateway) => new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
 
-/** What a client makes of an answer that knows nothing beside text and calls. */
+/** The turn of a client that keeps only text and calls of an answer. */
 function bare({ content, tool_calls }: OpenAI.ChatCompletionMessage): Chat {
   return { role: 'assistant', content, ...(tool_calls ? { tool_calls } : {}) };
 }
@@ -60,7 +60,7 @@ interface Block {
   signature?: string;
 }
 
-/** The bodies that the attempts of a request sent upstream, the message of the assistant in each, and how it was routed. */
+/** The bodies that the attempts of a request sent upstream, the assistant message in each, and the routing. */
 async function bodiesOf(where: TestGateway, body: object) {
   const response = await where.call(
     'POST',

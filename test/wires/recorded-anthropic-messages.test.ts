@@ -71,7 +71,7 @@ describe.runIf(isThere)('recorded answers', () => {
   }
 });
 
-// ---- What the tests compare: text, thinking, calls, finish and counts.
+// ---- The parts that the tests compare: text, thinking, calls, finish reason and counts.
 
 function essence({ choices: [choice], ext }: ChatCompletion): MessagesReading {
   const { content } = choice.message;
@@ -124,7 +124,9 @@ function frame(events: JsonValue[]): Uint8Array {
   return new TextEncoder().encode(frameMessages(events));
 }
 
-/** A whole answer as the provider would have streamed it: texts in pieces, signatures, citations and inputs as deltas. */
+/**
+ * A whole answer as the provider would have streamed it: texts in pieces, signatures, citations and inputs as deltas.
+ */
 function streamOf(message: JsonObject): JsonValue[] {
   const usage = object(message['usage']);
   const { stop_reason, stop_sequence, stop_details, container, context_management, ...start } = message;

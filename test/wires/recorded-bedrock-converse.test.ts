@@ -66,7 +66,8 @@ describe.runIf(isThere)('recorded answers', () => {
   }
 });
 
-// ---- Requests that the provider accepted, read into the inner language, come out as they were; two that it refused do not.
+// ---- Requests that the provider accepted are unchanged after translation to and from the inner language; two that it
+// refused are not.
 
 describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
   for (const { name, recording } of recordings) {
@@ -90,7 +91,7 @@ describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms
       );
       expect(encoded.path).toBe(path);
       if (/extraneous key \[toolResult\]/.test(JSON.stringify(recording.response.json))) {
-        // Nova refused a document or film inside a result: it is sent beside it.
+        // Nova refused a document or video inside a result: it is sent beside it.
         const { content } = object(array(encoded.body['messages']).at(-1));
         const kinds = array(content).map((block) => Object.keys(object(block))[0]);
         expect(kinds).toEqual(['toolResult', 'text', name.includes('video') ? 'video' : 'document']);
@@ -102,7 +103,7 @@ describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms
   }
 });
 
-/** What a chat client would have said to get this request. */
+/** The equivalent chat request of a client. */
 function innerOf(body: JsonObject, stream: boolean): ChatRequest {
   const system = array(body['system']).map(object);
   const inference = object(body['inferenceConfig']);
@@ -236,12 +237,15 @@ function partsOf(blocks: JsonObject[]): InnerPart[] {
   }, []);
 }
 
-/** The differences that translation may make: empty members and the default choice go, blank texts too; schemas are objects. */
+/**
+ * The allowed differences of translation: empty members, the default choice and blank texts are removed; schemas are
+ * objects.
+ */
 function normal(body: JsonObject): JsonValue {
   const { system, inferenceConfig, toolConfig, outputConfig, ...others } = body;
   const { toolChoice, ...tools } = object(toolConfig);
   const { maxTokens, ...inference } = object(inferenceConfig);
-  // A thinking budget needs a bound beside it, which the recorded client left to the service.
+  // A thinking budget requires a bound, which the recorded client left to the service.
   const isThinking = object(object(others['additionalModelRequestFields'])['thinking'])['type'] === 'enabled';
   const kept = { ...inference, ...(isThinking || maxTokens === undefined ? {} : { maxTokens }) };
   const text = JSON.stringify({
@@ -260,7 +264,8 @@ function normal(body: JsonObject): JsonValue {
   });
 }
 
-// ---- What the tests compare: text, reasoning, calls, blocks of the provider's own, finish and counts.
+// ---- The parts that the tests compare: text, reasoning, calls, blocks of the provider's own, finish reason and
+// counts.
 
 function essence({ choices: [choice], ext }: ChatCompletion): ConverseReading {
   const { content } = choice.message;

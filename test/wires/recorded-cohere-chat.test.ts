@@ -120,7 +120,7 @@ describe.runIf(isThere)('through a running gateway', () => {
   });
 });
 
-// ---- What the tests compare.
+// ---- The parts that the tests compare.
 
 type Essence = Pick<ClientReading, 'text' | 'reasoning' | 'calls' | 'finish' | 'native_finish'> & {
   counts: [prompt: number, cached: number, completion: number];

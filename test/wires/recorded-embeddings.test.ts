@@ -8,12 +8,12 @@ import { responseHead, slices, startWireServer, type WireServer } from './wire-s
 const recordings = recordingsOf('embeddings');
 const isThere = recordings.length > 0;
 
-/** What the provider answers next, and how many bytes of it come at a time. */
+/** The provider's next answer, and the size of its parts in bytes. */
 let next: { status: number; body: string; bytes: number } | undefined;
 let upstream: WireServer;
 let gateway: TestGateway;
 
-/** Each recorded provider with the wire that it speaks; the base URL as far as the recorded path is not the wire's. */
+/** Each recorded provider with its wire; the base URL is the part of the recorded path that is not the wire's. */
 const PROVIDERS: Record<string, { wire: string; base: string }> = {
   openai: { wire: 'openai-embeddings', base: '/v1' },
   cohere: { wire: 'cohere-embeddings', base: '/v2' },
@@ -49,7 +49,7 @@ afterAll(async () => {
   await upstream?.stop();
 });
 
-/** Small answers are cut at every byte, all into pieces that respect no character and no number. */
+/** Small answers are cut at every byte, all answers into pieces that divide characters and numbers. */
 const PIECES = [1, 7, 1_361, 1_000_000];
 
 describe.runIf(isThere)('recorded embeddings, through a running gateway', () => {
@@ -110,7 +110,7 @@ describe.runIf(isThere)('recorded embeddings, through a running gateway', () => 
       next = { status, body: JSON.stringify(json), bytes: 4_096 };
       const client = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key, maxRetries: 0 });
       const answer = await client.embeddings.create({ model, input: request.texts });
-      // The SDK asks for base64 and decodes it.
+      // The SDK requests base64 and decodes it.
       expect(answer.data.map(({ embedding }) => embedding)).toEqual(
         raw.vectors.map((vector) => [...Float32Array.from(vector)]),
       );

@@ -83,7 +83,7 @@ describe.runIf(isThere)('recorded answers', () => {
 describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
   for (const { name, recording } of recordings) {
     const { body, path } = recording.request ?? {};
-    // The body of one request was kept as something else than the JSON it was.
+    // The body of one request was not kept as its JSON.
     if (!body || body['contents'] === undefined) continue;
     test(name, () => {
       const upstreamModel = /models\/([^:]+):/.exec(path ?? '')?.[1] ?? '';
@@ -108,7 +108,7 @@ describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms
   }
 });
 
-// ---- What the tests compare.
+// ---- The parts that the tests compare.
 
 function essence({ choices: [choice], ext }: ChatCompletion): GeminiReading {
   const { message } = choice;
@@ -164,7 +164,7 @@ function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   return accumulate(chunks, 0);
 }
 
-/** A whole answer as a stream of its parts: the usage grows, and what is said of the candidate comes last. */
+/** A whole answer as a stream of its parts: the usage grows, and the members of the candidate arrive last. */
 function streamOf(body: JsonObject): Uint8Array {
   const [candidate, ...others] = array(body['candidates']).map(object);
   const frame = (event: JsonObject) => `data: ${JSON.stringify(event)}\n\n`;
@@ -173,7 +173,7 @@ function streamOf(body: JsonObject): Uint8Array {
   const { candidates: _, usageMetadata, ...head } = body;
   const parts = array(object(content)['parts']);
   const reason = candidate['finishReason'];
-  // A call that is not to be run comes in the event that says so.
+  // A call that is not to be run arrives in the event that says so.
   const isHidden = reason === 'UNEXPECTED_TOOL_CALL';
   const events = (isHidden ? [] : parts).map((part) => ({
     ...head,

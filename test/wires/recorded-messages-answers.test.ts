@@ -1,6 +1,6 @@
 /**
- * Recorded answers as clients of the Messages API get them: those of this very wire come back as the provider sent them, those
- * of all others keep to its grammar, and the official client puts them together to what the whole answer says.
+ * Recorded answers for clients of the Messages API: those of the same wire are returned as the provider sent them,
+ * those of all others follow its grammar, and the official client accumulates them to the whole answer.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { dialects } from '../../src/providers/dialects.ts';
@@ -38,7 +38,7 @@ const bytesOf: Record<Wire, (recording: Recording) => Uint8Array> = {
 };
 const wires = Object.keys(bytesOf) as Wire[];
 
-/** Recordings that are no answers of a model, or none that is whole. */
+/** Recordings without an answer of a model, or without a complete one. */
 const NO_ANSWERS: ReadonlySet<string> = new Set([
   ...SPLICED,
   'google-ai-studio--events-google-live-speech-translation.json',
@@ -64,7 +64,7 @@ const answers = wires.map((wire): Answers => {
 
 const CUTS = 40;
 
-/** Places to cut at, other ones for each name, the same ones in every run. */
+/** Positions of cuts: different for each name, the same in every run. */
 function cutsOf(name: string, length: number): number[] {
   let seed = [...name].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) >>> 0, 7);
   const next = () => {
@@ -112,7 +112,7 @@ describe.skipIf(own.all.length === 0)(`answers of Anthropic's wire${whySkipped(o
 
 // ---------------------------------------------------------------- every wire
 
-/** What the official client leaves out of a message, or knows from its beginning alone. */
+/** Members that the official client removes from a message, or reads only from its beginning. */
 const BY_SDK: readonly Allowed[] = [
   { place: /^\.parsed_output added$/, reason: 'what the client reads itself', holds: isNull },
   { place: /^\.usage\.(cost|cost_details|is_byok) removed$/, reason: 'the client knows no costs' },

@@ -1,6 +1,6 @@
 /**
- * A client of the Messages API that speaks to an upstream of it through the gateway loses nothing: every recorded request
- * comes out of the door and the dialect as it went in, but for what is listed here.
+ * A client of the Messages API loses nothing through the gateway to an upstream of the same wire: every recorded
+ * request is unchanged after parser and dialect, except for the listed differences.
  */
 import { Value } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ const ENDPOINT = {
   max_completion_tokens: undefined,
   context_length: undefined,
   input_modalities: ['text', 'image', 'file'],
-  // A model of which nothing is known but that it takes least.
+  // An unknown model, which accepts the least.
   quirks: { thinking: 'none', no_sampling: true, no_prefill: true, no_forced_tool: true, json_schema_shim: true },
 } as const;
 
@@ -60,7 +60,7 @@ describe.runIf(isThere)('the same through a running gateway', () => {
   }
 });
 
-/** The body with every difference that is allowed: the model, whom it is for, nulls, and one text in place of its block. */
+/** The body with every allowed difference: the model, the user's id, nulls, and a text instead of its block. */
 function allowed(body: JsonObject): JsonObject {
   const fields = object(withoutNulls(body));
   fields['model'] = 'claude';

@@ -1,6 +1,6 @@
 /**
- * Recorded answers of real providers, read by the dialect and, independently of its code, by this test; recorded
- * requests, sent through the encoder, arrive as they were but for a closed list of changes.
+ * Recorded answers of real providers, read by the dialect and, independently of its code, by this test. Recorded
+ * requests are unchanged after the encoder, except for a closed list of changes.
  */
 import { describe, expect, test } from 'vitest';
 import type { Frame } from '../../src/providers/dialect.ts';
@@ -91,7 +91,7 @@ describe.skipIf(!isPresent)(`recorded whole answers${why}`, () => {
   });
 });
 
-/** Runs of whole events of about this many bytes: cutting each run everywhere cuts the stream everywhere. */
+/** Runs of whole events of about this number of bytes: cutting each run everywhere cuts the stream everywhere. */
 const RUN_BYTES = 1_500;
 
 function runsOf(bytes: Uint8Array): Uint8Array[] {

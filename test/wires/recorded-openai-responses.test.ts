@@ -1,4 +1,7 @@
-/** Every recorded exchange of the Responses wire: read by the dialect at every cut, sent back, and through a running gateway. */
+/**
+ * Every recorded exchange of the Responses wire: read by the dialect at every cut, sent back, and through a running
+ * gateway.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { responsesClient } from '../../src/api/responses/client.ts';
 import { type AttemptState, type DialectEndpoint, UpstreamError } from '../../src/providers/dialect.ts';
@@ -108,7 +111,7 @@ describe.runIf(isThere)('recorded answers', () => {
 });
 
 describe.runIf(isThere)('recorded requests are unchanged, up to the normal forms', () => {
-  // What goes on with a stored answer is refused at the door.
+  // The parser refuses requests that continue a stored answer.
   const selected = recordings.filter(({ recording: { request } }) => {
     return request?.body && (request.body['conversation'] ?? request.body['previous_response_id']) == null;
   });
@@ -154,7 +157,7 @@ describe.runIf(isThere)('through a running gateway', () => {
     const models = Object.fromEntries(
       recordings.map((_, i) => [`recorded/responses-${i}`, { endpoints: [{ ...endpoint, upstream_model: `${i}` }] }]),
     );
-    // The wire is the endpoint's own: its provider speaks another.
+    // The wire belongs to the endpoint: its provider speaks another.
     const provider = { name: 'Recorded', dialect: 'openai-chat', base_url: upstream.url, api_key: 'secret' };
     const file = { bundled_catalog: false, providers: { recorded: provider }, models, ledger: { journal_sync: 'os' } };
     gateway = await startGateway({ yaml: JSON.stringify(file) });
@@ -207,14 +210,14 @@ describe.runIf(isThere)('through a running gateway', () => {
         continue;
       }
       const recordedError = object(object(json ?? JSON.parse(text!))['error']);
-      // A model that the provider does not have is no fault of the caller's.
+      // A model that the provider does not have is not a fault of the caller.
       expect(response.status).toBe(recordedError['code'] === 'model_not_found' ? 502 : status);
       expect(error['message']).toContain(recordedError['message']);
     }
   });
 });
 
-// ---- What the tests compare.
+// ---- The parts that the tests compare.
 
 function essence({ choices: [choice], ext }: ChatCompletion): ResponsesReading {
   const { content, reasoning_details, tool_calls, refusal, annotations } = choice.message;
@@ -372,8 +375,8 @@ function typeOf(item: JsonValue): JsonValue | undefined {
 }
 
 /**
- * The differences that translation may make: nulls, empty lists and empty messages go, messages name their type, an image
- * its detail.
+ * The allowed differences of translation: nulls, empty lists and empty messages are removed, messages name their type,
+ * an image its detail.
  */
 function normal(body: JsonObject): JsonValue {
   const named = array(body['input']).map((item) => {

@@ -1,6 +1,6 @@
 /**
- * Every recorded answer of every wire, as a client of the Responses API receives it: its stream keeps to the grammar wherever it was cut,
- * and says what the whole answer says. Answers of the very wire come back as they were.
+ * Every recorded answer of every wire, as a client of the Responses API receives it: its stream follows the grammar
+ * wherever it was cut, and equals the whole answer. Answers of the same wire are unchanged.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -22,7 +22,7 @@ import {
 } from './recorded-upstream.ts';
 import { encoded, generationId, streamed, whole } from './responses-encoder.ts';
 
-/** Whole numbers from 0 up to a bound, the same for one seed. */
+/** Integers from 0 up to a bound, the same for one seed. */
 function chance(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -31,7 +31,7 @@ function chance(seed: number): (below: number) => number {
   };
 }
 
-/** The chunks of a recorded stream whose bytes came in parts of any length. */
+/** The chunks of a recorded stream whose bytes arrived in parts of any length. */
 function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => number): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
   const state: AttemptState = { generation_id: generationId };
@@ -73,11 +73,11 @@ for (const wire of dialects.keys()) {
   });
 }
 
-// ---- Answers of the very wire, through a running gateway.
+// ---- Answers of the same wire, through a running gateway.
 
 /**
- * Where an answer that passes through the gateway differs from the recorded one, and why; each must occur. A field is of the
- * response, or of the event whose name stands before it.
+ * Allowed differences between an answer through the gateway and the recorded one, with reasons; each must occur. A
+ * field belongs to the response, or to the event whose name precedes it.
  */
 const DIFFERENCES: readonly (readonly [RegExp, string])[] = [
   [
@@ -120,13 +120,13 @@ const DIFFERENCES: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Events that stand on one side only, and why. */
+/** Events that only one side has, with reasons. */
 const UNPAIRED: Readonly<Record<string, string>> = {
   'response.queued': 'an answer of the gateway is not made in the background',
   'response.custom_tool_call_input.done': 'one server leaves it out',
 };
 
-/** Fields of recorded requests that a gateway which keeps nothing refuses; the rest is asked as it was. */
+/** Fields of recorded requests that a gateway without storage refuses; the rest is requested unchanged. */
 const REFUSED = ['store', 'background', 'conversation', 'previous_response_id', 'prompt'];
 
 function bodyOf({ recording, model, kind }: RecordedAnswer): JsonObject {

@@ -1,6 +1,6 @@
 /**
- * Every recorded request of the Responses API comes in by our own: it reaches an upstream of the same wire as it was sent, but
- * for what is listed here.
+ * Every recorded request of the Responses API through the gateway's own: it reaches an upstream of the same wire as it
+ * was sent, except for the listed differences.
  */
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -31,23 +31,23 @@ const isThere = recordings.length > 0;
 const why = whySkipped(recordings, 'openai-responses');
 const check = Compile(ResponsesBody);
 
-/** What is refused at the door, and in which words. */
+/** The requests that the parser refuses, with the messages. */
 const REFUSED: Readonly<Record<string, RegExp>> = {
   background: /^background must be false/,
   conversation: /^conversation must be null/,
 };
 
-/** What the provider refused as well. */
+/** Requests that the provider refused as well. */
 const WRONG: Readonly<Record<string, string>> = {
   temperature: 'must be at least 0',
 };
 
 /**
- * What reaches the upstream otherwise. Beside these, of all: `store` is false, reasoning is asked for encrypted, what is said to
- * the gateway stays there, and the normal forms of `normal`.
+ * Differences in the upstream's request. In all requests `store` is false, encrypted reasoning is requested, fields for
+ * the gateway are removed, and `normal` gives the normal forms.
  */
 const OTHERWISE: readonly (readonly [when: (body: JsonObject) => boolean, otherwise: JsonObject])[] = [
-  // Money is held for so many searches.
+  // Money is held for this number of searches.
   [(body) => array(body['tools']).some((tool) => object(tool)['type'] === 'web_search'), { max_tool_calls: 10 }],
 ];
 
@@ -129,7 +129,7 @@ describe.runIf(isThere)('through a running gateway', () => {
       dialect: 'openai-responses',
       base_url: upstream.url,
       api_key: 'secret',
-      // As a hosted provider, which fetches itself.
+      // Like a hosted provider that fetches by itself.
       quirks: { ...quirks, inline_media: false },
     };
     const pricing = { prompt: 1, completion: 2 };
@@ -181,7 +181,7 @@ const ANSWER = {
   usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
 };
 
-/** What an upstream of the same wire is to get for a recorded body. */
+/** The expected request at an upstream of the same wire for a recorded body. */
 function expected(body: JsonObject): JsonObject {
   const { provider: _, ...rest } = body;
   const include = new Set([...array(body['include']), 'reasoning.encrypted_content']);
@@ -189,7 +189,9 @@ function expected(body: JsonObject): JsonObject {
   return Object.assign({ ...rest, model: 'upstream', store: false, include: [...include] }, ...otherwise);
 }
 
-/** The differences that translation may make: what is null, empty or false may be left out, and messages name their type. */
+/**
+ * The allowed differences of translation: null, empty or false members may be omitted, and messages name their type.
+ */
 function normal(body: JsonObject): JsonValue {
   const { input } = body;
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : array(input).map(object);

@@ -25,13 +25,13 @@ import { chatBytes } from '../readings/openai-chat.ts';
 import { responsesBytes } from '../readings/openai-responses.ts';
 import { object, type Recording, recordingsOf, whySkipped } from '../readings/recordings.ts';
 
-/** Every recorded answer that calls tools goes on over every other wire: what is sent there is what that wire takes. */
+/** Every recorded answer that calls tools continues over every other wire with a request that the wire accepts. */
 
 interface Peer {
-  /** How the recorded stream of this wire is had as bytes. */
+  /** How to get the recorded stream of this wire as bytes. */
   bytes(recording: Recording): Uint8Array;
   sandbox: SandboxWire;
-  /** A model that thinks. */
+  /** A reasoning model. */
   upstream_model: string;
 }
 
@@ -54,7 +54,7 @@ const peers: Record<Wire, Peer> = {
 
 const STATE: AttemptState = { generation_id: 'gen-recorded' };
 
-/** The recorded answer as the inner language has it; undefined where it is an error or no answer of this wire. */
+/** The recorded answer in the inner language; undefined if it is an error or not an answer of this wire. */
 function answerOf(dialect: ChatDialect, recording: Recording): ChatCompletion | undefined {
   const { status, json } = recording.response;
   if (status !== 200) return undefined;
@@ -65,13 +65,13 @@ function answerOf(dialect: ChatDialect, recording: Recording): ChatCompletion | 
     const frames = [...framer.push(peers[dialect.wire].bytes(recording)), ...framer.end()];
     return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
   } catch (error) {
-    // What these recordings are is held against the dialects elsewhere.
+    // Other tests compare these recordings with the dialects.
     if (error instanceof UpstreamError) return undefined;
     throw error;
   }
 }
 
-/** As a chat client has it: without what never leaves the gateway. */
+/** As a chat client has it, without members that never leave the gateway. */
 function shown(message: Message): Message {
   return JSON.parse(JSON.stringify(message, (name, value) => (name === 'ext' ? undefined : value))) as Message;
 }
@@ -114,7 +114,7 @@ for (const [first, from] of dialects) {
     test('some of them call tools', () => expect(turns.length).toBeGreaterThan(0));
 
     for (const [second, to] of dialects) {
-      // Opaque state of the real service: the sandbox knows its own alone.
+      // Opaque state of the real service: the sandbox accepts only its own.
       if (second === first) continue;
       test.each(turns)(`continue over ${second}: $name`, ({ message }) => {
         for (const turn of [message, shown(message)]) {

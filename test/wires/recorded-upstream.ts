@@ -1,4 +1,4 @@
-/** Recorded answers of real providers, of every wire, played by a scripted upstream behind a running gateway. */
+/** Recorded answers of real providers on every wire, sent by a scripted upstream behind a running gateway. */
 import type { Wire } from '../../src/schemas/inner.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { messagesBytes, SPLICED } from '../readings/anthropic-messages.ts';
@@ -28,10 +28,10 @@ const STREAMS: Readonly<Record<Wire, (recording: Recording) => Uint8Array>> = {
   'cohere-chat': cohereBytes,
 };
 
-/** Upstreams cut their streams into parts of so many bytes, so that events are split within words and letters. */
+/** Upstreams cut their streams into parts of this size, so that events are split within words and characters. */
 const PART_BYTES = 53;
 
-/** Every recorded answer of a wire; empty where the recordings are absent. */
+/** Every recorded answer of a wire; empty if the recordings are absent. */
 export function recordedAnswers(wire: Wire): RecordedAnswer[] {
   return recordingsOf(wire).map(({ name, recording }, i) => {
     const { status, json } = recording.response;
@@ -53,7 +53,7 @@ export function recordedAnswers(wire: Wire): RecordedAnswer[] {
   });
 }
 
-/** Some dialects tell from a model's name what it takes and what its reasoning state is. */
+/** Some dialects derive from a model's name what it accepts and whose reasoning state it has. */
 function familyOf(wire: Wire, recording: Recording): string {
   if (wire === 'gemini-generate-content') return 'gemini-3-flash';
   if (wire === 'bedrock-converse') return isClaude(recording) ? 'claude-sonnet-4-5' : 'bedrock';
@@ -93,7 +93,7 @@ export async function startRecordedGateway(answers: readonly RecordedAnswer[]): 
       {
         name: `Recorded ${wire}`,
         dialect: wire,
-        // As a hosted provider, which fetches itself.
+        // Like a hosted provider that fetches by itself.
         quirks: { inline_media: false },
         base_url: upstream.url,
         api_key: wire === 'bedrock-converse' ? aws : 'secret',
@@ -112,7 +112,10 @@ export async function startRecordedGateway(answers: readonly RecordedAnswer[]): 
   };
 }
 
-/** What the gateway's own chat answer to a recording says; tests of each wire hold it against the recorded bytes. */
+/**
+ * The content of the gateway's own chat answer to a recording, which tests of each wire compare with the recorded
+ * bytes.
+ */
 export async function chatReading(
   { gateway }: RecordedGateway,
   { model, kind }: RecordedAnswer,

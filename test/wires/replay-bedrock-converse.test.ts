@@ -1,6 +1,6 @@
 /**
- * Recorded answers of Amazon Bedrock, sent by a scripted upstream through a running gateway: what a client gets says
- * what an independent reading of the recorded bytes says.
+ * Recorded answers of Amazon Bedrock, sent by a scripted upstream through a running gateway: the client's answer equals
+ * an independent reading of the recorded bytes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -28,7 +28,7 @@ const replays = recordingsOf('bedrock-converse').map(({ name, recording }, i): R
   return {
     name,
     recording,
-    // The family of the model decides what its reasoning state is.
+    // The family of the model decides whose reasoning state it has.
     model: `recorded/${isClaude(recording) ? 'claude' : 'other'}-${i}`,
     bytes: json === undefined ? converseBytes(recording) : new TextEncoder().encode(JSON.stringify(json)),
     kind: status !== 200 ? 'error' : json === undefined ? 'stream' : 'whole',
@@ -73,7 +73,7 @@ async function ask({ model }: Replay, stream: boolean): Promise<Response> {
 
 function expectReading(got: ClientReading, raw: ConverseReading): void {
   expect(got.text).toBe(raw.text);
-  // The last detail may be the gateway's own seal of what chat has no place for.
+  // The last detail may be the gateway's own seal of content that chat cannot express.
   const details = got.details.filter(({ id }) => !String(id).startsWith('seal_'));
   expect(
     details.map(({ type, text, signature, data }) =>
@@ -140,7 +140,7 @@ describe.skipIf(isAbsent)(`an error${why}`, () => {
       const response = await ask(replay, stream);
       const { error } = (await response.json()) as { error: JsonObject };
       expect(error['message']).toContain(message);
-      // A model that the region does not have is no fault of the caller's.
+      // A model that the region does not have is not a fault of the caller.
       expect(response.status).toBe(/identifier is invalid/.test(message) ? 502 : 400);
     }
   });

@@ -1,6 +1,6 @@
 /**
- * Recorded answers of Google, sent by a scripted upstream through a running gateway: what a client gets says what an
- * independent reading of the recorded bytes says.
+ * Recorded answers of Google, sent by a scripted upstream through a running gateway: the client's answer equals an
+ * independent reading of the recorded bytes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
@@ -11,7 +11,10 @@ import { geminiBytes, isGeminiStream, LIVE, readGemini } from '../readings/gemin
 import { array, atLeast, type NamedRecording, object, recordingsOf, whySkipped } from '../readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
 
-/** Streams up to this size come byte by byte, larger ones in sevens. Every byte of every stream is cut in the test of the dialect. */
+/**
+ * Streams up to this size arrive byte by byte, larger ones in parts of seven. The test of the dialect cuts every byte
+ * of every stream.
+ */
 const SINGLE_BYTES_MAX = 8_000;
 const PART_BYTES = 7;
 const WIRE = 'gemini-generate-content';
@@ -85,7 +88,7 @@ async function streamOf(replay: Replay, split?: (bytes: Uint8Array) => Step[]): 
   return body;
 }
 
-/** What of two answers to the same recording must be equal: all but what belongs to the request. */
+/** The parts of two answers to the same recording that must be equal: all except those of the request. */
 function essence(body: string): string {
   const { usage, calls, details, ...reading } = readStream(body);
   const receivedCalls = calls.map(({ name, arguments: text }) => [name, text]);
@@ -96,7 +99,7 @@ function expectRecorded(got: ClientReading, { recording }: Replay): void {
   const raw = readGemini(recording);
   expect(got.text).toBe(raw.text);
   expect(got.reasoning).toBe(raw.thoughts);
-  // The seal, where there is one, is the gateway's own.
+  // The seal, if there is one, is the gateway's own.
   const own = got.details.filter(({ id }) => !String(id).startsWith('seal_'));
   expect(own.flatMap(({ data, signature }) => data ?? signature ?? [])).toEqual(raw.signatures);
   expect(own.every(({ format }) => format === 'google-gemini-v1')).toBe(true);
@@ -125,7 +128,7 @@ test.skipIf(isAbsent)(`every recording is replayed${why}`, () => {
   expect(Math.min(...kinds)).toBeGreaterThanOrEqual(atLeast(1, 0));
 });
 
-/** The only recording that ends in an error: the gateway answers for it, with what the provider billed. */
+/** The only recording that ends in an error: the gateway reports it, and charges what the provider billed. */
 const isUnexpected = ({ recording }: Replay) => readGemini(recording).finish === 'error';
 
 describe.skipIf(isAbsent)(`a whole answer${why}`, () => {
@@ -184,7 +187,7 @@ describe.skipIf(isAbsent)(`an error${why}`, () => {
     for (const stream of [false, true]) {
       const response = await ask(replay, stream);
       const { error } = (await response.json()) as { error: JsonObject };
-      // A model that the provider does not have is no fault of the caller's.
+      // A model that the provider does not have is not a fault of the caller.
       expect(response.status).toBe(status === 404 ? 502 : status);
       expect(error['message']).toContain(message);
     }

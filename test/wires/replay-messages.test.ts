@@ -1,6 +1,6 @@
 /**
- * Recorded answers of Anthropic, sent by a scripted upstream through a running gateway to a client of the Messages API: they
- * come back as they were, but for what every answer of the gateway has of its own.
+ * Recorded answers of Anthropic, sent by a scripted upstream through a running gateway to a client of the Messages API:
+ * they are unchanged, except for the members that every answer of the gateway has.
  */
 import Anthropic, { type APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Recorded requests of the chat wire, sent through a running gateway to a plain upstream of the same wire: they arrive
- * as they were, but for a closed list of changes.
+ * Recorded requests of the chat wire, sent through a running gateway to a plain upstream of the same wire: they are
+ * unchanged, except for a closed list of changes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -11,7 +11,7 @@ import { responseHead, startWireServer, type WireServer } from './wire-server.ts
 const requests = recordingsOf('openai-chat').filter(({ recording }) => recording.request?.body);
 const why = whySkipped(requests, 'openai-chat');
 
-/** What the gateway changes before the dialect does. */
+/** Changes that the gateway makes before the dialect does. */
 const ALLOWED: readonly Allowed[] = [
   {
     place: /^\.model changed$/,
@@ -36,7 +36,7 @@ const ALLOWED: readonly Allowed[] = [
   ...CHANGED_BY_DIALECT,
 ];
 
-/** What each change was and how often it came. */
+/** The changes, and how often each occurred. */
 const seen = new Map<string, number>();
 
 const MODALITIES = ['text', 'image', 'file', 'audio', 'video'];
@@ -62,7 +62,7 @@ beforeAll(async () => {
   const endpoint = { provider: 'plain', upstream_model: 'plain-1', pricing: { prompt: 1, completion: 1 } };
   const file = {
     bundled_catalog: false,
-    // Nothing is fetched: what a server of the operator's is sent is compared with what the client sent.
+    // Nothing is fetched: the request at a server of the operator is compared with the client's.
     providers: { plain: { dialect: 'openai-chat', base_url: upstream.url, quirks: { inline_media: false } } },
     models: { 'plain/model': { input_modalities: MODALITIES, endpoints: [endpoint] } },
     ledger: { journal_sync: 'os' },

@@ -1,4 +1,4 @@
-/** Tells chunks to a client of the Responses API, without a gateway around. */
+/** Encodes chunks for a client of the Responses API, without a gateway. */
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
 import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';

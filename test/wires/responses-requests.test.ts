@@ -1,4 +1,4 @@
-/** What requests of the Responses API ask for beyond functions and text, over upstreams of every wire. */
+/** Features of Responses requests beyond functions and text, over upstreams of every wire. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { array, object } from '../readings/recordings.ts';
@@ -33,14 +33,14 @@ const NAMESPACE = {
 };
 const CUSTOM = { type: 'custom', name: 'patch', description: 'Writes a patch.' };
 
-/** The sandbox of the API's own wire knows functions alone. */
+/** The sandbox of the API's own wire knows only functions. */
 const others = wires.filter((wire) => wire !== 'openai-responses');
 
 describe.each(others)('over %s', (wire) => {
   const model = modelOf(wire, 'tools');
   const user = { role: 'user', content: 'Go.' };
 
-  /** Answers every call, and expects that the model hears of it. */
+  /** Answers every call, and expects that the model receives the results. */
   async function goOn(input: JsonObject[], { output }: JsonObject, fields: JsonObject): Promise<void> {
     const calls = array(output).map(object);
     const results = callsOf({ output }).map(({ type, call_id }) => ({

@@ -1,4 +1,7 @@
-/** Recorded answers that carry state of a model, and what a gateway keeps of their turns: for tests of turns that come back. */
+/**
+ * Recorded answers with state of a model, and what a gateway keeps of their turns, for tests of turns that are sent
+ * back.
+ */
 
 import { createVault } from '../../src/accounts/vault.ts';
 import { createSealer } from '../../src/inference/reasoning/seal.ts';
@@ -13,7 +16,7 @@ import { object, type Recording } from '../readings/recordings.ts';
 export const SECRET = 'a secret of thirty-two characters';
 export const GENERATION = `gen-1-${'a'.repeat(20)}`;
 
-/** Wires whose answers carry state, each with a model that takes it back. */
+/** Wires whose answers contain state, each with a model that accepts it back. */
 export const STATE_WIRES: readonly [Wire, upstream_model: string][] = [
   ['anthropic-messages', 'claude-sonnet-4-5'],
   ['gemini-generate-content', 'gemini-3-pro-preview'],
@@ -21,7 +24,7 @@ export const STATE_WIRES: readonly [Wire, upstream_model: string][] = [
   ['bedrock-converse', 'anthropic.claude-sonnet-4-5-20250929-v1:0'],
 ];
 
-/** Search results that are larger than a seal may be: by the seal alone the turn comes back without them. */
+/** Search results larger than a seal may be: by the seal alone the turn returns without them. */
 export const TOO_LARGE: ReadonlySet<string> = new Set([
   'anthropic--events-anthropic-web-search-tool-1.json',
   'anthropic--test-anthropic-test-anthropic-model-web-search-tool-stream-0.json',
@@ -42,7 +45,7 @@ export function statesOf(options: { keeps: boolean }): TurnStates {
   return createTurnStates({ sealer: createSealer(SECRET), vault, ...options });
 }
 
-/** The recorded answer as chunks; undefined where it is no answer, or its bytes are not kept as text. */
+/** The recorded answer as chunks; undefined if it is not an answer, or its bytes are not kept as text. */
 export function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChunk[] | undefined {
   if (response.json !== undefined || response.status !== 200 || dialect.frames !== 'sse') return undefined;
   const framed = (response.events ?? []).map(
@@ -58,7 +61,7 @@ export function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChu
   }
 }
 
-/** The recorded answer where it came in one piece. */
+/** The recorded whole answer. */
 export function wholeOf(dialect: ChatDialect, { response }: Recording): ChatCompletion | undefined {
   if (response.json === undefined || response.status !== 200) return undefined;
   try {

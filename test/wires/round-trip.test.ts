@@ -6,8 +6,8 @@ import type { Wire } from '../../src/schemas/inner.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 /**
- * A conversation that moves between providers: its first turn, with thoughts and two tool calls at once, is answered over
- * one wire, the tools' results go to another. The sandbox refuses what the real services refuse.
+ * A conversation that moves between providers: its first turn, with reasoning and two parallel tool calls, is answered
+ * over one wire, and the tools' results go to another. The sandbox refuses what the real services refuse.
  */
 
 let sandbox: Sandbox;
@@ -77,7 +77,7 @@ async function ask(wire: Wire, messages: Message[]): Promise<Message> {
 const results = ({ tool_calls = [] }: Message): Message[] =>
   tool_calls.map(({ id, function: { name } }) => ({ role: 'tool', tool_call_id: id, content: `${name} says 7` }));
 
-/** What a client sends back that knows text and calls alone. */
+/** The turn that a client sends back if it keeps only text and calls. */
 const bare = ({ content, tool_calls }: Message): Message => ({
   role: 'assistant',
   content,
@@ -103,7 +103,7 @@ describe.each(wires)('answered over %s, the turn continues over', (first) => {
       // And back, with both turns in the history.
       const again = await ask(first, [...history, keep(answered), { role: 'user', content: 'And in Lima?' }]);
       expect(again.tool_calls).toHaveLength(2);
-      // A call's name in the conversation stays its own.
+      // A call in the conversation keeps its name.
       const known = new Set(called.tool_calls?.map(({ id }) => id));
       expect(again.tool_calls?.filter(({ id }) => known.has(id))).toEqual([]);
     }

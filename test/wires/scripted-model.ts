@@ -1,19 +1,19 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One turn of a scripted model: what it says, what it calls, and what goes wrong. */
+/** One turn of a scripted model: its text, its calls, and its failure. */
 export interface ScriptedTurn {
   text?: string;
   calls?: { name: string; args: unknown }[];
   finish_reason?: string;
-  /** An error in place of the turn. */
+  /** An error instead of the turn. */
   status?: number;
   /** The connection breaks after the text. */
   dies?: true;
   annotations?: unknown[];
 }
 
-/** A chat completions request, as the upstream gets it. */
+/** A chat completions request, as the upstream receives it. */
 export interface ScriptedRequest {
   stream?: boolean;
   messages: { role: string; content: string; tool_calls?: { id: string }[]; tool_call_id?: string }[];
@@ -27,14 +27,14 @@ export interface ScriptedModel {
   /** For a provider's `base_url`. */
   url: string;
   readonly requests: ScriptedRequest[];
-  /** What the nth request is answered with, from 0. */
+  /** The answer to the nth request, from 0. */
   script: (request: ScriptedRequest, nth: number) => ScriptedTurn | Promise<ScriptedTurn>;
-  /** Forgets what came, and follows these turns. */
+  /** Forgets its requests, and follows these turns. */
   follow(...turns: ScriptedTurn[]): void;
   stop(): Promise<void>;
 }
 
-/** What every turn is said to use. */
+/** The reported usage of every turn. */
 export const TURN_USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 
 function answer(response: ServerResponse, turn: ScriptedTurn, stream: boolean, nth: number): void {

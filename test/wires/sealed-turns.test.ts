@@ -15,8 +15,8 @@ import { atLeast, object, recordingsOf, whySkipped } from '../readings/recording
 import { chunksOf, GENERATION, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 /**
- * What a chat client sends back of a recorded answer goes to the provider that made it as if the client had never been
- * between: through the public answer, the client's own habits, the door and what the seal and the vault bring back.
+ * A chat client's turn of a recorded answer returns to its provider as if there had been no client between: through the
+ * public answer, the client's own habits, the parser, and the restoration from seal and vault.
  */
 
 function callOf(request: ChatRequest): Call {
@@ -42,7 +42,10 @@ const candidateOf = (wire: Wire, slug: string): Candidate =>
 
 type Sent = Record<string, unknown> & { reasoning_details?: JsonObject[]; tool_calls?: JsonObject[]; content?: string };
 
-/** Adds chunks up as the AI SDK's provider of the public service does: it merges neighbouring texts and keeps the first signature. */
+/**
+ * Accumulates chunks as the AI SDK's provider of the public service does: it merges adjacent texts and keeps the first
+ * signature.
+ */
 function merging(deltas: readonly Sent[]): Sent {
   const details: JsonObject[] = [];
   for (const detail of deltas.flatMap((delta) => delta.reasoning_details ?? [])) {
@@ -76,7 +79,7 @@ function deltasOf(text: string): Sent[] {
   );
 }
 
-/** What the provider gets when this message stands in its conversation. */
+/** The provider's request with this message in its conversation. */
 function bodyWith(dialect: ChatDialect, upstreamModel: string, message: Message): string {
   const results = (message.tool_calls ?? []).map(
     ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
@@ -106,7 +109,9 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
   const candidate = candidateOf(wire, 'p');
   const request: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
 
-  /** Runs every recorded answer through a client; returns how many were distinguished, and fails on the first that came back otherwise. */
+  /**
+   * Runs every recorded answer through a client. Returns how many were compared, and fails at the first that differs.
+   */
   async function passAll(
     options: { keeps: boolean },
     habit: (honest: Sent, deltas: readonly Sent[]) => Sent | undefined,
@@ -141,7 +146,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
         details?.some(({ id }) => String(id).startsWith('seal_')),
       );
       if (isSealed) counts.sealed += 1;
-      // Without calls and without a seal there is no place from which ids and citations could come back.
+      // Without calls and without a seal, ids and citations cannot be restored.
       if (!isSealed && (!options.keeps || !message.tool_calls?.length)) continue;
       const sent = habit(honest, deltas);
       if (sent === undefined) continue;

@@ -46,7 +46,7 @@ async function whole(body: object): Promise<Answer> {
 
 async function streamed(body: object): Promise<{ texts: string[]; finishes: string[]; ids: string[][]; last: Chunk }> {
   const response = await gateway.call('POST', '/chat/completions', { ...body, stream: true });
-  // Read as text, it is held to the grammar of streams.
+  // Read as text, so that it is checked against the grammar of streams.
   const chunks = (await response.text())
     .split('\n\n')
     .flatMap((event) => (/^data: \{/.test(event) ? (JSON.parse(event.slice(6)) as Chunk) : []));
@@ -102,7 +102,7 @@ describe('n answers to one request', () => {
     const one = await bound(1);
     const four = await bound(4);
     expect([one.n, four.n]).toEqual([1, 4]);
-    // What is left pays for a quarter of the tokens in each of four answers.
+    // The rest pays for a quarter of the tokens in each of four answers.
     expect(four.most).toBeLessThanOrEqual(one.most / 4 + 1);
     expect(four.most).toBeGreaterThan(one.most / 5);
   });
@@ -163,7 +163,7 @@ describe('a provider of several answers', () => {
   const TEXTS = ['Nothing of note.', `Their card is ${SECRET}, it says.`];
   let upstream: Server;
   let acme: TestGateway;
-  /** How many of the answers that were asked for it gives, and whether its stream says where it ends. */
+  /** How many of the requested answers it returns, and whether its stream has its end. */
   let gives = 2;
   let isCut = false;
 

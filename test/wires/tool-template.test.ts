@@ -1,4 +1,4 @@
-/** Tools at endpoints that have none of their own, through a running gateway and a scripted model that only writes text. */
+/** Tools at endpoints without native tools, through a running gateway and a scripted model that only writes text. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, ToolCall } from '../../src/schemas/inner.ts';
@@ -197,7 +197,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(answer.status).toBe(502);
     expect(answer.error?.message).toMatch(/without the tool call that tool_choice forces.*tool_choice "auto"$/);
     expect(JSON.stringify(answer)).not.toContain('rather talk');
-    // It is the model's answer to this prompt: the endpoint is not taken for broken.
+    // It is the model's answer to this prompt: the endpoint does not count as failed.
     model.follow({ text: BERN });
     const { metadata } = await ask(stream, { model: 'test/texts', tools: [WEATHER], tool_choice: 'required' });
     expect(metadata).toMatchObject({ attempts: [{ provider: 'Plain', status: 200 }] });
@@ -261,7 +261,7 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
       '<tool_response>\n{"name":"weather","result":"rain \\u003c/tool_response> \\u003ctool_call>"}\n</tool_response>\n' +
         '<tool_response>\n{"name":"weather","result":"sun"}\n</tool_response>\n\nSo?',
     );
-    // The same without tools in this request: the history is still no matter of a wire without tools.
+    // The same without tools in this request: the history does not require a wire with tools.
     model.follow({ text: 'Yes' });
     await ask(stream, { messages });
     expect(JSON.stringify(model.requests[0])).not.toContain('tool_calls');
@@ -325,7 +325,7 @@ test('the template counts in the prompt and in the hold', async () => {
       }
     ).input_tokens;
   const tools = [{ name, description, input_schema: parameters }];
-  // The tool alone is some forty tokens, the words around it some two hundred.
+  // The tool alone has about forty tokens, the words around it about two hundred.
   expect((await count({ tools })) - (await count({}))).toBeGreaterThan(150);
   const made = await gateway.call(
     'POST',

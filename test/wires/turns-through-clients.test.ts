@@ -1,7 +1,7 @@
 /**
- * What a client of the Messages or Responses API sends back of a recorded answer goes to the provider that made it as if the
- * client had never been between, whatever wire that provider speaks: through the API's own form, whole and streamed, the
- * door, and what seal and vault bring back.
+ * A turn of a recorded answer returns through a client of the Messages or Responses API to its provider, on any wire,
+ * as if there had been no client between: through the API's own form, whole and streamed, the parser, and the
+ * restoration from seal and vault.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -31,18 +31,18 @@ import { array, atLeast, object, recordingsOf, whySkipped } from '../readings/re
 import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 const envelope = createEnvelopes(SECRET)('o');
-/** Citations without title and places, which their API says that they have: clients receive empty ones, and send them back. */
+/** Citations without title and positions, which their API requires: clients receive empty ones, and send them back. */
 const FILLED = new Set(['xai--events-xai-web-search-tool-1.json']);
 
-/** A client of one API: what it is shown of an answer, and how that stands in its next request. */
+/** A client of one API: the answer that it receives, and its form in the next request. */
 interface Client {
   own: Wire;
   ext: RequestExt;
   whole(answer: WholeAnswer): JsonObject;
   streamed(chunks: readonly ChatChunk[]): JsonObject;
-  /** The conversation that goes on, through the door. */
+  /** The further conversation, through the parser. */
   next(answer: JsonObject): ChatRequest;
-  /** Without anything but text and calls. */
+  /** With only text and calls. */
   bare(answer: JsonObject): JsonObject;
 }
 
@@ -137,7 +137,7 @@ function callOf(request: ChatRequest): Call {
   } as unknown as Call;
 }
 
-/** What the provider gets of the assistant in this conversation. */
+/** The assistant turns of this conversation in the provider's request. */
 function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatRequest): JsonObject[] {
   const facts: DialectEndpoint = {
     model: 'a/b',
@@ -156,13 +156,13 @@ function turnsOf(dialect: ChatDialect, upstreamModel: string, request: ChatReque
     .filter(hasContent);
 }
 
-/** A text as the one block that it stands for, without blank ones; arguments without their spaces. */
+/** A text as its equivalent block, without blank ones; arguments without white space. */
 function normal({ content, arguments: value, ...turn }: JsonObject): JsonObject {
   if (typeof value === 'string' && value !== '') return { ...turn, arguments: JSON.parse(value) as JsonObject };
   if (value !== undefined) return { ...turn, arguments: value };
   if (content === undefined) return turn;
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : array(content);
-  // Where nothing is translated, nothing is taken out either.
+  // Without translation nothing is removed either.
   return { ...turn, content: blocks.filter((block) => String(object(block)['text'] ?? 'x').trim() !== '') };
 }
 
@@ -170,7 +170,7 @@ const hasContent = ({ content }: JsonObject) => !Array.isArray(content) || conte
 
 const OPAQUE = /"(?:signature|data|thoughtSignature|encrypted_content|redactedContent)":"([^"]*)"/g;
 
-/** What only the provider can read, in its order. */
+/** The data that only the provider can read, in order. */
 function opaqueIn(turns: readonly JsonObject[]): string[] {
   return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, token = '']) => token);
 }
@@ -181,7 +181,7 @@ function isSealed(shown: JsonObject): boolean {
   return texts.some((text) => envelope.unwrap(text)?.some(isSeal));
 }
 
-/** The answer to a client of the Responses API, in terms of the Messages API. */
+/** The answer to a client of the Responses API, in the form of the Messages API. */
 function asBlocks({ output }: JsonObject): JsonObject[] {
   return array(output)
     .map(object)
@@ -195,7 +195,7 @@ function asBlocks({ output }: JsonObject): JsonObject[] {
     });
 }
 
-/** The same where no client was between. */
+/** The same without a client between. */
 function conversationWith(message: Message): ChatRequest {
   const results = (message.tool_calls ?? []).map(
     ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
@@ -233,7 +233,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
           : client.streamed(keeper.add(chunks));
       const sent = habit(shown);
       const isOwn = client.own === wire;
-      // Without a vault and a seal there is no place from which ids and remainders could come back; reasoning comes all the same.
+      // Without vault and seal, ids and remainders cannot be restored; reasoning is restored in any case.
       const isWhole = options.keeps || isOwn || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
@@ -256,7 +256,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstreamModel) => {
         expect(distinguished.compared).toBeGreaterThan(atLeast(30, 0));
       },
     );
-    // What a client of the very wire leaves out, it means to.
+    // A client of the same wire omits parts on purpose.
     test.skipIf(recordings.length === 0 || client.own === wire)(
       `are restored by their calls for a client that drops all else${whySkipped(recordings, wire)}`,
       async () => {

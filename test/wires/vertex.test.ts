@@ -1,4 +1,7 @@
-/** Vertex AI through a running gateway: accounts become tokens, addresses follow accounts, Claude is spoken to there. */
+/**
+ * Vertex AI through a running gateway: accounts are exchanged for tokens, addresses follow accounts, and Claude is
+ * served there.
+ */
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +22,7 @@ const ACCOUNT = {
   private_key_id: 'key-1',
   private_key: privateKey,
   client_email: 'gateway@own-project.iam.gserviceaccount.com',
-  // Not followed: what a credential says of where to send it could be anywhere.
+  // Not followed, because the address in a credential could be any.
   token_uri: 'http://127.0.0.1:9/token',
 };
 
@@ -43,10 +46,10 @@ const CLAUDE: JsonObject = {
 let upstream: WireServer;
 let gateway: TestGateway;
 let home: string;
-/** What the token's address answers next. */
+/** The next answer of the token server. */
 let tokenAnswer: () => Step[];
 let issued = 0;
-/** What Google no longer takes. */
+/** The tokens that Google no longer accepts. */
 let revoked: string | undefined;
 
 const json = (status: number, body: object): Step[] => [
@@ -135,7 +138,7 @@ describe('an account', () => {
       expect(tokens()).toHaveLength(1);
       const { authorization, path } = seen(calls()[0]!);
       expect(authorization).toBe(`Bearer ya29.token-${issued}`);
-      // The operator's project: the account is of another one, and is let into this.
+      // The operator's project: the account belongs to another one, and has access to this one.
       expect(path).toBe(
         '/v1beta1/projects/config-project/locations/europe-west4/publishers/google/models/gemini-3-flash:generateContent',
       );
@@ -162,7 +165,7 @@ describe('an account', () => {
     await run(async () => {
       expect((await ask('google/gemini')).status).toBe(200);
       revoked = `Bearer ya29.token-${issued}`;
-      // The call itself may go on elsewhere, and says whose fault it was.
+      // The call itself may continue elsewhere, and reports the cause.
       expect((await ask('google/gemini')).status).toBe(502);
       expect((await ask('google/gemini')).status).toBe(200);
       expect(tokens()).toHaveLength(2);

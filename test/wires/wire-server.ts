@@ -2,33 +2,33 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 
-/** One thing the scripted upstream does with a request's socket. */
+/** One step of the scripted upstream with a request's socket. */
 export type Step =
   | string
   | Uint8Array
-  /** Waits so many milliseconds; 0 is one turn of the loop, in which a reader in this process reads. */
+  /** Waits this number of milliseconds; 0 is one turn of the event loop, in which a reader in this process reads. */
   | { wait: number }
-  /** Waits until the test lets it go on. */
+  /** Waits until the test releases it. */
   | { until: Promise<unknown> }
-  /** Runs when its turn comes, and waits for its result. */
+  /** Runs at its turn, and waits for its result. */
   | { run: () => unknown }
-  /** Writes bytes again and again while the socket takes them, up to so many times; counts in `written`. */
+  /** Writes bytes repeatedly while the socket accepts them, up to this number of times; counts in `written`. */
   | { repeat: string; times: number }
   | 'END'
   | 'DESTROY'
   | 'RESET';
 
-/** One request as it came over the wire. */
+/** One received request. */
 export interface Exchange {
   method: string;
   path: string;
   headers: Record<string, string>;
   body: string;
-  /** Bytes that the kernel took from us for this exchange. */
+  /** Bytes that the kernel accepted for this exchange. */
   written: number;
-  /** `performance.now()` when the request was whole. */
+  /** `performance.now()` when the request was complete. */
   received_at: number;
-  /** `performance.now()` when the socket ended, by whichever side. */
+  /** `performance.now()` when the socket ended, by either side. */
   closed_at: number | undefined;
   closed: Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface WireServer {
   /** For a provider's `base_url`. */
   url: string;
   exchanges: Exchange[];
-  /** Resolves with the nth exchange, from 0, once its request is whole. */
+  /** Resolves with the nth exchange, from 0, once its request is complete. */
   exchange(nth: number): Promise<Exchange>;
   stop(): Promise<void>;
 }
@@ -51,13 +51,13 @@ export function responseHead(status: number, contentType: string, extra: Record<
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
 }
 
-/** Bytes framed as one HTTP/1.1 chunk: what a keep-alive stream is made of. The last one is `''`. */
+/** Bytes framed as one HTTP/1.1 chunk of a keep-alive stream. The last one is `''`. */
 export function httpChunk(payload: string | Uint8Array): Uint8Array {
   const bytes = Buffer.from(payload);
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 }
 
-/** Cuts bytes into slices of a size, each a step of its own with a turn of the loop between. */
+/** Cuts bytes into slices of a size, each a step of its own with a turn of the event loop between. */
 export function slices(payload: string | Uint8Array, size: number): Step[] {
   const bytes = Buffer.from(payload);
   const steps: Step[] = [];
@@ -110,8 +110,8 @@ async function play(socket: Socket, exchange: Exchange, steps: Step[]): Promise<
 }
 
 /**
- * Starts an upstream that does, byte for byte, what its script says: `script(exchange, nth)` gives the steps for each
- * request. A request must state its length.
+ * Starts an upstream that follows its script byte for byte: `script(exchange, nth)` returns the steps for each request.
+ * A request must state its length.
  */
 export async function startWireServer(script: (exchange: Exchange, nth: number) => Step[]): Promise<WireServer> {
   const exchanges: Exchange[] = [];
@@ -129,7 +129,7 @@ export async function startWireServer(script: (exchange: Exchange, nth: number) 
         resolve();
       });
     });
-    // A reset by the client is what some tests wait for.
+    // Some tests wait for a reset by the client.
     socket.on('error', () => undefined);
     socket.on('data', (bytes: Buffer) => {
       received = Buffer.concat([received, bytes]);

@@ -10,9 +10,9 @@ import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 
 /**
- * One file a scenario, four parts: the inner request (with the upstream's name of the model), the request sent upstream,
- * the upstream's answer, what the answer means. Parts one and three are written by hand from the provider's
- * documentation; two and four are compared, and rewritten by `vitest -u`.
+ * One file for each scenario, in four parts: the inner request (with the upstream's name of the model), the request
+ * sent upstream, the upstream's answer, and its decoded content. Parts one and three are written by hand from the
+ * provider's documentation; two and four are compared, and rewritten by `vitest -u`.
  */
 const FOLDER = new URL('./', import.meta.url);
 const MARK = /^=== (inner request for|upstream request|upstream answer|inner answer|inner chunks)(?: (.*))?$/m;
@@ -45,7 +45,7 @@ test.each(scenarios)('%s', async (name) => {
   await expect(`${sections.join('\n')}`).toMatchFileSnapshot(path);
 });
 
-/** Encoding never changes what it was given. */
+/** Encoding never changes its input. */
 function freeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null) for (const entry of Object.values(value)) freeze(entry);
   return Object.freeze(value);
@@ -80,7 +80,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
   return `=== inner chunks\n${[shown, failure].filter(Boolean).join('\n')}\n`;
 }
 
-/** Seven bytes at a time, so that nothing can rely on where a read ends. */
+/** Seven bytes at a time, so that nothing can rely on the boundaries of reads. */
 function decode(answer: string, state: AttemptState, chunks: ChatChunk[]): string {
   const framer = createFramer(anthropicMessages.frames);
   const decoder = anthropicMessages.createStreamDecoder(state);

@@ -48,7 +48,7 @@ test.each(scenarios)('%s', async (name) => {
   await expect(`${sections.join('\n')}`).toMatchFileSnapshot(path);
 });
 
-/** Encoding never changes what it was given. */
+/** Encoding never changes its input. */
 function freeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null) for (const entry of Object.values(value)) freeze(entry);
   return Object.freeze(value);
@@ -83,7 +83,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
   return `=== inner chunks\n${[shown, failure].filter(Boolean).join('\n')}\n`;
 }
 
-/** Seven bytes at a time, so that nothing can rely on where a read ends. */
+/** Seven bytes at a time, so that nothing can rely on the boundaries of reads. */
 function decode(answer: string, state: AttemptState, chunks: ChatChunk[]): string {
   const framer = createFramer(cohereChat.frames);
   const decoder = cohereChat.createStreamDecoder(state);

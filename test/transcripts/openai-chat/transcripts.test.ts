@@ -1,7 +1,7 @@
 /**
- * One file an exchange, in parts: what the client asked (and, where it matters, the endpoint's quirks), what goes
- * upstream, what came back, what the client's side gets. The first and third are written by hand from the providers'
- * documentation; the others are compared, and rewritten by `vitest -u`.
+ * One file for each exchange, in parts: the client's request (and the endpoint's quirks, if they matter), the request
+ * sent upstream, the upstream's answer, and the client's answer. The first and third are written by hand from the
+ * providers' documentation; the others are compared, and rewritten by `vitest -u`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -25,7 +25,7 @@ const PLAIN: DialectEndpoint = {
   quirks: {},
 };
 
-/** No decoder may rely on where reads end: seven bytes cut events, lines and characters. */
+/** No decoder may rely on the boundaries of reads: seven bytes cut events, lines and characters. */
 const READ_BYTES = 7;
 
 function partsOf(text: string): Map<string, string> {
