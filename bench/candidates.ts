@@ -179,7 +179,7 @@ export async function start(name: CandidateName, site: Site, options: StartOptio
     await verify(candidate);
     return candidate;
   } catch (error) {
-    throw new Error(`${name} is not fit to be measured. Its output:\n${program.tail()}`, { cause: error });
+    throw new Error(`${name} cannot be measured. Its output:\n${program.tail()}`, { cause: error });
   }
 }
 

@@ -155,9 +155,9 @@ function callOf(chars: number, logging: Principal['logging']): Call {
 const slug = { workspace_slug: 'default' };
 const settings: Record<string, { chars: number; stream?: true; logging: Principal['logging'] }> = {
   'off, 2 KB': { chars: 2_000, logging: undefined },
-  'told, 2 KB': { chars: 2_000, logging: { kept_bp: undefined, is_broadcast: true, ...slug } },
+  'broadcast, 2 KB': { chars: 2_000, logging: { kept_bp: undefined, is_broadcast: true, ...slug } },
   'kept, 2 KB': { chars: 2_000, logging: { kept_bp: 10_000, is_broadcast: false, ...slug } },
-  'kept and told, 2 KB': { chars: 2_000, logging: { kept_bp: 10_000, is_broadcast: true, ...slug } },
+  'kept and broadcast, 2 KB': { chars: 2_000, logging: { kept_bp: 10_000, is_broadcast: true, ...slug } },
   'off, 100 KB': { chars: 100_000, logging: undefined },
   'kept, 100 KB': { chars: 100_000, logging: { kept_bp: 10_000, is_broadcast: false, ...slug } },
   'off, stream of 200': { chars: 2_000, stream: true, logging: undefined },

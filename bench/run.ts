@@ -224,7 +224,7 @@ async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Ca
       else await warm(candidate, WARM_MS);
     } catch (error) {
       if (!isPeer(name)) throw error;
-      process.stdout.write(`${name} is left out: ${(error as Error).message}\n\n`);
+      process.stdout.write(`${name} is skipped: ${(error as Error).message}\n\n`);
     }
   }
   return candidates;
@@ -240,7 +240,7 @@ async function run(plan: Plan, directory: string): Promise<void> {
     pinned: cores !== undefined,
   };
   process.stdout.write(
-    `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n\n`,
+    `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are less reliable' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n\n`,
   );
   const measured = await measureRouting(plan.routing_kinds, { directory, core: cores?.server, full: plan.full, print });
   if (plan.has_filters) print(await measureFilters());
@@ -259,7 +259,7 @@ async function runServers(plan: Plan, directory: string, cores: Cores | undefine
   const site: Site = { directory, upstream_port: upstream.target.port, core: cores?.server };
   for (const name of plan.names) {
     const why = missing(name);
-    if (why !== undefined) process.stdout.write(`${name} is left out: ${why}\n\n`);
+    if (why !== undefined) process.stdout.write(`${name} is skipped: ${why}\n\n`);
   }
   const able = (kind: Kind) =>
     SUBJECTS[kind].filter((name) => plan.names.includes(name) && missing(name) === undefined);

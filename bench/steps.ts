@@ -76,7 +76,7 @@ function countStatements(): Map<string, number> {
   try {
     const config = join(ROOT, 'tsconfig.json');
     const project = api.updateSnapshot({ openProjects: [config] }).getProject(config);
-    if (project === undefined) throw new Error('tsconfig.json is no project of the compiler.');
+    if (project === undefined) throw new Error('tsconfig.json is not a project of the compiler.');
     const counts = new Map<string, number>();
     for (const name of project.program.getSourceFileNames()) {
       const file = relative(ROOT, name);

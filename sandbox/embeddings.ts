@@ -118,12 +118,12 @@ function wireOf({ path, errorsOf: manners, problem, inputs, dimensions, encode }
       if (length > limits.dimensions_max) {
         throw new Refusal(
           400,
-          `The sandbox makes vectors of at most ${limits.dimensions_max} numbers: ask for fewer dimensions.`,
+          `The sandbox makes vectors of at most ${limits.dimensions_max} numbers: request fewer dimensions.`,
         );
       }
       if (length * inputs(body).length > limits.numbers_max) {
         const most = `${limits.numbers_max} numbers in one answer`;
-        throw new Refusal(400, `The sandbox makes at most ${most}: send fewer inputs, or ask for fewer dimensions.`);
+        throw new Refusal(400, `The sandbox makes at most ${most}: send fewer inputs, or request fewer dimensions.`);
       }
     },
     readPrompt(body) {

@@ -25,12 +25,14 @@ export const modelsByName: Readonly<Record<string, SandboxModel>> = {
   tools: {
     behaviour: 'tools',
     faults: {},
-    description: 'Calls every tool offered, in parallel unless told not to, and answers once it has their results.',
+    description:
+      'Calls every offered tool, in parallel unless that is disabled, and answers when it has their results.',
   },
   research: {
     behaviour: 'research',
     faults: {},
-    description: 'Says that it will look, calls every tool offered, and answers with links to what they told of.',
+    description:
+      'Announces a search, calls every offered tool, and answers with links to the addresses in their results.',
   },
   think: { behaviour: 'think', faults: {}, description: 'Thinks before it answers with the last user text.' },
   json: { behaviour: 'json', faults: {}, description: 'Answers with JSON, by the schema when there is one.' },
@@ -40,15 +42,19 @@ export const modelsByName: Readonly<Record<string, SandboxModel>> = {
     faults: { delay_ms: 500, chunk_delay_ms: 20 },
     description: 'Tells a story at fifty tokens a second.',
   },
-  'no-usage': { behaviour: 'echo', faults: { no_usage: true }, description: 'Never says how many tokens it used.' },
+  'no-usage': { behaviour: 'echo', faults: { no_usage: true }, description: 'Never reports its usage.' },
   'no-done': { behaviour: 'echo', faults: { no_done: true }, description: 'Ends its streams without the terminator.' },
   truncate: {
     behaviour: 'story',
     faults: { truncate_after_chunks: 20 },
-    description: 'Its answers end early, as if in good order.',
+    description: 'Its answers end early without an error.',
   },
   hang: { behaviour: 'echo', faults: { hang: true }, description: 'Never answers.' },
-  stall: { behaviour: 'story', faults: { stall_after: 10 }, description: 'Falls silent in the middle of its answers.' },
+  stall: {
+    behaviour: 'story',
+    faults: { stall_after: 10 },
+    description: 'Stops sending in the middle of its answers.',
+  },
   'fail-once': {
     behaviour: 'echo',
     faults: { status: 503, fail_times: 1 },
@@ -58,7 +64,7 @@ export const modelsByName: Readonly<Record<string, SandboxModel>> = {
   'fail-429': {
     behaviour: 'echo',
     faults: { status: 429, retry_after: 1 },
-    description: 'Is always rate limited, for a second.',
+    description: 'Always answers 429 with a wait of one second.',
   },
   'fail-500-html': {
     behaviour: 'echo',

@@ -127,11 +127,7 @@ function sendFault(wire: SandboxWire, response: ServerResponse, faults: Faults, 
     return true;
   }
   if (faults.status === 0 || faults.status === 200) return false;
-  const refusal = new Refusal(
-    faults.status,
-    `The sandbox fails with ${faults.status}, as it was told to.`,
-    'sandbox_fault',
-  );
+  const refusal = new Refusal(faults.status, `The sandbox fails with ${faults.status}, as requested.`, 'sandbox_fault');
   const headers = {
     ...wire.answerHeaders(id),
     ...wire.errorHeaders?.(refusal),
@@ -260,7 +256,11 @@ async function exchange(
     counters.by_status[status] = (counters.by_status[status] ?? 0) + 1;
   });
   try {
-    if (is_closed) throw new Refusal(409, 'This request was asked about before it came, and told never to have come.');
+    if (is_closed)
+      throw new Refusal(
+        409,
+        'The id of this request was queried before it arrived, and reported as unknown. Send it with another id.',
+      );
     await answer(wire, request, response, context, attempt);
   } catch (error) {
     if (response.headersSent || response.destroyed) return;

@@ -159,7 +159,7 @@ const CASES: readonly Case[] = [
   },
   ...MODELS.map((upstreamModel) => ({ name: upstreamModel, request: {}, endpoint: { upstream_model: upstreamModel } })),
   ...Object.entries(PARTS).map(([name, part]) => ({ name, request: user(text('What is this?'), part) })),
-  { name: 'a picture for GPT', request: user(PARTS['picture']!), tokenizer: 'GPT' },
+  { name: 'an image for GPT', request: user(PARTS['picture']!), tokenizer: 'GPT' },
   ...DECLARED.flatMap((block, at) =>
     (['anthropic-messages', 'openai-responses', 'gemini-generate-content'] as const).map((wire) => ({
       name: `declared ${at} of ${wire}`,

@@ -68,7 +68,7 @@ function readExport(body: string): SeenSpan[] {
     throw new Error(what);
   };
   const fields = <T>(value: unknown, known: Known, place: string): T => {
-    if (kindOf(value) !== 'object' || value === null) fail(`${place} is no object`);
+    if (kindOf(value) !== 'object' || value === null) fail(`${place} is not an object`);
     for (const [name, one] of Object.entries(value as object)) {
       if (!Object.hasOwn(known, name)) fail(`${place}.${name} is not known`);
       if (kindOf(one) !== known[name]) fail(`${place}.${name} is ${kindOf(one)}`);
@@ -87,7 +87,7 @@ function readExport(body: string): SeenSpan[] {
     if (name === 'arrayValue' && Array.isArray(held?.values)) {
       return held.values.map((one: unknown) => scalar(one, place));
     }
-    return fail(`${place}.${name} has no such value`);
+    return fail(`${place}.${name} has an unknown value`);
   };
   const attributes = (list: unknown, place: string): Record<string, unknown> => {
     const values: Record<string, unknown> = {};
@@ -99,7 +99,7 @@ function readExport(body: string): SeenSpan[] {
     return values;
   };
   const nano = (value: string, place: string): bigint => {
-    if (!/^\d{19}$/.test(value)) fail(`${place} is no time in nanoseconds: ${value}`);
+    if (!/^\d{19}$/.test(value)) fail(`${place} is not a time in nanoseconds: ${value}`);
     return BigInt(value);
   };
   const { resourceSpans } = fields<{ resourceSpans: unknown[] }>(

@@ -27,8 +27,8 @@ const errors = chats.filter(({ recording }) => recording.response.status !== 200
  * Fields of recorded answers that the gateway's answers may lack, and why. Each must be missing in at least one answer.
  */
 const MISSING: readonly (readonly [RegExp, string])[] = [
-  [/^(?:\[\]\.)?usage\.server_tool_use_details\b/, 'the gateway runs no server tools yet'],
-  [/^response\.\w+: response\.output_text$/, 'the service has left it out since; clients add it themselves'],
+  [/^(?:\[\]\.)?usage\.server_tool_use_details\b/, 'the gateway does not report these details'],
+  [/^response\.\w+: response\.output_text$/, 'the service omits it today; clients add it themselves'],
 ];
 const missed = new Set<string>();
 

@@ -30,7 +30,7 @@ const PROXIES = {
 
 const absent = Object.values(PROXIES).filter(({ program }) => !existsSync(program));
 for (const { program } of absent)
-  process.stdout.write(`Tests with the proxy ${program} are absent: it is not installed\n`);
+  process.stdout.write(`Tests with the proxy ${program} are skipped: it is not installed\n`);
 
 describe.skipIf(address === undefined)('to an upstream with a private authority', () => {
   let ca: PrivateCa;

@@ -272,7 +272,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     send({ url, headers, payload }) {
       const provider = byHost.get(new URL(url).host);
       const call = open.get((headers['x-client-request-id'] ?? '').replace(/\.\d+$/, ''));
-      if (provider === undefined || call === undefined) throw new Error(`nobody asked for ${url}`);
+      if (provider === undefined || call === undefined) throw new Error(`no request for ${url} is open`);
       const { wanted, sent } = call;
       const nth = sent.filter((one) => one.provider === provider).length;
       const isContinued = String(payload).includes('"role":"assistant"');
@@ -302,7 +302,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     upstream,
     adapters: [],
     server_tools: () => undefined,
-    media: { fetch: () => Promise.reject(new Error('nothing is to be fetched')) },
+    media: { fetch: () => Promise.reject(new Error('the simulation fetches nothing')) },
     states: stateless,
     usual: new UsualOutput(),
     tokenizer: { count: async () => undefined, stop: async () => {} },

@@ -35,7 +35,7 @@ const TWO_BAD_HOURS: readonly Incident[] = [
 
 /** Incidents of bad weeks, each kind by itself and then all of them in two hours. */
 export const SCENARIOS: readonly Scenario[] = [
-  { name: 'calm', description: 'nothing goes wrong', providers: USUAL, incidents: [] },
+  { name: 'calm', description: 'no incident', providers: USUAL, incidents: [] },
   {
     name: 'outages',
     description: '503 of the cheapest, refused connections of the next, both at once for a while, and 30 % of 500s',
@@ -50,7 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'hangs',
-    description: 'the cheapest takes requests and never answers: all of them, later a tenth of them',
+    description: 'the cheapest accepts requests and never answers: all of them, later a tenth of them',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'hangs', from_min: 15, to_min: 30 },
@@ -59,7 +59,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'dying streams',
-    description: 'the cheapest breaks off its streams after text has come: all of them, later a fifth of them',
+    description: 'the cheapest breaks off its streams after the first text: all of them, later a fifth of them',
     providers: USUAL,
     incidents: [
       { provider: 'thrift', is: 'dies', from_min: 20, to_min: 35 },
@@ -78,7 +78,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'rate limits',
     description:
-      'the cheapest takes 90 requests a minute, later 20, and tells how long to wait; the next 150, later 40, and does not',
+      'the cheapest accepts 90 requests a minute, later 20, and states how long to wait; the next 150, later 40, without stating it',
     providers: LIMITED,
     incidents: [
       { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 50, to_min: 90 },

@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
     {
       onRequestStart: (controller) => {
         response.on('close', () => {
-          if (!response.writableFinished) controller.abort(new Error('The client left.'));
+          if (!response.writableFinished) controller.abort(new Error('The client disconnected.'));
         });
         response.on('drain', () => controller.resume());
       },

@@ -63,16 +63,16 @@ export function checkMessagesStream(text: string): CheckedMessage {
 }
 
 function eventsOf(text: string): JsonObject[] {
-  if (text.includes('\r')) fail('line ends are LF alone');
+  if (text.includes('\r')) fail('a line does not end with LF alone');
   if (!text.endsWith('\n\n')) fail('the last event has no end', text.slice(-200));
   return text
     .slice(0, -2)
     .split('\n\n')
     .map((event) => {
       const [, name, data] =
-        /^event: ([a-z_]+)\ndata: ([^\n]+)$/.exec(event) ?? fail('not an event and its data', event);
+        /^event: ([a-z_]+)\ndata: ([^\n]+)$/.exec(event) ?? fail('not a line of event and a line of data', event);
       const value = object(JSON.parse(data!) as JsonValue);
-      if (value['type'] !== name) fail('an event of another name than its type', event);
+      if (value['type'] !== name) fail('an event whose name is not its type', event);
       return value;
     });
 }
@@ -98,7 +98,7 @@ class MessagesChecker {
   };
 
   event(event: JsonObject): void {
-    if (this.#error !== undefined || this.#hasStopped) fail('something after the end', event);
+    if (this.#error !== undefined || this.#hasStopped) fail('an event follows the end', event);
     const leaks = leaksOf(event);
     if (leaks.length > 0) fail('fields of the inner language', leaks);
     const type = String(event['type']);
@@ -121,14 +121,14 @@ class MessagesChecker {
     if (this.#message !== undefined) fail('a second message_start', event);
     const message = object(event['message']);
     const { id, type, role, model, content, stop_reason, stop_sequence } = message;
-    if (typeof id !== 'string' || !/^gen-\d+-[A-Za-z0-9]{20}$/.test(id)) fail('the id is no generation', id);
-    if (type !== 'message' || role !== 'assistant') fail('no message of an assistant', message);
+    if (typeof id !== 'string' || !/^gen-\d+-[A-Za-z0-9]{20}$/.test(id)) fail('the id is not a generation id', id);
+    if (type !== 'message' || role !== 'assistant') fail('not an assistant message', message);
     if (typeof model !== 'string' || model === '') fail('no model', message);
-    if (!Array.isArray(content) || content.length > 0) fail('content before its blocks', content);
-    if (stop_reason !== null || stop_sequence !== null) fail('an end at the beginning', message);
+    if (!Array.isArray(content) || content.length > 0) fail('message_start has content', content);
+    if (stop_reason !== null || stop_sequence !== null) fail('message_start has a stop reason', message);
     checkObjects(message);
     checkUsage(message['usage']);
-    if (object(message['usage'])['output_tokens'] !== 0) fail('output before the beginning', message);
+    if (object(message['usage'])['output_tokens'] !== 0) fail('message_start counts output', message);
     this.#message = message;
   }
 
@@ -139,25 +139,27 @@ class MessagesChecker {
     const block = { ...object(event['content_block']) };
     switch (block['type']) {
       case 'text':
-        if (block['text'] !== '') fail('a text that is not told by deltas', block);
+        if (block['text'] !== '') fail('a text block that begins with text', block);
         break;
       case 'thinking':
-        if (block['thinking'] !== '' || block['signature'] !== '') fail('thinking that is not told by deltas', block);
+        if (block['thinking'] !== '' || block['signature'] !== '')
+          fail('a thinking block that begins with content', block);
         break;
       case 'redacted_thinking':
         if (typeof block['data'] !== 'string' || block['data'] === '') fail('redacted thinking without data', block);
         break;
       case 'tool_use': {
         const { id, name, input } = block;
-        if (typeof id !== 'string' || !CALL_ID.test(id)) fail('an id that the wire does not take', id);
-        if (this.#callIds.has(id)) fail('two calls of one id', id);
+        if (typeof id !== 'string' || !CALL_ID.test(id)) fail('an id that the wire does not accept', id);
+        if (this.#callIds.has(id)) fail('two calls with one id', id);
         this.#callIds.add(id);
         if (typeof name !== 'string' || name === '') fail('a call without a name', block);
-        if (JSON.stringify(input) !== '{}') fail('an input that is not told by deltas', block);
+        if (JSON.stringify(input) !== '{}') fail('a call that begins with input', block);
         break;
       }
       default:
-        if (typeof block['type'] !== 'string' || !/^[a-z0-9_]+$/.test(block['type'])) fail('a block of no type', block);
+        if (typeof block['type'] !== 'string' || !/^[a-z0-9_]+$/.test(block['type']))
+          fail('a block without a known type', block);
     }
     this.#open = block;
     this.#input = '';
@@ -167,23 +169,24 @@ class MessagesChecker {
   #delta(event: JsonObject): void {
     only(event, ['type', 'index', 'delta']);
     const block = this.#open;
-    if (block === undefined || event['index'] !== this.#content.length - 1) fail('a delta of no open block', event);
+    if (block === undefined || event['index'] !== this.#content.length - 1)
+      fail('a delta without an open block', event);
     const delta = object(event['delta']);
     const { type } = delta;
-    if (typeof type !== 'string') fail('a delta of no type', event);
+    if (typeof type !== 'string') fail('a delta without a known type', event);
     const allowed = DELTAS[String(block['type'])];
     if (allowed !== undefined && !allowed.has(type))
       fail(`a delta of another kind than its block ${block['type']}`, event);
     switch (type) {
       case 'text_delta':
         only(delta, ['type', 'text']);
-        if (delta['text'] === '') fail('a delta that says nothing', event);
+        if (delta['text'] === '') fail('an empty delta', event);
         block['text'] = `${block['text']}${stringOf(delta['text'])}`;
         break;
       case 'thinking_delta':
         only(delta, ['type', 'thinking']);
         if (block['signature'] !== '') fail('thinking after its signature', event);
-        if (delta['thinking'] === '') fail('a delta that says nothing', event);
+        if (delta['thinking'] === '') fail('an empty delta', event);
         block['thinking'] = `${block['thinking']}${stringOf(delta['thinking'])}`;
         break;
       case 'signature_delta':
@@ -194,7 +197,7 @@ class MessagesChecker {
         break;
       case 'citations_delta':
         only(delta, ['type', 'citation']);
-        if (typeof object(delta['citation'])['type'] !== 'string') fail('a citation of no type', event);
+        if (typeof object(delta['citation'])['type'] !== 'string') fail('a citation without a type', event);
         block['citations'] = [...array(block['citations']), delta['citation']!];
         break;
       case 'input_json_delta':
@@ -209,27 +212,28 @@ class MessagesChecker {
   #stopBlock(event: JsonObject): void {
     only(event, ['type', 'index']);
     const block = this.#open;
-    if (block === undefined || event['index'] !== this.#content.length - 1) fail('the end of no open block', event);
+    if (block === undefined || event['index'] !== this.#content.length - 1)
+      fail('content_block_stop without an open block', event);
     if (block['type'] === 'text' && block['text'] === '' && array(block['citations']).length === 0)
-      fail('a block that says nothing', block);
+      fail('an empty block', block);
     if (block['type'] === 'thinking' && block['thinking'] === '' && block['signature'] === '')
-      fail('a block that says nothing', block);
+      fail('an empty block', block);
     if (this.#input !== '') block['input'] = objectOf(this.#input);
     this.#open = undefined;
   }
 
   #end(event: JsonObject): void {
     only(event, ['type', 'delta', 'usage', 'context_management']);
-    if (this.#open !== undefined) fail('the end while a block is open', this.#open);
+    if (this.#open !== undefined) fail('message_delta while a block is open', this.#open);
     const { stop_reason, stop_sequence, ...rest } = object(event['delta']);
-    if (!STOP_REASONS.has(stop_reason)) fail('an unknown reason to stop', stop_reason);
+    if (!STOP_REASONS.has(stop_reason)) fail('an unknown stop reason', stop_reason);
     if ((stop_reason === 'stop_sequence') !== (typeof stop_sequence === 'string'))
       fail('stop_sequence', event['delta']);
     if (typeof stop_sequence !== 'string' && stop_sequence !== null) fail('stop_sequence', event['delta']);
     checkObjects(object(event['delta']));
     const calls = this.#callIds.size > 0;
-    if (stop_reason === 'tool_use' && !calls) fail('tools are to be used, but none is called');
-    if (stop_reason === 'end_turn' && calls) fail('calls that nobody is told to answer');
+    if (stop_reason === 'tool_use' && !calls) fail('the stop reason tool_use without a call');
+    if (stop_reason === 'end_turn' && calls) fail('calls with the stop reason end_turn');
     const usage = checkUsage(event['usage']);
     checkCosts(usage);
     const { context_management } = event;
@@ -266,14 +270,14 @@ function only(value: JsonObject, names: readonly string[]): void {
 }
 
 function stringOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : fail('no text', value);
+  return typeof value === 'string' ? value : fail('not a text', value);
 }
 
 function objectOf(text: string): JsonObject {
   const value = JSON.parse(text) as JsonValue;
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? value
-    : fail('an input that is no object', text);
+    : fail('an input that is not an object', text);
 }
 
 function checkUsage(value: JsonValue | undefined): JsonObject {
@@ -282,30 +286,31 @@ function checkUsage(value: JsonValue | undefined): JsonObject {
     const count = usage[name];
     const isOptional = name.startsWith('cache');
     const isCount = typeof count === 'number' && Number.isInteger(count) && count >= 0;
-    if (!isCount && !(isOptional && count === null)) fail(`${name} is no count`, usage);
+    if (!isCount && !(isOptional && count === null)) fail(`${name} is not a count`, usage);
   }
   const { service_tier, cache_creation, output_tokens_details = {}, server_tool_use } = usage;
   if (service_tier !== null && typeof service_tier !== 'string') fail('service_tier', usage);
   if (cache_creation !== null) {
     const { ephemeral_5m_input_tokens, ephemeral_1h_input_tokens } = objectIn(cache_creation);
     const written = countOf(ephemeral_5m_input_tokens, usage) + countOf(ephemeral_1h_input_tokens, usage);
-    if (written > countOf(usage['cache_creation_input_tokens'], usage)) fail('more is written than is written', usage);
+    if (written > countOf(usage['cache_creation_input_tokens'], usage))
+      fail('more cache writes by lifetime than cache writes in all', usage);
   }
   if (server_tool_use !== null) {
     for (const name of ['web_search_requests', 'web_fetch_requests']) countOf(objectIn(server_tool_use)[name], usage);
   }
   const { thinking_tokens = 0 } = objectIn(output_tokens_details);
   if (countOf(thinking_tokens, usage) > countOf(usage['output_tokens'], usage))
-    fail('more thinking than output', usage);
+    fail('more thinking tokens than output tokens', usage);
   return usage;
 }
 
 function objectIn(value: JsonValue | undefined): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : fail('no object', value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : fail('not an object', value);
 }
 
 function countOf(value: JsonValue | undefined, usage: JsonObject): number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : fail('no count', usage);
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : fail('not a count', usage);
 }
 
 /** Checks the costs in the last usage. */
@@ -313,9 +318,9 @@ function checkCosts(usage: JsonObject): void {
   const { cost, cost_details = {}, is_byok } = usage;
   // It is missing if a price is unknown.
   if (cost === undefined) return;
-  if (typeof cost !== 'number' || cost < 0 || typeof is_byok !== 'boolean') fail('no cost', usage);
+  if (typeof cost !== 'number' || cost < 0 || typeof is_byok !== 'boolean') fail('not a cost', usage);
   for (const [name, value] of Object.entries(objectIn(cost_details)))
-    if (typeof value !== 'number' && !(value === null && name === 'upstream_inference_cost')) fail('no cost', usage);
+    if (typeof value !== 'number' && !(value === null && name === 'upstream_inference_cost')) fail('not a cost', usage);
 }
 
 /** Values that are objects, or null. */

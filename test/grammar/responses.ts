@@ -71,54 +71,57 @@ export function checkResponsesStream(
 
 /** The texts of the events; framing and the end are checked here. */
 function dataOf(text: string): string[] {
-  if (text.includes('\r')) fail('line ends are LF alone');
+  if (text.includes('\r')) fail('a line does not end with LF alone');
   if (!text.endsWith('data: [DONE]\n\n')) fail('the last event is not [DONE]', text.slice(-200));
   const data: string[] = [];
   for (const event of text.slice(0, -2).split('\n\n')) {
     if (/^:[^\n]*$/.test(event)) continue;
-    if (!/^data: [^\n]+$/.test(event)) fail('not one line of data, nor a comment', event);
+    if (!/^data: [^\n]+$/.test(event)) fail('an event is neither one line of data nor a comment', event);
     data.push(event.slice('data: '.length));
   }
-  if (data.indexOf('[DONE]') !== data.length - 1) fail('[DONE] comes more than once');
+  if (data.indexOf('[DONE]') !== data.length - 1) fail('[DONE] is repeated');
   return data.slice(0, -1);
 }
 
 /** A finished or failed Response object by itself. */
 export function checkResponse(response: JsonObject): void {
   const leaks = leaksOf(response);
-  if (leaks.length > 0) fail('inside things show', leaks);
+  if (leaks.length > 0) fail('internal data is visible', leaks);
   for (const name of ALWAYS) if (!(name in response)) fail(`a response without ${name}`, response);
   const { id, object: kind, created_at, completed_at, status, error, incomplete_details, usage, output } = response;
-  if (typeof id !== 'string' || !/^gen-\d{10}-[A-Za-z0-9]{20}$/.test(id)) fail('the id is no generation id', id);
-  if (kind !== 'response') fail('the object is no response', kind);
+  if (typeof id !== 'string' || !/^gen-\d{10}-[A-Za-z0-9]{20}$/.test(id)) fail('the id is not a generation id', id);
+  if (kind !== 'response') fail('the object is not a response', kind);
   for (const [of, names] of Object.entries(KINDS)) {
-    for (const name of names.split(' ')) if (typeof response[name] !== of) fail(`${name} is no ${of}`, response[name]);
+    for (const name of names.split(' '))
+      if (typeof response[name] !== of) fail(`${name} is not a ${of}`, response[name]);
   }
   for (const name of ['reasoning', 'text', 'metadata']) {
-    if (!isObject(response[name])) fail(`${name} is no object`, response[name]);
+    if (!isObject(response[name])) fail(`${name} is not an object`, response[name]);
   }
   if (typeof object(object(response['text'])['format'])['type'] !== 'string')
-    fail('a format of no type', response['text']);
-  if (!Array.isArray(response['tools'])) fail('no list of tools', response['tools']);
-  if (!isCount(created_at)) fail('created_at is no number of seconds', created_at);
+    fail('a format without a type', response['text']);
+  if (!Array.isArray(response['tools'])) fail('tools is not a list', response['tools']);
+  if (!isCount(created_at)) fail('created_at is not a number of seconds', created_at);
   if (typeof response['model'] !== 'string') fail('no model', response['model']);
   if (!Array.isArray(output)) fail('no output', output);
-  if (status !== 'completed' && status !== 'incomplete' && status !== 'failed') fail('not at its end', status);
+  if (status !== 'completed' && status !== 'incomplete' && status !== 'failed')
+    fail('a final response without a final status', status);
   if (status === 'completed' ? !isCount(completed_at) : completed_at !== null) fail('completed_at', completed_at);
   if (status === 'incomplete') {
     const { reason } = object(incomplete_details);
-    if (reason !== 'max_output_tokens' && reason !== 'content_filter') fail('incomplete for no reason', reason);
-  } else if (incomplete_details !== null) fail('details of what is not incomplete', incomplete_details);
+    if (reason !== 'max_output_tokens' && reason !== 'content_filter') fail('incomplete without a reason', reason);
+  } else if (incomplete_details !== null)
+    fail('incomplete_details of a response that is not incomplete', incomplete_details);
   if (status === 'failed') {
     const { code, message } = object(error);
-    if (!ERROR_CODES.has(code)) fail('an error of no code', error);
+    if (!ERROR_CODES.has(code)) fail('an error without a code', error);
     if (typeof message !== 'string' || message === '') fail('an error without a message', error);
-    if (typeof response['error_type'] !== 'string') fail('an error of no type', response['error_type']);
-  } else if (error !== null || 'error_type' in response) fail('an error of what did not fail', error);
+    if (typeof response['error_type'] !== 'string') fail('an error without a type', response['error_type']);
+  } else if (error !== null || 'error_type' in response) fail('an error of a response that did not fail', error);
   checkUsage(object(usage));
   const ids = new Set<JsonValue | undefined>();
   for (const item of output.map(object)) {
-    if (typeof item['id'] !== 'string' || item['id'] === '' || ids.has(item['id'])) fail('an id that is none', item);
+    if (typeof item['id'] !== 'string' || item['id'] === '' || ids.has(item['id'])) fail('an invalid id', item);
     ids.add(item['id']);
     checkItem(item, status === 'completed');
   }
@@ -129,9 +132,10 @@ function checkUsage(usage: JsonObject): void {
   if (!isCount(input_tokens) || !isCount(output_tokens)) fail('usage without counts', usage);
   if (input_tokens + output_tokens !== total_tokens) fail('the total is not the sum', usage);
   const { cached_tokens, cache_write_tokens } = object(usage['input_tokens_details']);
-  if (!isCount(cached_tokens) || !isCount(cache_write_tokens)) fail('usage without what was cached', usage);
-  if (!isCount(object(usage['output_tokens_details'])['reasoning_tokens'])) fail('usage without reasoning', usage);
-  if (typeof cost !== 'number' || cost < 0) fail('a cost that is none', usage);
+  if (!isCount(cached_tokens) || !isCount(cache_write_tokens)) fail('usage without cached tokens', usage);
+  if (!isCount(object(usage['output_tokens_details'])['reasoning_tokens']))
+    fail('usage without reasoning tokens', usage);
+  if (typeof cost !== 'number' || cost < 0) fail('an invalid cost', usage);
   if (typeof is_byok !== 'boolean') fail('usage without is_byok', usage);
 }
 
@@ -139,21 +143,23 @@ function checkUsage(usage: JsonObject): void {
 function checkItem(item: JsonObject, isCompleted: boolean): void {
   const { type, status } = item;
   const hasState = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
-  if (hasState && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
+  if (hasState && status !== 'completed' && status !== 'incomplete') fail('an item without a final status', item);
   if (hasState && isCompleted && status === 'incomplete') fail('an incomplete item of a completed response', item);
   switch (type) {
     case 'message':
-      if (item['role'] !== 'assistant') fail('a message of somebody else', item);
-      if (array(item['content']).length === 0) fail('a message of nothing', item);
+      if (item['role'] !== 'assistant') fail('a message whose role is not assistant', item);
+      if (array(item['content']).length === 0) fail('an empty message', item);
       for (const part of array(item['content']).map(object)) checkPart(part);
       break;
     case 'reasoning':
       for (const part of array(item['summary']).map(object)) {
-        if (part['type'] !== 'summary_text' || typeof part['text'] !== 'string') fail('a part of a summary', item);
+        if (part['type'] !== 'summary_text' || typeof part['text'] !== 'string')
+          fail('an invalid part of a summary', item);
       }
       if (!Array.isArray(item['summary'])) fail('reasoning without a summary', item);
       for (const part of array(item['content']).map(object)) {
-        if (part['type'] !== 'reasoning_text' || typeof part['text'] !== 'string') fail('a part of reasoning', item);
+        if (part['type'] !== 'reasoning_text' || typeof part['text'] !== 'string')
+          fail('an invalid part of reasoning', item);
       }
       break;
     case 'function_call':
@@ -171,15 +177,17 @@ function checkPart(part: JsonObject): void {
     textOf(part['refusal'], 'a refusal of nothing');
     return;
   }
-  if (part['type'] !== 'output_text') fail('a part of no kind', part);
+  if (part['type'] !== 'output_text') fail('a part without a known type', part);
   textOf(part['text'], 'a part without text');
   if (!Array.isArray(part['annotations'])) fail('a part without annotations', part);
   for (const annotation of array(part['annotations']).map(object)) {
-    if (typeof annotation['type'] !== 'string') fail('an annotation of no type', annotation);
+    if (typeof annotation['type'] !== 'string') fail('an annotation without a type', annotation);
     if (annotation['type'] !== 'url_citation') continue;
     const { url, title, start_index = 0, end_index = 0 } = annotation;
-    if (typeof url !== 'string' || (title !== undefined && typeof title !== 'string')) fail('a citation', annotation);
-    if (!isCount(start_index) || !isCount(end_index) || start_index > end_index) fail('a place', annotation);
+    if (typeof url !== 'string' || (title !== undefined && typeof title !== 'string'))
+      fail('an invalid citation', annotation);
+    if (!isCount(start_index) || !isCount(end_index) || start_index > end_index)
+      fail('an invalid position', annotation);
   }
 }
 
@@ -238,9 +246,9 @@ class StreamChecker {
   event(event: JsonObject, at: number): void {
     const type = textOf(event['type'], 'an event of no type');
     if (event['sequence_number'] !== at) fail(`event ${at} has another number`, event);
-    if (this.#response !== undefined) fail('something follows the end', event);
+    if (this.#response !== undefined) fail('an event follows the end', event);
     const leaks = leaksOf(event);
-    if (leaks.length > 0) fail('inside things show', leaks);
+    if (leaks.length > 0) fail('internal data is visible', leaks);
     if (at === 0 || at === 1) {
       this.#begin(event, at === 0 ? 'response.created' : 'response.in_progress');
       return;
@@ -253,35 +261,37 @@ class StreamChecker {
   }
 
   end(): JsonObject {
-    return this.#response ?? fail('it has no end');
+    return this.#response ?? fail('the stream has no end');
   }
 
   #begin(event: JsonObject, type: string): void {
-    if (event['type'] !== type) fail(`it does not begin with ${type}`, event);
+    if (event['type'] !== type) fail(`the stream does not begin with ${type}`, event);
     const response = object(event['response']);
     for (const name of ALWAYS) if (!(name in response)) fail(`a response without ${name}`, response);
-    if (response['status'] !== 'in_progress') fail('it begins at its end', response['status']);
-    if (array(response['output']).length > 0 || !Array.isArray(response['output'])) fail('it begins with output');
+    if (response['status'] !== 'in_progress') fail('the first event has a final status', response['status']);
+    if (array(response['output']).length > 0 || !Array.isArray(response['output'])) fail('the first event has output');
     for (const name of ['usage', 'error', 'incomplete_details', 'completed_at']) {
-      if (response[name] !== null) fail(`it begins with ${name}`, response[name]);
+      if (response[name] !== null) fail(`the first event has ${name}`, response[name]);
     }
-    if (this.#begun !== undefined && !isDeepStrictEqual(response, this.#begun)) fail('it begins twice', response);
+    if (this.#begun !== undefined && !isDeepStrictEqual(response, this.#begun))
+      fail('the first event is repeated', response);
     this.#begun = response;
   }
 
   #debug(event: JsonObject): void {
-    if ((this.#item !== undefined || this.#items.length > 0) && !this.#continued) fail('a debug event comes late');
-    object(object(event['debug'])['echo_upstream_body'] ?? fail('a debug event of nothing', event));
+    if ((this.#item !== undefined || this.#items.length > 0) && !this.#continued)
+      fail('a debug event follows the first item');
+    object(object(event['debug'])['echo_upstream_body'] ?? fail('an empty debug event', event));
   }
 
   #add({ output_index, item: value }: JsonObject): void {
     const item = object(value);
-    if (this.#isLate) fail('an item opens behind late citations', item);
+    if (this.#isLate) fail('an item opens after late citations', item);
     if (this.#item !== undefined) fail('an item opens before the last is closed', item);
-    if (output_index !== this.#items.length) fail('an item takes another place than the next', output_index);
+    if (output_index !== this.#items.length) fail('an item whose index is not the next one', output_index);
     const id = textOf(item['id'], 'an item without an id');
     const type = textOf(item['type'], 'an item of no type');
-    if (id === '' || this.#ids.has(id)) fail('an id that is not its own', item);
+    if (id === '' || this.#ids.has(id)) fail('an id that another item has', item);
     this.#ids.add(id);
     const begins: Record<string, JsonObject> = {
       message: { status: 'in_progress', role: 'assistant', content: [] },
@@ -295,7 +305,7 @@ class StreamChecker {
     }
     if (type === 'function_call' || type === 'custom_tool_call') {
       const callId = textOf(item['call_id'], 'a call without call_id');
-      if (callId === '' || this.#ids.has(`call ${callId}`)) fail('a call_id that is not its own', item);
+      if (callId === '' || this.#ids.has(`call ${callId}`)) fail('a call_id that another call has', item);
       this.#ids.add(`call ${callId}`);
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
@@ -305,14 +315,14 @@ class StreamChecker {
 
   #ofItem(type: string, event: JsonObject): void {
     const item = this.#item ?? fail('an event of an item that is not open', event);
-    if (event['output_index'] !== this.#items.length) fail('an event of another place', event);
+    if (event['output_index'] !== this.#items.length) fail('an event with another output_index', event);
     if (type === 'response.output_item.done') {
       this.#close(item, object(event['item']));
       return;
     }
     if (event['item_id'] !== item.id) fail('an event of another item', event);
     for (const name of ['content_index', 'summary_index', 'annotation_index']) {
-      if (name in event && !isCount(event[name])) fail(`${name} is no place`, event);
+      if (name in event && !isCount(event[name])) fail(`${name} is not a position`, event);
     }
     if (type === 'response.content_part.added') this.#openPart(item, item.parts, event['content_index'], event);
     else if (type === 'response.content_part.done') this.#donePart(item.parts[Number(event['content_index'])], event);
@@ -331,27 +341,29 @@ class StreamChecker {
   /** An event of an upstream of this wire for an item of its own: `response.web_search_call.searching`. */
   #ofOwnItem({ type: of }: OpenItem, type: string): void {
     const spoken = ['message', 'reasoning', 'function_call', 'custom_tool_call'];
-    if (spoken.includes(of) || !type.startsWith('response.')) fail(`an event that nobody knows of a ${of}`, type);
+    if (spoken.includes(of) || !type.startsWith('response.')) fail(`an unknown event of a ${of}`, type);
     const kind = of.replace(/_call$/, '');
-    if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
-    if (!OWN_EVENT.test(type)) fail(`an event of no name of a ${of}`, type);
-    if (this.#isOver) fail(`something of a ${of} that is completed`, type);
+    if (!type.includes(kind)) fail(`an event of another type than ${of}`, type);
+    if (!OWN_EVENT.test(type)) fail(`an event with an invalid name of a ${of}`, type);
+    if (this.#isOver) fail(`an event of a completed ${of}`, type);
     this.#isOver = /_call\.(?:completed|failed)$/.test(type);
   }
 
   #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
-    if (index !== parts.length) fail('a part takes another place than the next', event);
-    if ([...item.parts, ...item.summary].some(({ done }) => done === undefined)) fail('a part opens in another', event);
+    if (index !== parts.length) fail('a part whose index is not the next one', event);
+    if ([...item.parts, ...item.summary].some(({ done }) => done === undefined))
+      fail('a part opens while another is open', event);
     const part = object(event['part']);
     const kind = part['type'];
     const known =
       item.type === 'message'
         ? kind === 'output_text' || kind === 'refusal'
         : item.type === 'reasoning' && kind === (parts === item.summary ? 'summary_text' : 'reasoning_text');
-    if (!known) fail(`a part of a ${item.type} of another kind`, event);
+    if (!known) fail(`a part of another type in a ${item.type}`, event);
     if (part['text'] !== (kind === 'refusal' ? undefined : '')) fail('a part that begins with text', event);
     if (kind === 'refusal' && part['refusal'] !== '') fail('a part that begins with text', event);
-    if (kind === 'output_text' && !isDeepStrictEqual(part['annotations'], [])) fail('a part that begins cited', event);
+    if (kind === 'output_text' && !isDeepStrictEqual(part['annotations'], []))
+      fail('a part that begins with citations', event);
     const open: OpenPart = {
       kind: kind as OpenPart['kind'],
       text: '',
@@ -365,19 +377,19 @@ class StreamChecker {
 
   #say(item: OpenItem, type: string, event: JsonObject): void {
     const index = 'summary_index' in event ? item.summary[Number(event['summary_index'])] : undefined;
-    const part = index ?? item.parts[Number(event['content_index'])] ?? fail('a part that is not there', event);
-    if (!type.startsWith(WHOLE_TEXT[part.kind])) fail('an event of another kind of part', event);
-    if (part.done !== undefined || part.isDone) fail('something of a part that is over', event);
+    const part = index ?? item.parts[Number(event['content_index'])] ?? fail('an event of an unknown part', event);
+    if (!type.startsWith(WHOLE_TEXT[part.kind])) fail('an event of another type of part', event);
+    if (part.done !== undefined || part.isDone) fail('an event of a finished part', event);
     if (part.kind === 'output_text' && !Array.isArray(event['logprobs'])) fail('a text without logprobs', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
-      if (delta === '') fail('a delta of nothing', event);
+      if (delta === '') fail('an empty delta', event);
       part.text += delta;
       part.logprobs.push(...array(event['logprobs']));
       return;
     }
     const whole = event[part.kind === 'refusal' ? 'refusal' : 'text'];
-    if (whole !== part.text) fail('the whole text is not what was told', event);
+    if (whole !== part.text) fail('the whole text is not the sum of its deltas', event);
     if (part.kind === 'output_text') {
       // Citations that followed their text are only here.
       const logprobs = array(event['logprobs']);
@@ -391,7 +403,7 @@ class StreamChecker {
     if (part === undefined || part.done !== undefined) fail('the end of a part that is not open', event);
     if (!part.isDone) fail('a part ends before its text', event);
     const done = object(event['part']);
-    if (done['type'] !== part.kind) fail('a part changes its kind', event);
+    if (done['type'] !== part.kind) fail('a part changes its type', event);
     if (done[part.kind === 'refusal' ? 'refusal' : 'text'] !== part.text) fail('a part ends with another text', event);
     if (part.kind === 'output_text') {
       if (!isDeepStrictEqual(done['annotations'], part.annotations)) fail('a part ends with other citations', event);
@@ -405,24 +417,24 @@ class StreamChecker {
   /** A citation may come after the end of its part, but not of its message. */
   #annotate(item: OpenItem, event: JsonObject): void {
     const part = item.parts[Number(event['content_index'])];
-    if (part?.kind !== 'output_text') fail('a citation of no text', event);
-    if (event['annotation_index'] !== part.annotations.length) fail('a citation in another place', event);
-    part.annotations.push(event['annotation'] ?? fail('a citation of nothing', event));
+    if (part?.kind !== 'output_text') fail('a citation of a part that is not text', event);
+    if (event['annotation_index'] !== part.annotations.length) fail('a citation with another index', event);
+    part.annotations.push(event['annotation'] ?? fail('an empty citation', event));
     if (part.done !== undefined) part.done = { ...part.done, annotations: [...part.annotations] };
   }
 
   /** A citation of a closed message follows all items; the last event has it in its position. */
   #annotateLate(event: JsonObject): void {
     const at = Number(event['output_index']);
-    const item = this.#items[at] ?? fail('a citation of an item that is not there', event);
+    const item = this.#items[at] ?? fail('a citation of an unknown item', event);
     if (event['item_id'] !== item['id'] || item['type'] !== 'message') fail('a citation of another item', event);
     const content = array(item['content']).map(object);
     const index = Number(event['content_index']);
     const part = content[index];
-    if (part?.['type'] !== 'output_text') fail('a citation of no text', event);
+    if (part?.['type'] !== 'output_text') fail('a citation of a part that is not text', event);
     const annotations = array(part['annotations']);
-    if (event['annotation_index'] !== annotations.length) fail('a citation in another place', event);
-    const annotation = event['annotation'] ?? fail('a citation of nothing', event);
+    if (event['annotation_index'] !== annotations.length) fail('a citation with another index', event);
+    const annotation = event['annotation'] ?? fail('an empty citation', event);
     content[index] = { ...part, annotations: [...annotations, annotation] };
     this.#items[at] = { ...item, content };
     this.#isLate = true;
@@ -430,15 +442,16 @@ class StreamChecker {
 
   #call(item: OpenItem, type: string, event: JsonObject): void {
     const isCustom = type.startsWith('response.custom_tool_call_input.');
-    if (item.type !== (isCustom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
-    if (item.isDone) fail('something of a call that is told', event);
+    if (item.type !== (isCustom ? 'custom_tool_call' : 'function_call')) fail('an event of another type', event);
+    if (item.isDone) fail('an event of a finished call', event);
     if (type.endsWith('.delta')) {
       const delta = textOf(event['delta'], 'a delta without text');
-      if (delta === '') fail('a delta of nothing', event);
+      if (delta === '') fail('an empty delta', event);
       item.input += delta;
       return;
     }
-    if (event[isCustom ? 'input' : 'arguments'] !== item.input) fail('the whole is not what was told', event);
+    if (event[isCustom ? 'input' : 'arguments'] !== item.input)
+      fail('the whole arguments are not the sum of their deltas', event);
     if (!isCustom && event['name'] !== item.added['name']) fail('a call changes its name', event);
     item.isDone = true;
   }
@@ -454,7 +467,7 @@ class StreamChecker {
       const summary = item.summary.map((part) => part.done);
       if (!isDeepStrictEqual(array(done['summary']), summary)) fail('an item ends with another summary', done);
     } else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
-      if (!item.isDone) fail('a call ends before it is told', done);
+      if (!item.isDone) fail('a call ends before its arguments are finished', done);
       const text = done[item.type === 'function_call' ? 'arguments' : 'input'];
       if (text !== item.input) fail('a call ends with other arguments', done);
     }
@@ -465,11 +478,11 @@ class StreamChecker {
   #finish(type: string, response: JsonObject): void {
     if (this.#item !== undefined) fail('an item is left open', this.#item);
     checkResponse(response);
-    if (type !== `response.${response['status']}`) fail('it ends otherwise than its response', response['status']);
+    if (type !== `response.${response['status']}`) fail('the last event is not that of its status', response['status']);
     for (const name of ['id', 'created_at', 'object', 'tools', 'instructions', 'metadata']) {
       if (!isDeepStrictEqual(response[name], this.#begun?.[name])) fail(`${name} changes within the stream`, response);
     }
-    if (!isDeepStrictEqual(response['output'], this.#items)) fail('the output is not what was told', response);
+    if (!isDeepStrictEqual(response['output'], this.#items)) fail('the output differs from the items', response);
     const open = this.#items.slice(0, -1).find(({ status }) => status === 'incomplete');
     if (open !== undefined && ['message', 'function_call'].includes(String(open['type']))) {
       fail('an item before the last is incomplete', open);

@@ -307,7 +307,7 @@ describe('if the content for the log cannot be built', () => {
     const inner = {
       async complete(call: Call) {
         Object.assign(call.outcome, { isSettled: true });
-        throw new Error('a fault of ours');
+        throw new Error('a fault of the gateway');
       },
     } as unknown as Engine;
     const { kept } = await run(inner, { messages: [], model: 'acme/one' }, (logged, call) =>

@@ -282,7 +282,7 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
     try {
       answer = JSON.parse(text);
     } catch {
-      return `an error of ${type} that is no JSON`;
+      return `an error of ${type} that is not JSON`;
     }
     const { error } = answer;
     const isWhole = IN_MESSAGES.test(url)
@@ -291,7 +291,7 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
     if (!isWhole) return 'an error without the envelope';
     const message = error?.message;
     const hasMessage = typeof message === 'string' && message !== '' && message.length <= 2 * ERROR_MESSAGE_CHARS_MAX;
-    return hasMessage ? undefined : 'an error that says nothing, or too much';
+    return hasMessage ? undefined : 'an error without a message, or with internal data';
   }
   if (/^text\/event-stream/.test(type))
     return (IN_MESSAGES.test(url) ? MESSAGES_END : CHAT_END).test(text) ? undefined : 'a stream without an end';
@@ -300,7 +300,7 @@ function faultOf({ method, url }: Sent, status: number, type: string, text: stri
     JSON.parse(text);
     return undefined;
   } catch {
-    return 'an answer that is no JSON';
+    return 'an answer that is not JSON';
   }
 }
 

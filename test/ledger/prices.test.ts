@@ -77,7 +77,7 @@ async function generationOf(answerBody: JsonObject): Promise<JsonObject> {
 /** A decimal of USD in 10^-18 USD, exactly. */
 function atto(text: unknown): bigint {
   const match = /^(-?)(\d+)(?:\.(\d{1,18}))?$/.exec(String(text));
-  if (!match) throw new Error(`${String(text)} is no exact decimal`);
+  if (!match) throw new Error(`${String(text)} is not an exact decimal`);
   const [, sign, whole = '', fraction = ''] = match;
   return BigInt(`${sign}${whole}${fraction.padEnd(18, '0')}`);
 }

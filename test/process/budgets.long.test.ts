@@ -129,7 +129,7 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       process.stdout.write(
         `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(tookMs)} ms; of random costs ` +
           `${random.served.length}, ${left / holdNano} of a hold left; ${first.samples + second.samples} samples, ` +
-          `${answers.retries + random.retries} asked again\n`,
+          `${answers.retries + random.retries} retries\n`,
       );
       expect([...first.over, ...second.over]).toEqual([]);
       expect(first.samples).toBeGreaterThan(5);
@@ -177,9 +177,9 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       const failed = queried.filter(({ outcome }) => outcome === 'failed');
       const served = [...answers.served, ...rest.served];
       process.stdout.write(
-        `${variant.engine}: ${served.length} served, ${unknown.length} unknown, ${failed.length} found out; ` +
+        `${variant.engine}: ${served.length} served, ${unknown.length} unknown, ${failed.length} resolved; ` +
           `${sum(seen, 'arrived')} arrived, ${sum(seen, 'billed')} billed; ${JSON.stringify(answers.by_status)} ` +
-          `then ${JSON.stringify(rest.by_status)}, ${answers.retries + rest.retries} asked again, ${answers.broken} broken, ${watched.samples} samples\n`,
+          `then ${JSON.stringify(rest.by_status)}, ${answers.retries + rest.retries} retries, ${answers.broken} broken connections, ${watched.samples} samples\n`,
       );
       expect(watched.over).toEqual([]);
       expect(served.filter((id) => !completed.has(id))).toEqual([]);

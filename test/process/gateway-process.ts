@@ -85,7 +85,7 @@ export function isAlive(pid: number): boolean {
 export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
+    if (Date.now() > deadline) throw new Error(`not reached within ${withinMs} ms: ${what}`);
     await sleep(20);
   }
 }

@@ -110,7 +110,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
         witness.answers.length >= before.answers + ANSWERS_MIN &&
         witness.keys.length >= before.keys + KEYS_MIN &&
         witness.begun.length > round;
-      await until('the gateway has work behind it and before it', worked, 60_000);
+      await until('the gateway has finished and unfinished calls', worked, 60_000);
       await sleep(Math.random() * LIFE_MS_MAX);
       witness.stopped = true;
       gateway.child.kill('SIGKILL');
@@ -161,7 +161,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
     expect(witness.keys.length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
     process.stdout.write(
       `${witness.answers.length} answers and ${witness.keys.length} keys acknowledged; ` +
-        `${rows.filter(({ outcome }) => outcome === 'unknown').length} attempts cut off\n`,
+        `${rows.filter(({ outcome }) => outcome === 'unknown').length} attempts interrupted\n`,
     );
   });
 });

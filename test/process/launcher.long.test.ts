@@ -32,7 +32,8 @@ function oldNode(): string | undefined {
 }
 
 const old = oldNode();
-if (old === undefined) process.stdout.write('Tests of the launcher under an old Node are absent: there is none here\n');
+if (old === undefined)
+  process.stdout.write('Tests of the launcher under an old Node are skipped: no old Node is installed\n');
 
 /** A copy of the launcher in a tree of its own, with or without packages. */
 function launcherWith(packages: readonly string[]): string {

@@ -94,7 +94,9 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   await left.body?.getReader().read();
   leave.abort();
   await fetch(`${gateway.url}/health/ready`);
-  await until('the line of the request that left', () => gateway.log().some(({ request_id }) => request_id === 'left'));
+  await until('the line of the request whose client disconnected', () =>
+    gateway.log().some(({ request_id }) => request_id === 'left'),
+  );
   expect(await stop(gateway)).toBe(0);
   upstream.close();
 

@@ -98,7 +98,10 @@ async function statuses(gateway: GatewayProcess, key: string, count: number, bod
 
 async function isUnharmed(gateway: GatewayProcess, key: string): Promise<void> {
   expect(isAlive(gateway.child.pid ?? 0), gateway.err()).toBe(true);
-  await until('what was held is given back', async () => (await metric(gateway, 'gateway_request_memory_bytes')) === 0);
+  await until(
+    'the reserved memory is released',
+    async () => (await metric(gateway, 'gateway_request_memory_bytes')) === 0,
+  );
   const body = { model: 'a/plain', messages: [{ role: 'user', content: 'Hello' }] };
   expect(await statuses(gateway, key, 1, body)).toEqual([200]);
 }

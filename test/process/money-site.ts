@@ -130,7 +130,9 @@ export async function moneySite(
   const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
   const gateways = [await serve(first), ...(await Promise.all(others.map((options) => serve(options))))];
   const whole = async () => {
-    const back = settings.map((_, index) => until('a gateway is back', () => isReady(gateways[index]!), WHOLE_MS_MAX));
+    const back = settings.map((_, index) =>
+      until('a gateway serves again', () => isReady(gateways[index]!), WHOLE_MS_MAX),
+    );
     await Promise.all(back);
     const [only] = gateways;
     if (databaseUrl !== undefined || only === undefined) return;

@@ -52,7 +52,7 @@ describe.skipIf(process.platform === 'win32')('a changed configuration', () => {
       writeFileSync(file, declared('acme/second'));
       await allList(gateway, 'acme/second');
       const reloads = () => logged(gateway, 'the configuration was reloaded');
-      await until('it is told', () => reloads().length > 0);
+      await until('the reload is reported', () => reloads().length > 0);
 
       writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
       const refused = () => logged(gateway, 'the configuration cannot be reloaded; the previous one stays in force');
@@ -66,7 +66,7 @@ describe.skipIf(process.platform === 'win32')('a changed configuration', () => {
       for (const pid of children) process.kill(pid, 'SIGKILL');
       if (children.length > 0) {
         // Replacements of workers start with the checked configuration, not with the current content of the file.
-        await until('others have taken their places', async () => {
+        await until('other workers have replaced them', async () => {
           const now = childrenOf(gateway.child.pid ?? 0);
           return now.length === 2 && now.every((pid) => !children.includes(pid) && isAlive(pid));
         });

@@ -41,7 +41,7 @@ test('a rolling restart of four nodes behind a plain balancer fails no call', { 
     expect(await stop(node)).toBe(0);
     const { data_dir } = node;
     nodes[index] = await serve({ yaml, data_dir, port: Number(new URL(node.url).port) });
-    await until('it is back', () => balancer.isReady(backends[index]!));
+    await until('it serves again', () => balancer.isReady(backends[index]!));
   }
   isOver = true;
   await Promise.all(clients);

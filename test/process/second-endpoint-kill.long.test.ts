@@ -77,7 +77,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
       script = (name) => (name === 'a' ? steps : [{ wait: 60_000 }]);
       const before = upstream.exchanges.length;
       const cut = ask().catch(() => undefined);
-      await until('both were asked', () => upstream.exchanges.length === before + 2);
+      await until('both endpoints have a request', () => upstream.exchanges.length === before + 2);
       gateway.child.kill('SIGKILL');
       await Promise.all([gateway.ended, cut]);
 

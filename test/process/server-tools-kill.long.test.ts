@@ -69,7 +69,9 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
         .call('POST', '/chat/completions', { key, body })
         .then((response) => response.text())
         .catch(() => undefined);
-      await until('it is under way', () => (searches ? model.requests.length === 2 : engine.searches.length === 1));
+      await until('the call is in progress', () =>
+        searches ? model.requests.length === 2 : engine.searches.length === 1,
+      );
       gateway.child.kill('SIGKILL');
       await Promise.all([gateway.ended, cut]);
 

@@ -77,7 +77,7 @@ test.each([['1'], ['2']])(
       return { path, status: answer.status, text: await answer.text() };
     });
     const requests = 7 + 7;
-    await until('all are under way', () => wire.exchanges.length === requests);
+    await until('all calls are in progress', () => wire.exchanges.length === requests);
     await sleep(500);
     const signalledAt = performance.now();
     expect(await stop(gateway)).toBe(0);
@@ -134,7 +134,7 @@ test('a client that does not read cannot delay the end, and is not recorded as d
   answer.on('error', () => undefined);
   asking.on('error', () => undefined);
   const { written } = await wire.exchange(0);
-  await until('nothing is taken any more', async () => {
+  await until('no connection is accepted any more', async () => {
     const before = wire.exchanges[0]!.written;
     await sleep(300);
     return before > written && wire.exchanges[0]!.written === before;

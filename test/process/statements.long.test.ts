@@ -62,7 +62,7 @@ describeStores('a limited key', ({ engine, freshUrl }) => {
       proxy.hold(false);
       process.stdout.write(
         `${statements} statements and ${batches} batches for ${REQUESTS - ALONE} requests in ${Math.round(tookMs)} ms, ` +
-          `then ${ALONE} with the store out of reach\n`,
+          `then ${ALONE} with the store unreachable\n`,
       );
       expect(await stop(gateway)).toBe(0);
     },

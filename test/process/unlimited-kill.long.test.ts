@@ -53,7 +53,7 @@ test('without limits, a call that a kill interrupts costs its prompt and an answ
   const first = await serve(options);
   const { key, hash } = await makeKey(first);
   const cut = CALLS.map(([path, body]) => first.call('POST', path, { key, body }).then((answer) => answer.text()));
-  await until('all are under way', () => wire.exchanges.length === CALLS.length);
+  await until('all calls are in progress', () => wire.exchanges.length === CALLS.length);
   await sleep(100);
   first.child.kill('SIGKILL');
   await Promise.all([first.ended, Promise.allSettled(cut)]);

@@ -61,7 +61,7 @@ export function readStream(body: string): ClientReading {
     if (chunk['usage'] !== undefined) reading.usage = object(chunk['usage']);
     if (chunk['error'] !== undefined) reading.error = object(chunk['error']);
     for (const choice of array(chunk['choices']).map(object)) {
-      if (reading.finish !== null) throw new Error('something is told after the finish reason');
+      if (reading.finish !== null) throw new Error('content follows the finish reason');
       const delta = object(choice['delta']);
       reading.text += text(delta['content']);
       reading.reasoning += text(delta['reasoning']);
@@ -100,11 +100,11 @@ function addCall(calls: ClientReading['calls'], delta: JsonObject): void {
   const former = calls[at];
   if (former === undefined) {
     if (at !== calls.length) throw new Error(`call ${at} opens before call ${calls.length}`);
-    if (text(delta['id']) === '' || text(name) === '') throw new Error('a call opens without id and name');
+    if (text(delta['id']) === '' || text(name) === '') throw new Error('a call opens without an id or a name');
     calls.push({ id: text(delta['id']), name: text(name), arguments: text(argumentsText) });
     return;
   }
-  if (delta['id'] !== undefined || name !== undefined) throw new Error('a call tells its id or name twice');
+  if (delta['id'] !== undefined || name !== undefined) throw new Error('a call repeats its id or name');
   former.arguments += text(argumentsText);
 }
 

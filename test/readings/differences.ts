@@ -49,18 +49,18 @@ const isJoined = (before: JsonValue | undefined, after: JsonValue | undefined) =
 export const CHANGED_BY_DIALECT: readonly Allowed[] = [
   {
     place: /^\.stream_options added$/,
-    reason: 'usage is always asked for',
+    reason: 'usage is always requested',
     holds: (_, after) => JSON.stringify(after) === '{"include_usage":true}',
   },
   { place: /^\.tools removed$/, reason: 'an empty list of tools is an error on several servers', holds: isEmptyList },
-  { place: /^\.messages\[\d+\]\.\w+ removed$/, reason: 'null members of messages are left out', holds: isNull },
+  { place: /^\.messages\[\d+\]\.\w+ removed$/, reason: 'null members of messages are omitted', holds: isNull },
   {
     place: /^\.messages\[\d+\]\.content\[\d+\]\.\w+ removed$/,
-    reason: 'null members of parts are left out',
+    reason: 'null members of parts are omitted',
     holds: isNull,
   },
   { place: /^\.messages\[\d+\]\.tool_calls\[\d+\]\.index removed$/, reason: 'calls in requests have no index' },
-  { place: /^\.messages\[\d+\]\.reasoning(?:_content)? removed$/, reason: 'reasoning goes back by quirk only' },
+  { place: /^\.messages\[\d+\]\.reasoning(?:_content)? removed$/, reason: 'reasoning is sent back only by quirk' },
   {
     place: /^\.messages\[\d+\]\.content changed$/,
     reason: 'an empty content beside calls is null',

@@ -22,12 +22,12 @@ export const NO_ANSWER: Readonly<Record<string, { status: number; failure: strin
   'openai--events-openai-error-1.json': {
     status: 502,
     failure: 'payment',
-    why: 'the stream ends in an error: the account has no credit, which is the operator’s and not shown',
+    why: 'the stream ends in an error: the operator’s account has no credit, which is not shown to clients',
   },
   'openai--test-openai-responses-test-background-mode-reasoning-vcr-0.json': {
     status: 502,
     failure: 'invalid_response',
-    why: 'a response that waits in the background is no answer; the gateway never asks for one',
+    why: 'a response that waits in the background is not an answer; the gateway never requests one',
   },
 };
 

@@ -26,7 +26,7 @@ async function readLines(file: string): Promise<Map<string, string>> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
     // Each line begins with its hash and its name.
     const name = /^\{"hash":"\w+","name":("(?:[^"\\]|\\.)*")/.exec(line)?.[1];
-    if (name === undefined) throw new Error(`${file} is no file of a replay: ${line.slice(0, 80)}`);
+    if (name === undefined) throw new Error(`${file} is not a file of a replay: ${line.slice(0, 80)}`);
     lines.set(JSON.parse(name) as string, line);
   }
   return lines;

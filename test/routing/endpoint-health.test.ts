@@ -38,7 +38,7 @@ async function eventually<T>(read: () => Promise<T>, wanted: (value: T) => boole
     if (wanted(value)) return value;
     await sleep(50);
   }
-  throw new Error('it did not come');
+  throw new Error('the expected health did not arrive');
 }
 
 const NOBODY = { authorization: '' };

@@ -200,7 +200,7 @@ export const FAULTS: Fault[] = [
     edits: [{ file: NODE, text: '      await durable;', replacement: '      void durable.catch(() => {});' }],
   },
   {
-    name: 'less where less or equal is meant, in the grant',
+    name: 'less instead of less or equal in the grant',
     paper: '88 %',
     edits: [{ file: WINDOWS, text: '$' + '{FREE} < v.need', replacement: '$' + '{FREE} <= v.need' }],
   },
@@ -286,14 +286,14 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'segment put away before what settled it is durable',
+    name: 'segment deleted before its settlement is durable',
     seed: 36,
     paper: 'not in it',
     options: { small: true, aim: 'segment put away' },
     edits: [{ file: SEGMENTS, text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
   },
   {
-    name: 'doubt after a power loss forgotten',
+    name: 'unknown outcomes after a power loss forgotten',
     seed: 24,
     paper: 'not in it',
     options: { journal_sync: 'os' },
@@ -306,7 +306,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what a store gets again is not pending',
+    name: 'records that are sent again to a store are not pending',
     seed: 24,
     paper: 'not in it',
     options: { set_backs: true },
@@ -319,7 +319,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a store that was set back is not told its windows again',
+    name: 'a store that was set back does not get its windows again',
     seed: 3,
     paper: 'not in it',
     options: { set_backs: true },
@@ -335,14 +335,14 @@ export const FAULTS: Fault[] = [
     edits: [{ file: LEASES, text: 'waiter.isAnswered ? this', replacement: 'waiter.requestedIn > 0 ? this' }],
   },
   {
-    name: 'metered also where budgets are strict',
+    name: 'metered amount charged also to strict budgets',
     seed: 4,
     paper: 'not in it',
     options: { unknown_outcome: 'metered' },
     edits: [{ file: REPLAY, text: "policy === 'metered' && is_soft", replacement: "policy === 'metered'" }],
   },
   {
-    name: 'what was metered of a call without limits is not heeded, where disks are full at times',
+    name: 'metered amount of a call without limits ignored, with disks that are full at times',
     seed: 16,
     paper: 'not in it',
     options: { full_disks: true },
@@ -351,7 +351,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what was metered is not heeded',
+    name: 'metered amount ignored',
     paper: 'not in it',
     options: { mode: 'soft', unknown_outcome: 'metered' },
     edits: [
@@ -359,14 +359,14 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what the provider says is not heeded',
+    name: 'provider’s report ignored',
     seed: 9,
     paper: 'not in it',
     options: { lookups: true },
     edits: [{ file: REPLAY, text: 'report?.cost_nano ?? assumedCost(', replacement: 'assumedCost(' }],
   },
   {
-    name: 'what the provider says takes the place of what earlier attempts cost',
+    name: 'provider’s report replaces the cost of earlier attempts',
     seed: 4,
     paper: 'not in it',
     options: { lookups: true },
@@ -405,13 +405,13 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a refusal is remembered for long',
+    name: 'a refusal is remembered for too long',
     paper: 'not in it',
     is_slow: true,
     edits: [{ file: 'limits.ts', text: '  refusal_ms: 100,', replacement: '  refusal_ms: 5_000,' }],
   },
   {
-    name: 'checksum not looked at',
+    name: 'checksum not checked',
     seed: 17,
     paper: 'not in it',
     edits: [
@@ -423,7 +423,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'an older attempt is carried on behind a newer one',
+    name: 'an older attempt is rewritten after a newer one',
     seed: 40,
     paper: 'not in it',
     options: { small: true, retries: true },
@@ -436,7 +436,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'another file is synced than the attempt is in',
+    name: 'another file is synced than that of the attempt',
     seed: 50,
     paper: 'not in it',
     options: { journal_sync: 'group', small: true, aim: UNSAFE_STEP },
@@ -449,7 +449,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'segments put away out of order',
+    name: 'segments deleted out of order',
     seed: 9,
     paper: 'not in it',
     options: { small: true, retries: true, requests: 1_500 },
@@ -470,14 +470,14 @@ export const FAULTS: Fault[] = [
     edits: [{ file: BOOK, text: 'const empty = lease.stored === 0 && lease', replacement: 'const empty = lease' }],
   },
   {
-    name: 'a file is read that goes on from what a power loss took',
+    name: 'a file is read that continues data lost in a power loss',
     seed: 44,
     paper: 'not in it',
     options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
   },
   {
-    name: 'what a lost node had settled of its lease is not spent',
+    name: 'the settled part of a lost node’s lease is not spent',
     paper: 'not in it',
     options: { books_lost: true },
     edits: [
@@ -489,7 +489,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what was settled of a lease never reaches its window',
+    name: 'the settled part of a lease never reaches its window',
     paper: 'not in it',
     edits: [
       {
@@ -500,7 +500,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a window of which little is left is not marked',
+    name: 'a window with little money left is not marked',
     paper: 'not in it',
     edits: [{ file: WINDOWS, text: `    scarce = \${SCARCE}\n`, replacement: '    scarce = 0\n' }],
   },
@@ -510,17 +510,17 @@ export const FAULTS: Fault[] = [
     edits: [{ file: WINDOWS, text: `((\${CLAIMANT}) <> '' OR `, replacement: '(' }],
   },
   {
-    name: 'what was settled of a lease reaches its window twice',
+    name: 'the settled part of a lease reaches its window twice',
     paper: 'not in it',
     edits: [{ file: WINDOWS, text: 'amount = excluded.amount, settled = 0', replacement: 'amount = excluded.amount' }],
   },
   {
-    name: 'a charge of the lease alone, although money is returned with it',
+    name: 'only the lease is charged although money is returned with the charge',
     paper: 'not in it',
     edits: [{ file: WINDOWS, text: ' && cost === cover && own', replacement: ' && own' }],
   },
   {
-    name: 'what a lost node had set aside is free, not spent',
+    name: 'the holds of a lost node are freed instead of spent',
     seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
@@ -533,14 +533,14 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a node that comes back is charged beside what was booked for it',
+    name: 'a node that returns is charged in addition to its booked amount',
     seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
     edits: [{ file: STORE, text: 'await restoreLeases(tx, node);', replacement: '' }],
   },
   {
-    name: 'what was booked is freed when the node comes back',
+    name: 'the booked amount is freed when the node returns',
     seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
@@ -553,7 +553,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what was booked is given back each time the node comes',
+    name: 'the booked amount is returned at each return of the node',
     seed: 13,
     paper: 'not in it',
     options: { books_lost: true },
@@ -567,7 +567,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a full disk takes a segment that is not settled',
+    name: 'a full disk deletes a segment that is not settled',
     seed: 30,
     paper: 'not in it',
     options: { full_disks: true, small: true },
@@ -584,7 +584,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'what the store is owed is forgotten in a crash',
+    name: 'records that the store lacks are forgotten in a crash',
     paper: 'not in it',
     options: { set_backs: true },
     edits: [
@@ -592,7 +592,7 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'an outcome that a full disk did not take is not written again',
+    name: 'an outcome that a full disk refused is not written again',
     seed: 533,
     paper: 'not in it',
     options: { full_disks: true },

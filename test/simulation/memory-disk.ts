@@ -139,19 +139,19 @@ export class MemoryDisk {
           .sort(),
       describe: (path) => {
         const entry = this.#names.get(path);
-        if (entry === undefined) throw new Error(`There is no ${path}`);
+        if (entry === undefined) throw new Error(`${path} does not exist`);
         return { bytes: entry.used, modified_at: entry.modified_at };
       },
       space: () => ({ free_bytes: this.#capacity - this.#usedBytes(), total_bytes: this.#capacity }),
       create: (path) => {
-        if (this.#names.has(path)) throw new Error(`${path} is there already`);
+        if (this.#names.has(path)) throw new Error(`${path} already exists`);
         const created = { ...made(Buffer.alloc(4096)), used: 0, synced: 0 };
         change(() => this.#names.set(path, created));
         return files.push(created) - 1;
       },
       reopen: (path) => {
         const entry = this.#names.get(path);
-        if (entry === undefined) throw new Error(`There is no ${path}`);
+        if (entry === undefined) throw new Error(`${path} does not exist`);
         return files.push(entry) - 1;
       },
       write: (open, bytes, from) => {

@@ -50,7 +50,7 @@ function windowsOf(world: World, { number }: Request, { budgets, is_byok }: Hold
   return budgets.flatMap(({ id, include_byok }) => {
     if (is_byok && !include_byok) return [];
     const line = lines.find(({ budget }) => budget.id === id);
-    if (line === undefined) world.fail('Q6', `request ${number} has nothing set aside of ${id}`);
+    if (line === undefined) world.fail('Q6', `request ${number} holds nothing of ${id}`);
     return line === undefined ? [] : [`${id} ${line.window_start}`];
   });
 }
@@ -302,9 +302,9 @@ export async function serve(world: World, process: NodeProcess, request: Request
   const written = recorder.outcome(record, hold);
   await process.enter(request, 'outcome being written');
   await written;
-  await process.enter(request, 'outcome written, client not told');
+  await process.enter(request, 'outcome written, client not informed');
   await process.nextTurn();
   request.is_reported = true;
-  await process.enter(request, 'client told');
+  await process.enter(request, 'client informed');
   await process.nextTurn();
 }

@@ -315,7 +315,7 @@ export class Watcher {
     if (status === 503) {
       counts.refused_503++;
       if (this.#isAnswering(process) && process.recorder?.admits() === true && !process.draining) {
-        this.#world.fail('L1', `request ${request.number} was refused with 503 by a node that hears the store`);
+        this.#world.fail('L1', `request ${request.number} was refused with 503 by a node that reaches the store`);
       }
       return;
     }
@@ -340,7 +340,7 @@ export class Watcher {
     if (Math.min(...idle) < ask.least_nano) return;
     this.#world.fail(
       'L1',
-      `request ${request.number} for ${ask.least_nano} was refused while ${idle.join(', ')} lay idle`,
+      `request ${request.number} for ${ask.least_nano} was refused while ${idle.join(', ')} was idle`,
     );
   }
 
@@ -476,7 +476,7 @@ export class Watcher {
     const { isWritten, possible } = this.#lastMetered(request);
     const isSeen = isWritten && attempts === 1 && budgets.length === 0;
     const least = isSeen ? Math.max(least_nano, Math.min(...possible)) : least_nano;
-    if (cost < least) this.#world.fail('Q6', `request ${number} costs ${least} at the least, and ${cost} is recorded`);
+    if (cost < least) this.#world.fail('Q6', `request ${number} costs at least ${least}, and ${cost} is recorded`);
   }
 
   /** The charge of a soft budget for a first attempt without a reported end: the last metered amount, or the hold. */
@@ -490,7 +490,10 @@ export class Watcher {
       if (possible.includes(nano)) continue;
       // A provider's bill above the hold cannot be known.
       if (!isWritten && nano >= first.bound_nano) continue;
-      this.#world.fail('Q7', `request ${number} is charged ${nano} in ${window}, metered were ${possible.join(', ')}`);
+      this.#world.fail(
+        'Q7',
+        `request ${number} is charged ${nano} in ${window}, but metered amounts were ${possible.join(', ')}`,
+      );
     }
   }
 

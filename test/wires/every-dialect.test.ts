@@ -36,12 +36,12 @@ const MISSING: Partial<Record<Wire, Readonly<Record<string, string>>>> = {};
 
 /** Requests of the twenty that a wire cannot carry: the gateway answers with a 400 before anything is sent. */
 const UNCARRIED: Partial<Record<Wire, Readonly<Record<string, string>>>> = {
-  'anthropic-messages': { audio: 'the wire has no sound', video: 'the wire has no film' },
-  'openai-responses': { audio: 'messages of the wire have no sound', video: 'the wire has no film' },
+  'anthropic-messages': { audio: 'the wire has no audio', video: 'the wire has no video' },
+  'openai-responses': { audio: 'messages of the wire have no audio', video: 'the wire has no video' },
   'cohere-chat': {
-    'a PDF': 'the wire has text and images alone',
-    audio: 'the wire has no sound',
-    video: 'the wire has no film',
+    'a PDF': 'the wire has only text and images',
+    audio: 'the wire has no audio',
+    video: 'the wire has no video',
   },
 };
 

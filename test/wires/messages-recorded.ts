@@ -8,25 +8,25 @@ export const isNull = (_: JsonValue | undefined, after: JsonValue | undefined) =
 
 /** Allowed differences from an Anthropic answer; any other difference is a fault. */
 export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
-  { place: /^\.id changed$/, reason: 'a message is known by the id of its generation' },
+  { place: /^\.id changed$/, reason: 'the id of a message is that of its generation' },
   { place: /^\.model changed$/, reason: 'the model has its public name' },
-  { place: /^\.provider added$/, reason: 'who answered' },
-  { place: /^\.usage\.(cost|cost_details|is_byok) added$/, reason: 'what it cost' },
-  { place: /^\.(stop_details|container) added$/, reason: 'fields of today are told to be null', holds: isNull },
-  { place: /^\.usage\.\w+ added$/, reason: 'counts that were not told are null', holds: isNull },
+  { place: /^\.provider added$/, reason: 'the provider' },
+  { place: /^\.usage\.(cost|cost_details|is_byok) added$/, reason: 'the cost' },
+  { place: /^\.(stop_details|container) added$/, reason: 'current fields are present as null', holds: isNull },
+  { place: /^\.usage\.\w+ added$/, reason: 'counts that were not reported are null', holds: isNull },
   {
     place: /^\.usage\.cache_creation added$/,
-    reason: 'what a cache was written, where only the sum was told, is of five minutes',
+    reason: 'cache writes reported only as a sum count as five minutes',
     holds: (_, after) => object(after)['ephemeral_1h_input_tokens'] === 0,
   },
   {
     place: /^\.usage\.cache_creation\.ephemeral_5m_input_tokens changed$/,
-    reason: 'the split is told at the beginning alone; what came later is of five minutes',
+    reason: 'the split is reported only at the beginning; later writes count as five minutes',
     holds: (before, after) => Number(after) > Number(before),
   },
   {
     place: /^\.usage\.server_tool_use\.web_fetch_requests added$/,
-    reason: 'a tool of the provider that is not named was not used',
+    reason: 'an omitted tool of the provider was not used',
     holds: (_, after) => after === 0,
   },
 ];

@@ -114,19 +114,19 @@ describe.skipIf(own.all.length === 0)(`answers of Anthropic's wire${whySkipped(o
 
 /** Members that the official client removes from a message, or reads only from its beginning. */
 const BY_SDK: readonly Allowed[] = [
-  { place: /^\.parsed_output added$/, reason: 'what the client reads itself', holds: isNull },
-  { place: /^\.usage\.(cost|cost_details|is_byok) removed$/, reason: 'the client knows no costs' },
-  { place: /^\.usage\.cache_creation/, reason: 'the client reads the split at the beginning alone' },
+  { place: /^\.parsed_output added$/, reason: 'parsed by the client itself', holds: isNull },
+  { place: /^\.usage\.(cost|cost_details|is_byok) removed$/, reason: 'the client has no costs' },
+  { place: /^\.usage\.cache_creation/, reason: 'the client reads the split only at the beginning' },
   {
     place: /^\.usage\.(service_tier changed|iterations removed)$/,
-    reason: 'the stable side takes five counts of the end, and no more',
+    reason: 'the stable part reads only five counts of the end',
   },
-  { place: /^\.context_management removed$/, reason: 'only the trial side knows it' },
+  { place: /^\.context_management removed$/, reason: 'only the beta part has it' },
   {
     place: /^\.content\[\d+\]\.(content changed|input\.\w+ removed)$/,
-    reason: 'only the trial side knows compactions and tools of MCP servers',
+    reason: 'only the beta part has compactions and tools of MCP servers',
   },
-  { place: /^\.model changed$/, reason: 'the trial side takes the model of a fallback' },
+  { place: /^\.model changed$/, reason: 'the beta part reads the model of a fallback' },
 ];
 
 describe.each([own, ...others])('answers of $wire', ({ wire, all, whole, streams }) => {

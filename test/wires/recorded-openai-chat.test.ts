@@ -198,7 +198,7 @@ describe.skipIf(!isPresent)(`recorded requests${why}`, () => {
       quirks: {},
     };
     const encoded = openaiChat.encodeRequest(request, endpoint, { media: new Map(), strip_state: false });
-    expect(request, 'the request itself is not touched').toEqual(body);
+    expect(request, 'the request itself is unchanged').toEqual(body);
     for (const difference of differences(body, encoded.body)) {
       const reason = reasonFor(difference, CHANGED_BY_DIALECT);
       expect(reason, JSON.stringify(difference)).toBeDefined();

@@ -80,50 +80,44 @@ for (const wire of dialects.keys()) {
  * field belongs to the response, or to the event whose name precedes it.
  */
 const DIFFERENCES: readonly (readonly [RegExp, string])[] = [
-  [
-    /^(?:id|created_at|completed_at|model)$/,
-    'the answer is the gateway’s: its generation, its clock, its name of the model',
-  ],
+  [/^(?:id|created_at|completed_at|model)$/, 'generation id, clock and model name are the gateway’s'],
   [/^store$/, 'nothing is stored upstream'],
-  [/^usage\.(?:cost|is_byok|cost_details|server_tool_use)$/, 'the gateway tells what it cost'],
-  [/^usage\.input_tokens_details\.cache_write_tokens$/, 'older answers do not tell what was written to the cache'],
-  [/^usage\.num_/, 'what xAI counts beside tokens has no public name'],
+  [/^usage\.(?:cost|is_byok|cost_details|server_tool_use)$/, 'the gateway reports the cost'],
+  [/^usage\.input_tokens_details\.cache_write_tokens$/, 'older answers do not report cache writes'],
+  [/^usage\.num_/, "xAI's further counts have no public name"],
   [
     /^(?:moderation|content_filters|prompt_cache_retention|text\.verbosity|text\.format\.description|reasoning\.generate_summary)$/,
-    'null, where the gateway says nothing',
+    'null, and the gateway omits it',
   ],
-  [/^conversation$/, 'a conversation of the provider’s is not the gateway’s'],
+  [/^conversation$/, 'the gateway has no conversations of the provider'],
   [
     /^(?:error|instructions|temperature|top_p|truncation|reasoning\.summary|service_tier|background|max_tool_calls|prompt_cache_key|safety_identifier|top_logprobs|frequency_penalty|presence_penalty)$/,
-    'some servers leave out or null what a response always says',
+    'some servers omit required members, or send null',
   ],
   [/^tool_choice$/, 'the request is not recorded'],
-  [/^tools\b/, 'tools stand as they were declared; OpenAI adds its defaults, and those that a search found'],
+  [/^tools\b/, 'tools are as declared; OpenAI adds its defaults, and those that a search found'],
   [
     /\bannotations\[\]\.(?:title|start_index|end_index)$|annotation\.(?:title|start_index|end_index)$/,
-    'xAI leaves them out',
+    'xAI omits them',
   ],
-  [/\blogprobs$/, 'some servers leave empty ones out'],
-  [/\bobfuscation$/, 'the padding of a connection that is not the client’s'],
-  [/^response\.function_call_arguments\.done name$/, 'older streams do not say the name again'],
-  [/^response\.shell_call_command\.\w+ item_id$/, 'events of items all say of which'],
-  [/ sequence_number$/, 'one server does not count its events'],
-  [
-    /^response\.output_item\.added item\.(?:encrypted_content|status|content)$/,
-    'an item opens without a placeholder of what it will be',
-  ],
-  [/^output\[\]\.encrypted_content$/, 'it is encrypted once more for the last event; the one of its item is as good'],
-  [/^output\[\]\.content$/, 'an empty list of nothing readable'],
+  [/\blogprobs$/, 'some servers omit empty ones'],
+  [/\bobfuscation$/, 'the padding belongs to the upstream connection'],
+  [/^response\.function_call_arguments\.done name$/, 'older streams do not repeat the name'],
+  [/^response\.shell_call_command\.\w+ item_id$/, 'every event of an item has its id'],
+  [/ sequence_number$/, 'one server does not number its events'],
+  [/^response\.output_item\.added item\.(?:encrypted_content|status|content)$/, 'an item opens without a placeholder'],
+  [/^output\[\]\.encrypted_content$/, 'it is encrypted anew for the last event; that of its item is equivalent'],
+  [/^output\[\]\.content$/, 'an empty list without readable content'],
   [
     /(?:^output\[\]\.content\[\]\.text|^response\.output_text\.done text|^response\.\w+\.done (?:part|item\.content\[\])\.text)$/,
-    'one recording tells in its whole text what its deltas did not',
+    'the whole text of one recording has more than its deltas',
   ],
 ];
 
 /** Events that only one side has, with reasons. */
 const UNPAIRED: Readonly<Record<string, string>> = {
-  'response.queued': 'an answer of the gateway is not made in the background',
-  'response.custom_tool_call_input.done': 'one server leaves it out',
+  'response.queued': 'the gateway does not answer in the background',
+  'response.custom_tool_call_input.done': 'one server omits it',
 };
 
 /** Fields of recorded requests that a gateway without storage refuses; the rest is requested unchanged. */

@@ -84,7 +84,7 @@ async function streamed(replay: Replay) {
 
 const ALLOWED: readonly Allowed[] = [
   ...CHANGED_FOR_CLIENTS,
-  { place: /^\.gateway_metadata added$/, reason: 'asked for' },
+  { place: /^\.gateway_metadata added$/, reason: 'requested by the client' },
 ];
 
 function expectSame(before: JsonObject, after: JsonObject): void {

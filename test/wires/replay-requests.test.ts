@@ -25,12 +25,12 @@ const ALLOWED: readonly Allowed[] = [
   },
   {
     place: /^\.(?:tools\[\d+\]|tool_choice)\.type added$/,
-    reason: 'functions are told as such',
+    reason: 'functions get their type',
     holds: (_, after) => after === 'function',
   },
   {
     place: /^\.tool_choice changed$/,
-    reason: '"any" is another word for "required"',
+    reason: '"any" has the meaning of "required"',
     holds: (before, after) => before === 'any' && after === 'required',
   },
   ...CHANGED_BY_DIALECT,
