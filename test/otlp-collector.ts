@@ -29,7 +29,7 @@ export interface Collector {
   spans(): SeenSpan[];
   /** The calls' own spans. */
   calls(): SeenSpan[];
-  /** The status of further answers. Undefined: the correct one. */
+  /** The status of further answers. Undefined if it is the correct one. */
   behave(behaviour: ((response: ServerResponse, request: SeenRequest) => void) | undefined): void;
   stop(): Promise<void>;
 }

@@ -59,9 +59,9 @@ export interface KindRow {
   /** The items before and after it that make it valid. */
   before?: JsonObject[];
   after?: JsonObject[];
-  /** Its form on its own wire. Default: unchanged. Null: omitted. */
+  /** Its form on its own wire. Default: unchanged; null if it is omitted. */
   own?: JsonObject | null;
-  /** Its form for an upstream of another wire, as text of the body. Null: omitted. */
+  /** Its form for an upstream of another wire, as text of the body; null if it is omitted. */
   other: string | null;
   /** Such a request is refused with a 400 that says so. */
   refused?: RegExp;
