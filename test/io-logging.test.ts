@@ -161,7 +161,7 @@ test('if the client disconnects, the received part of the answer is kept', async
   expect(body.data.output.completion).toEqual(expect.stringMatching(/.+/));
 });
 
-test('a call that reached no endpoint is no generation, and has no content', async () => {
+test('a call that reached no endpoint is not a generation, and has no content', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true });
   expect(await gateway.content(await send('chat', canary(), { model: 'sandbox/no-such-model' }))).toMatchObject({
     status: 404,

@@ -43,7 +43,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count()).toBe(0), WAIT);
   };
 
-  test('answers on 127.0.0.1 and on ::1, and so does the listener of its metrics', async () => {
+  test('answers on 127.0.0.1 and on ::1, like the listener of its metrics', async () => {
     const metrics = createServer().listen(0, '127.0.0.1');
     await once(metrics, 'listening');
     const { port: metricsPort } = metrics.address() as { port: number };

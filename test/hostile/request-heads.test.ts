@@ -146,7 +146,7 @@ test('OPTIONS * is answered with the methods of the gateway', async () => {
   expect(answer?.headers['allow']?.split(', ').sort()).toEqual(['DELETE', 'GET', 'HEAD', 'PATCH', 'POST', 'PUT']);
 });
 
-test('chunks with an extension and trailers are one body, and trailers are no headers', async () => {
+test('chunks with an extension and trailers are one body, and trailers do not become headers', async () => {
   const body = `${CHUNKED}\r\n2;name=value\r\n{}\r\n0\r\nX-Request-Id: from-a-trailer\r\nHost: other.example\r\n\r\n`;
   const client = await rawClient(gateway.url);
   client.send(`${POST}${body}${SMUGGLED}`);

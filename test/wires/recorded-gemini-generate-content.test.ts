@@ -45,7 +45,7 @@ describe.runIf(isThere)('recorded answers', () => {
     }
     const bytes = geminiBytes(recording);
     if (LIVE.has(name)) {
-      test(`${name}: messages of a live session are no answer of this wire`, () => {
+      test(`${name}: messages of a live session are not answers of this wire`, () => {
         expect(() => decode(bytes, [])).toThrow(UpstreamError);
       });
       continue;

@@ -175,7 +175,7 @@ describe.skipIf(isAbsent)(`a stream in small parts${why}`, () => {
 });
 
 describe.skipIf(of('live').length === 0)(`messages of a live session${why}`, () => {
-  test.each(of('live'))('are no answer: $name', async (replay) => {
+  test.each(of('live'))('are not answers: $name', async (replay) => {
     expect((await ask(replay, true)).status).toBe(502);
   });
 });
