@@ -22,7 +22,7 @@ const candidateAt = (provider: string, inputCacheRead?: number): Candidate => {
 };
 const CHEAP = candidateAt('alpha', 1);
 
-/** Calls of one conversation, one after another, at times of a test's own making. */
+/** Calls of one conversation, one after another, with a scripted clock. */
 function conversation() {
   const stickiness = createStickiness();
   const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
@@ -54,8 +54,8 @@ test('begins with the first answer if the client names the conversation', () => 
 });
 
 test.each<[string, Candidate]>([
-  ['costs as much as a prompt', candidateAt('alpha', 10)],
-  ['is not there', candidateAt('alpha')],
+  ['costs as much as the prompt', candidateAt('alpha', 10)],
+  ['has no price', candidateAt('alpha')],
 ])('does not begin if a cache %s', (_title, candidate) => {
   expect(cachesCheaply(candidate)).toBe(false);
   expect(cachesCheaply(CHEAP)).toBe(true);
@@ -74,7 +74,7 @@ test('continues with each answer of the endpoint, cached or not', () => {
   expect(next().isAt(CHEAP)).toBe(false);
 });
 
-test('of a router is the model that it chose', () => {
+test('fixes the model that a router chose', () => {
   const { next } = conversation();
   const first = next({ session_id: 's' });
   expect(first.ofRouter('gateway/auto')).toBeUndefined();
