@@ -87,7 +87,7 @@ describeStores('GET /audit', ({ open }) => {
     expect(await ids('resource_id=%00')).toBe('');
   });
 
-  test('another organization sees none of them', async () => {
+  test('another organization does not see them', async () => {
     const { call, add, ids, foreign } = await setUp();
     await add('theirs', foreign);
     await add('1');
