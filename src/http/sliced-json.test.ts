@@ -34,7 +34,7 @@ test.each<[string, JsonValue]>([
   ['an object with many keys', Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`key ${i} é`, `v${i}`]))],
   ['long values inside each other', { a: { b: [[{ c: [LONG, { d: LONG }], e: {} }], LONG], f: null }, g: [LONG] }],
   ['numbers', [Array.from({ length: 100_000 }, (_, i) => i / 7)]],
-])('reads %s like JSON.parse, in slices', (_what, value) => {
+])('a sliced parser reads %s like JSON.parse', (_what, value) => {
   for (const text of [
     JSON.stringify(value),
     ` \uFEFF`.trimStart() + JSON.stringify(value),

@@ -127,7 +127,7 @@ describe('a parameter of a request', () => {
     expect(tagsOf(result)).toEqual(['alpha/plain', 'alpha/tools']);
   });
 
-  test('names the reason of an excluded endpoint', () => {
+  test('is the reason of an excluded endpoint', () => {
     const { candidates, funnel } = planned({ tools }, { models: [one] });
     expect(candidates[0]?.excluded).toEqual({
       step: 'Filter by Tool Compatibility',

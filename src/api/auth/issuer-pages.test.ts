@@ -299,7 +299,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     ['no userinfo', { broken: { path: '/userinfo', status: 500 }, claims: { email: undefined } }],
     ['no metadata', { broken: { path: '/.well-known/openid-configuration', status: 404 } }],
     ['userinfo of another person', { claims: { email: undefined }, userinfo: { sub: 'other' } }],
-  ])('502: an identity with %s signs nobody in, and the page shows no internal reason', async (_what, faults) => {
+  ])('502: an identity with %s opens no session, and the page shows no internal reason', async (_what, faults) => {
     const { signIn, issuer, isSignedIn, newcomers } = await setUp();
     issuer.be(ADA, faults);
     const shown = await signIn();

@@ -83,7 +83,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toEqual([]);
   });
 
-  test('403: a form of another site signs nobody in', async () => {
+  test('403: a form of another site opens no session', async () => {
     const { visitor, sessions } = await setUp();
     const form = { management_key: ENVIRONMENT_KEY };
     expect((await visitor.post('/sign-in', form, { origin: 'https://evil.example' })).status).toBe(403);

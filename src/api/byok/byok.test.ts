@@ -61,7 +61,7 @@ describeStores('BYOK credentials', ({ open }) => {
     return { ...made, database, create, idOf, key_hash: hash };
   }
 
-  test('201: provider and key are enough, and the credential occurs nowhere in the record', async () => {
+  test('201: provider and key are enough, and the record does not contain the credential', async () => {
     const { create, home, database } = await setUp();
     const { status, body } = await create({ provider: 'ACME ai' });
     expect(status).toBe(201);

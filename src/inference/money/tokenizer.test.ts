@@ -33,7 +33,7 @@ test.each([
   ['gpt-4-0613', encodeOlder],
   ['gpt-3.5-turbo', encodeOlder],
 ] as const)(
-  '%s is counted with its own vocabulary: at least the exact count, and at most 10 % more',
+  '%s is counted with its own vocabulary: at least the exact count, and at most about 10 % more',
   async (model, exact) => {
     for (const text of TEXTS) {
       const expected = exact(text, { disallowedSpecial: new Set() }).length;

@@ -37,7 +37,7 @@ function conversation() {
   return { clock, next };
 }
 
-test('begins with a cached prompt', () => {
+test('session affinity begins with a cached prompt', () => {
   const { next } = conversation();
   next().keep(CHEAP, 0);
   expect(next().isAt(CHEAP)).toBe(false);
@@ -46,7 +46,7 @@ test('begins with a cached prompt', () => {
   expect(next().isAt(candidateAt('beta', 1))).toBe(false);
 });
 
-test('begins with the first answer if the client names the conversation', () => {
+test('session affinity begins with the first answer if the client names the conversation', () => {
   const { next } = conversation();
   next({ session_id: 's' }).keep(CHEAP, 0);
   expect(next({ session_id: 's' }).isAt(CHEAP)).toBe(true);
@@ -56,12 +56,12 @@ test('begins with the first answer if the client names the conversation', () => 
 test.each<[string, Candidate]>([
   ['costs as much as the prompt', candidateAt('alpha', 10)],
   ['has no price', candidateAt('alpha')],
-])('does not begin if a cache %s', (_title, candidate) => {
+])('session affinity does not begin if a cache %s', (_title, candidate) => {
   expect(cachesCheaply(candidate)).toBe(false);
   expect(cachesCheaply(CHEAP)).toBe(true);
 });
 
-test('continues with each answer of the endpoint, cached or not', () => {
+test('session affinity continues with each answer of the endpoint, cached or not', () => {
   const { clock, next } = conversation();
   next().keep(CHEAP, 5);
   clock.at_ms = STICKY_MS - 1;
@@ -74,7 +74,7 @@ test('continues with each answer of the endpoint, cached or not', () => {
   expect(next().isAt(CHEAP)).toBe(false);
 });
 
-test('fixes the model that a router chose', () => {
+test('session affinity fixes the model that a router chose', () => {
   const { next } = conversation();
   const first = next({ session_id: 's' });
   expect(first.ofRouter('gateway/auto')).toBeUndefined();
@@ -84,7 +84,7 @@ test('fixes the model that a router chose', () => {
   expect(next({ session_id: 't' }).ofRouter('gateway/auto')).toBeUndefined();
 });
 
-test('does not exist for a conversation without messages', () => {
+test('session affinity does not exist for a conversation without messages', () => {
   const { next } = conversation();
   const silent = { messages: [] };
   next(silent).keep(CHEAP, 5);

@@ -88,7 +88,7 @@ describe('places', () => {
   });
 
   test.each(['call_0', 'functions.get_temperature:0', 'oqeiriep', 'a1b2c3d4e'])(
-    'an id that is not unique counts together with the call and the message before it: %s',
+    'an id that is not unique counts together with the call and the message that it answers: %s',
     (id) => {
       const place = vault.placeOf('w', turn(id), userMessage('x'));
       expect(vault.placeOf('w', turn(id, '{"b":[{"d":3,"c":2}],"a":1}'), userMessage('x'))).toBe(place);

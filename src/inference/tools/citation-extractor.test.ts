@@ -58,7 +58,7 @@ describe('which parts of a text are citations', () => {
   });
 
   test.each(['https://a.example/other', 'https://a.example', 'http://a.example/one', 'a.example/one'])(
-    'is no citation: %s',
+    'a text without a citation: %s',
     (text) => {
       const { citations } = cited(streamed([text]), [ONE]);
       expect(citations).toEqual([[ONE.url, '']]);
