@@ -143,7 +143,7 @@ describe('memory', () => {
     expect(growing.outcome).toBe('came');
   });
 
-  test('a released claim takes nothing, even if it was waiting', async () => {
+  test('a released claim takes no memory, even if it was waiting', async () => {
     const memory = createMemory(1000);
     const holder = memory.claim('a');
     takeFrom(holder, 600);

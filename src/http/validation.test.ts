@@ -110,7 +110,7 @@ test('a value that fits the schema passes as the same object', () => {
 
 describe('conversion', () => {
   const schema = Type.Object({ limit: Type.Integer() });
-  test('query strings become the types of their schema', () => {
+  test('query strings are converted to the types of their schema', () => {
     const validate = validatorCompiler({ schema, httpPart: 'querystring', method: 'GET', url: '/' });
     expect(validate({ limit: '12' })).toEqual({ value: { limit: 12 } });
     expect((validate({ limit: 'many' }) as { error: Error }).error.message).toBe('limit must be an integer');

@@ -118,7 +118,7 @@ describeStores('organizations and keys', ({ open }) => {
     expect(made.map(({ id }) => id).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test('a hash is stored once', async () => {
+  test('a second key with the same hash is refused', async () => {
     const { keys, key } = await home();
     const stored = await keys.insert(key());
     const refused = await keys.insert(key({ hash: stored.hash })).catch((error: unknown) => error);

@@ -173,7 +173,7 @@ describeStores('analytics', ({ open }) => {
     });
   });
 
-  test('filters, order, limits and names', async () => {
+  test('queries apply filters, order and limits, and rows have names', async () => {
     const { ask, settle, addKey } = await setUp();
     const key = await addKey({ name: 'build' });
     const at = (day: number) => ({ created_at: `2026-11-${day}T09:30:00.000Z` });

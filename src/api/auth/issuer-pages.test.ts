@@ -373,7 +373,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await later.get('/sign-in/issuer')).status).toBe(404);
   });
 
-  test('403: a removed user does not return by signing in, nor with an earlier session or approval', async () => {
+  test('403: a removed user cannot sign in again, nor use an earlier session or approval', async () => {
     const { signIn, isSignedIn, visitor, change, home, members, users, newcomers, database } = await setUp();
     expect((await signIn()).status).toBe(303);
     const [ada] = await newcomers();

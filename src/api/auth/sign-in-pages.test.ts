@@ -254,7 +254,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
   });
 
-  test('a session ends where its key is revoked on the node', async () => {
+  test('a session ends on a node on which its key is revoked', async () => {
     const { signIn, isSignedIn, storeKey, revoked } = await setUp();
     const { secret, hash } = await storeKey();
     await signIn(secret);
@@ -327,7 +327,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toHaveLength(1);
   });
 
-  test('foreign, repeated or wrong cookies open nothing', async () => {
+  test('foreign, repeated or wrong cookies open no session', async () => {
     const { signIn, visitor, browser, isSignedIn } = await setUp();
     await signIn();
     const token = visitor.cookies.get(COOKIE) ?? '';

@@ -263,7 +263,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await creating).status).toBe(201);
   });
 
-  test('a credential of one organization does not open in another', async () => {
+  test('a credential of one organization cannot be decrypted for another', async () => {
     const sealed = vault.seal(KEY, placeOf({ organization_id: 'one', id: 'id' }));
     expect(() => vault.open(sealed, placeOf({ organization_id: 'other', id: 'id' }))).toThrow(/another record/);
   });

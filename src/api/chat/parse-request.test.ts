@@ -236,7 +236,7 @@ describe('requests of clients of other providers', () => {
     }
   });
 
-  test('a tool cannot be one that only decoders make', () => {
+  test('a tool of a kind that only decoders make is refused', () => {
     const tools = [{ type: 'native', wire: 'openai-chat', block: {} }];
     expect(Value.Check(ChatCompletionBody, { messages: hello, tools })).toBe(false);
   });

@@ -47,7 +47,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect(data.map(({ action }) => action)).toEqual(['unassign', 'assign', 'unassign', 'assign', 'assign']);
   });
 
-  test('the same holds for members', async () => {
+  test('a member also has at most one guardrail: assigning another moves it', async () => {
     const { create, call, home } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const userId = home.owner_user_id;

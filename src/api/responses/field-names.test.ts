@@ -72,7 +72,7 @@ describe('a field of the inner language has the name that the client wrote', () 
   });
 });
 
-test('a text is the input', () => {
+test('a text input has the name input', () => {
   expect(read({ instructions: 'I', input: 'Hi' }).nameOf('messages[1]')).toBe('input');
 });
 

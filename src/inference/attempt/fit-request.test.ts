@@ -32,7 +32,7 @@ test('parameters that bill several answers for one are dropped', () => {
   expect(report.map(({ field }) => field)).toEqual(['best_of', 'num_return_sequences']);
 });
 
-test('server tools are dropped, and a choice of them too', () => {
+test('server tools and a choice of them are dropped', () => {
   const choice = { type: 'gateway:web_search' };
   const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });
   expect(request).toEqual({ messages: [], tools: [called] });

@@ -236,7 +236,7 @@ describe('the prompt', () => {
     expect(promptOf(prepared(request)).text).toBe(PROMPT_TOKENS_UNKNOWN);
   });
 
-  test('the sound of a video is priced as sound', () => {
+  test('the audio of a video is priced as audio', () => {
     const film: InnerPart = { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } };
     expect(promptOf(prepared(parts(film), { context_length: 9_000 })).audio).toBe(3_000);
     expect(promptOf(prepared(parts(film), {}, 'gemini-generate-content')).audio).toBe(349_526);
@@ -335,7 +335,7 @@ describe('the prompt', () => {
     expect(text(declared)).toBeLessThan(10_000);
   });
 
-  test('a search that is turned off adds nothing', () => {
+  test('a disabled search adds nothing', () => {
     expect(promptOf(prepared({ enable_search: false }, { context_length: 123_456 })).text).toBeLessThan(1_000);
   });
 

@@ -154,7 +154,7 @@ test('a call counts once at each model for which it acquires', async () => {
   await third.acquire(at('b'));
 });
 
-test('a refusal by one limit takes nothing of another', async () => {
+test('a refusal by one limit takes no units of another', async () => {
   const { open, outcome } = setUp({ per_key: amounts(10, 100) });
   const wide = await open({ max_tokens: 90 });
   for (let n = 0; n < 20; n += 1) expect(await outcome({ max_tokens: 50 })).toBe(429);

@@ -133,7 +133,7 @@ describe('several names', () => {
     expect(turns(['a/both', 'a/both:free'])).toEqual([['a/both', 'alpha,beta']]);
     expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
   });
-  test('keep the variant of each', () => {
+  test('keep the variant of each name', () => {
     const result = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
     expect(result.models.map((one) => result.variants?.get(one)?.sort)).toEqual(['price', undefined]);
     expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).variant).toMatchObject({ sort: 'price' });

@@ -45,7 +45,7 @@ test('a wrong last byte, as after a power loss, loses the last line alone', () =
   }
 });
 
-test('damage before the end stops the reading and names file and offset', () => {
+test('damage before the end is an error that names the file and the offset', () => {
   const bytes = segment('one', 'two', 'three');
   const second = segment('one').length;
   for (let at = second; at < segment('one', 'two').length; at++) {

@@ -233,7 +233,7 @@ test('a cache hint on a whole message is put on its last block', () => {
   ]);
 });
 
-test('a PDF may come as bare base64', () => {
+test('a PDF may be bare base64', () => {
   const file = { file_data: 'JVBERi0xLjQK', filename: 'a.pdf' };
   const { body } = encode({ messages: [{ role: 'user', content: [{ type: 'file', file }] }] });
   expect(body['messages']).toMatchObject([

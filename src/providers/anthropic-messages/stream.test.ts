@@ -331,7 +331,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     expect(accumulate(chunks, 0).choices[0]).toMatchObject({ message: { content: 'Hi' }, finish_reason: 'stop' });
   });
 
-  test('events of unknown kinds may come first, and the kind may be in the event field only', () => {
+  test('events of unknown kinds may precede the answer, and the kind may be in the event field only', () => {
     const decoder = createStreamDecoder(STATE);
     const events = [{ type: 'queued' }, start, text, hi, end(0), finish('end_turn'), stop];
     const chunks = events.flatMap(({ type, ...event }) =>
