@@ -54,7 +54,7 @@ models:
 `;
 
 describe('the environment', () => {
-  test('with nothing set, the defaults hold and the sandbox is served', () => {
+  test('without settings the defaults apply and the sandbox is enabled', () => {
     const config = loadConfig(empty);
     expect(config).toMatchObject({
       host: '127.0.0.1',
@@ -83,18 +83,18 @@ describe('the environment', () => {
     ['VLLM_BASE_URL', 'ftp://h', 'VLLM_BASE_URL must be an address such as http://127.0.0.1:8000/v1'],
     ['DATABASE_URL', 'mysql://u:secret@h/d', 'DATABASE_URL must start with postgres:// or postgresql://'],
     ['GATEWAY_CONFIG', '/nowhere/gateway.yaml', 'The configuration file /nowhere/gateway.yaml cannot be read (ENOENT)'],
-  ])('%s=%s is refused in words, without telling secrets', (name, value, message) => {
+  ])('%s=%s is refused with a message without secrets', (name, value, message) => {
     expect(() => loadConfig({ [name]: value })).toThrow(message);
     expect(() => loadConfig({ [name]: value })).not.toThrow(/secret@|short-secret/);
   });
 
-  test('an unknown setting is a warning with what was probably meant', () => {
+  test('an unknown setting is a warning with a suggestion', () => {
     expect(loadConfig({ GATEWAY_PROT: '1' }).warnings).toEqual([
       'GATEWAY_PROT is not a known setting; did you mean "GATEWAY_PORT"?',
     ]);
   });
 
-  test('the API key that the documentation keeps in a variable is no unknown setting', () => {
+  test('GATEWAY_KEY, which the documentation uses, is not an unknown setting', () => {
     expect(loadConfig({ GATEWAY_KEY: 'sk-gw-v1-0' }).warnings).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe('the environment', () => {
 });
 
 describe('providers of the table', () => {
-  test('a provider is on when its credential is there, and the sandbox then is not', () => {
+  test('a provider is enabled by its credential, which disables the sandbox', () => {
     const config = loadConfig({ OPENAI_API_KEY: ' sk-1 ', GOOGLE_API_KEY: 'g' });
     expect(config.providers.map(({ slug, credential }) => [slug, credential])).toEqual([
       ['openai', 'sk-1'],
@@ -117,11 +117,11 @@ describe('providers of the table', () => {
   test.each([
     ['off', { GATEWAY_SANDBOX: 'off' }, false],
     ['on', { GATEWAY_SANDBOX: 'on', OPENAI_API_KEY: 'k' }, true],
-  ])('GATEWAY_SANDBOX=%s decides over the rest', (_, environment: Environment, expected) => {
+  ])('GATEWAY_SANDBOX=%s takes precedence', (_, environment: Environment, expected) => {
     expect(loadConfig(environment).sandbox).toBe(expected);
   });
 
-  test('Azure needs its resource name beside the key', () => {
+  test('Azure requires its resource name beside the key', () => {
     expect(loadConfig({ AZURE_API_KEY: 'k' }).providers_off.find(({ slug }) => slug === 'azure')?.reason).toBe(
       'AZURE_RESOURCE_NAME is not set',
     );
@@ -143,7 +143,7 @@ describe('providers of the table', () => {
     ['ap-southeast-2', ['au', 'apac', 'global']],
     ['ap-south-1', ['apac', 'global']],
     ['sa-east-1', ['global']],
-  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (region, variants) => {
+  ])('of Bedrock in %s only the inference profiles of that region are offered', (region, variants) => {
     const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: region }).providers;
     expect(bedrock?.variants).toEqual(variants);
   });
@@ -156,13 +156,13 @@ describe('providers of the table', () => {
     ['eusc-de-east-1', false],
     ['ap-southeast-7', false],
     ['mx-central-1', false],
-  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, isReported) => {
+  ])('AWS_REGION %s is reported as a mistake: %s', (AWS_REGION, isReported) => {
     const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
     const warning = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
     expect(warnings).toEqual(isReported ? [warning] : []);
   });
 
-  test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
+  test('a provider without a credential is enabled for callers with their own credential; one that lacks more is not', () => {
     const config = loadConfig({ OPENAI_API_KEY: 'k' });
     const slugs = config.providers_own_only.map(({ slug }) => slug);
     expect(slugs).toContain('mistral');
@@ -174,7 +174,7 @@ describe('providers of the table', () => {
     });
   });
 
-  test('Bedrock takes a key, or the parts of an account that make one credential together', () => {
+  test('Bedrock accepts a key, or the parts of an account as one credential', () => {
     const region = { AWS_REGION: 'eu-west-1' };
     const bedrock = (environment: Record<string, string>) => {
       const config = loadConfig({ ...region, ...environment });
@@ -197,7 +197,7 @@ describe('providers of the table', () => {
     [':8000', 'http://127.0.0.1:8000/v1'],
     ['0.0.0.0:11434', 'http://127.0.0.1:11434/v1'],
     ['https://ollama.example/api/v1/', 'https://ollama.example/api/v1'],
-  ])('OLLAMA_HOST=%s is reached at %s, without a key', (address, url) => {
+  ])('OLLAMA_HOST=%s is used as %s, without a key', (address, url) => {
     const [ollama] = loadConfig({ OLLAMA_HOST: address }).providers;
     expect(ollama).toMatchObject({ slug: 'ollama', base_url: url, credential: undefined });
   });
@@ -236,7 +236,7 @@ describe('gateway.yaml', () => {
 
   test.each([
     [
-      'a name that nobody has',
+      'an unknown model name',
       'models: { openai/gpt4o: { name: x } }',
       ['Model openai/gpt4o has no endpoints, and no bundled model has this name; did you mean "openai/gpt-4o"?'],
     ],
@@ -245,7 +245,11 @@ describe('gateway.yaml', () => {
       endpoint('pricing: { prompt: 1 }'),
       ['Model acme/fast-1 at acme is refused: its pricing has no completion (use 0 if it is free)'],
     ],
-    ['half a price where that is allowed', `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`, []],
+    [
+      'half a price, with unpriced endpoints allowed',
+      `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`,
+      [],
+    ],
     ['a bundled model', 'models: { openai/gpt-4o: { name: x } }', []],
     [
       'the slug of another model',
@@ -253,7 +257,7 @@ describe('gateway.yaml', () => {
       ['Model openai/gpt-4o has the canonical_slug of openai/o3: guardrails and links cannot distinguish them'],
     ],
     [
-      'a variant that no model has',
+      'an unknown variant',
       'providers: { amazon-bedrock: { variants: [eu, globl, apac] }, deepinfra: { variants: [turbo] } }',
       ['Provider "amazon-bedrock": no bundled model has a variant "globl"; did you mean "global"?'],
     ],
@@ -262,24 +266,24 @@ describe('gateway.yaml', () => {
       'models: { openai/gpt-4o: { endpoints: [{ provider: openai, upstream_model: gpt-4o-mine }] } }',
       [],
     ],
-  ])('what cannot serve is a warning: %s', (_, yaml, warnings) => {
+  ])('a model or endpoint that cannot serve is a warning: %s', (_, yaml, warnings) => {
     expect(load(yaml, { OPENAI_API_KEY: 'k' }).warnings).toEqual(warnings);
   });
 
-  test('the memory of large requests is half of the heap limit, or what the file says', () => {
+  test('the memory of large requests is half of the heap limit, or the value of the file', () => {
     const { heap_size_limit } = getHeapStatistics();
     expect(load('{}').memory_bytes_max).toBe(Math.floor(heap_size_limit / 2));
     expect(load('limits: { memory_bytes: 33554432 }').memory_bytes_max).toBe(33_554_432);
     expect(() => load('limits: { memory_bytes: 1000 }')).toThrow(/memory_bytes.*whole number of bytes from 16777216/);
   });
 
-  test('an unset variable in api_key turns the provider off with a warning', () => {
+  test('an unset variable in api_key disables the provider with a warning', () => {
     const config = load(acme);
     expect(config.providers).toEqual([]);
     expect(config.warnings).toEqual(['Provider "acme" is off: its api_key refers to ACME_API_KEY, which is not set']);
   });
 
-  test('changes what the table says of a provider, and keeps the rest', () => {
+  test('changes facts of a known provider, and keeps the others', () => {
     const config = load('providers: { openai: { base_url: "http://127.0.0.1:9/v1", quirks: { think_tags: true } } }', {
       OPENAI_API_KEY: 'k',
     });
@@ -292,7 +296,7 @@ describe('gateway.yaml', () => {
     });
   });
 
-  test('what a provider publishes holds, but for models that it does not say it of, until the operator says otherwise', () => {
+  test('a published data policy applies to the models that it covers, unless the operator declares another', () => {
     const policies = (text: string, slug: string) => {
       const environment = { OPENAI_API_KEY: 'k', DEEPINFRA_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
       const provider = load(text, environment).providers.find((one) => one.slug === slug)!;
@@ -320,20 +324,20 @@ describe('gateway.yaml', () => {
       [false, 7],
       ['unknown', 7],
     ]);
-    // Another server at its place publishes nothing.
+    // Another server at this address publishes no policy.
     expect(policies('providers: { openai: { base_url: "http://127.0.0.1:9/v1" } }', 'openai')).toEqual(
       twice(['unknown', 'unknown']),
     );
   });
 
-  test('a retention in days is read as days; unsaid is unknown', () => {
+  test('a retention in days is read as days, and a missing policy is unknown', () => {
     const config = load(
       'providers: { a: { dialect: openai-chat, base_url: "http://h/v1", data_policy: { retention: 30d } } }',
     );
     expect(config.providers[0]?.data_policy).toEqual({ training: 'unknown', retention_days: 30 });
   });
 
-  test('an empty file is no configuration', () => {
+  test('an empty file is an empty configuration', () => {
     expect(load('# nothing\n').providers).toEqual([]);
   });
 
@@ -342,12 +346,12 @@ describe('gateway.yaml', () => {
     ['two seconds in Kubernetes', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, '', 2_000],
     ['two seconds in Nomad', { NOMAD_ALLOC_ID: 'a' }, '', 2_000],
     ['two seconds in Amazon ECS', { ECS_CONTAINER_METADATA_URI_V4: 'http://x' }, '', 2_000],
-    ['what the file says', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'timeouts: { shutdown_grace_ms: 0 }', 0],
+    ['the value of the file', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'timeouts: { shutdown_grace_ms: 0 }', 0],
   ])('the grace period after SIGTERM is %s', (_, environment, yaml, graceMs) => {
     expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(graceMs);
   });
 
-  test('timeouts, journal and logging are taken, the environment wins over the file', () => {
+  test('timeouts, journal and logging are read, and the environment takes precedence over the file', () => {
     const yaml = 'timeouts: { upstream_idle_ms_max: 5 }\nledger: { journal_sync: os }\nlogging: { level: debug }\n';
     expect(load(yaml)).toMatchObject({
       timeouts: { upstream_idle_ms_max: 5, heartbeat_ms: 5_000 },
@@ -367,7 +371,7 @@ describe('gateway.yaml', () => {
     ['a month 13', 'models: { a/b: { expiration_date: 2026-13-01 } }', 'must be a day such as 2026-01-31'],
     ['unresolved alias', 'providers: *x', 'an alias (*name) refers to an anchor (&name) that is not above it'],
     [
-      'a slug that no path leads to',
+      'a slug that cannot be in a path',
       'models: { a/b: { canonical_slug: b } }',
       'canonical_slug must be a name as author/slug',
     ],
@@ -381,7 +385,7 @@ describe('gateway.yaml', () => {
       'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: "hush\\nhush" } }',
       'providers.x.api_key must be one line of plain ASCII',
     ],
-    ['no YAML', 'a: [1', 'gateway.yaml, line 1: this is not valid YAML'],
+    ['text that is not YAML', 'a: [1', 'gateway.yaml, line 1: this is not valid YAML'],
     ['unknown key', 'provders: {}', 'line 1: provders is not a known setting; did you mean "providers"?'],
     [
       'unknown key below',
@@ -426,7 +430,7 @@ describe('gateway.yaml', () => {
       'providers.opnai must have dialect and base_url; did you mean "openai"?',
     ],
     [
-      'no URL',
+      'an address that is not a URL',
       'providers: { x: { dialect: openai-chat, base_url: "ftp://h" } }',
       'providers.x.base_url must be a URL that starts with http:// or https://',
     ],
@@ -457,7 +461,7 @@ describe('gateway.yaml', () => {
       'endpoints[1] has the same provider as endpoints[0]; distinguish them by variant',
     ],
     [
-      'no endpoints without the bundle',
+      'no endpoints without the bundled catalog',
       'bundled_catalog: false\nmodels: { a/b: { name: x } }',
       'models.a/b must have endpoints, because bundled_catalog is false',
     ],
@@ -471,7 +475,7 @@ describe('gateway.yaml', () => {
       'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: 123456789 } }',
       'providers.x.api_key must be a key, or a reference to an environment variable',
     ],
-  ])('%s is refused with place and expectation', (_, yaml, message) => {
+  ])('%s is refused with its place and the expected value', (_, yaml, message) => {
     const text = refusal(yaml);
     expect(text).toContain('gateway.yaml');
     expect(text).toContain(message);
@@ -479,7 +483,7 @@ describe('gateway.yaml', () => {
   });
 });
 
-test("a fleet is warned where its nodes could not read each other's credentials", () => {
+test("several nodes without a common secret are a warning: they could not read each other's credentials", () => {
   const fleet = { DATABASE_URL: 'postgres://db.example/gateway' };
   const secret = { GATEWAY_SECRET: 'an-encryption-key-0123456789-0123456789' };
   expect(load('{}', fleet).warnings).toEqual([expect.stringMatching(/^DATABASE_URL is set but GATEWAY_SECRET is not/)]);
@@ -491,7 +495,7 @@ test('the bundled catalog is read from the program', () => {
   expect(readBundledCatalog().models.length).toBeGreaterThan(300);
 });
 
-test('media come from the usual ports of the public internet, and what clients drop is kept a day, unless the file says otherwise', () => {
+test('media and reasoning state have defaults that the file can change', () => {
   expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [], buckets: [] });
   expect(load('{}').reasoning_state).toEqual({ keep: 'store', hours: 24 });
   const config = load(
@@ -506,11 +510,11 @@ test.each([
   ['media: { buckets: ["s3://media/folder"] }', 'a bucket such as s3://media'],
   ['media: { ports: [0] }', 'the number of a port'],
   ['reasoning_state: { keep: always }', 'one of store, memory, off'],
-])('a wrong place or time to keep things is refused: %s', (yaml, message) => {
+])('invalid settings of media or reasoning state are refused: %s', (yaml, message) => {
   expect(refusal(yaml)).toContain(message);
 });
 
-test('endpoints are probed where the file gives a budget for it, and nowhere else', () => {
+test('endpoints are probed only if the file sets a budget', () => {
   expect(load('{}').probes).toBeNull();
   expect(load('probes: { usd_per_day: 0.5 }').probes).toEqual({
     usd_per_day: 0.5,
@@ -529,12 +533,12 @@ test.each([
   ['probes: { usd_per_day: 0 }', 'an amount of USD above 0'],
   ['probes: { usd_per_day: 1, every_minutes: 0 }', 'a number of minutes, at most a day'],
   ['probes: { usd_per_day: 1, often: true }', 'often'],
-])('a wrong budget of probes is refused: %s', (yaml, message) => {
+])('an invalid probe budget is refused: %s', (yaml, message) => {
   expect(refusal(yaml)).toContain(message);
 });
 
-describe('a file with several faults', () => {
-  test('is refused with one line for each, whatever finds them', () => {
+describe('a file with several errors', () => {
+  test('is refused with one line for each, whatever detects them', () => {
     const lines = refusal(
       acme
         .replace('dialect: openai-chat', 'dialect: openai-chatt')
@@ -552,7 +556,7 @@ describe('a file with several faults', () => {
       expect(lines.filter((line) => path.test(line))).toHaveLength(1);
   });
 
-  test('is refused with those of all its sections that fit the schema', () => {
+  test('is refused with those of all sections that fit the schema', () => {
     const lines = refusal(`
 providers:
   acme: { dialect: openai-chat, base_url: nowhere }
@@ -575,7 +579,7 @@ http: { trusted_proxies: [not-an-address] }
     ]);
   });
 
-  test('is refused with one line for a value that fits none of several forms', () => {
+  test('is refused with one line for a value that matches none of several forms', () => {
     expect(refusal(acme.replace('prompt: 0.25', 'prompt: cheap')).split('\n')).toEqual([
       'gateway.yaml, line 17: models.acme/fast-1.endpoints[0].pricing.prompt must be a price in USD per million tokens, 0 or more, not "cheap"',
     ]);
@@ -589,11 +593,11 @@ http: { trusted_proxies: [not-an-address] }
   });
 });
 
-describe('prices of tokens', () => {
+describe('token prices', () => {
   const priced = (pricing: string) => load(acme.replace(/pricing: \{.*\}/, `pricing: { ${pricing} }`));
   const warnings = (pricing: string) => priced(pricing).warnings.filter((text) => text.includes('per million tokens'));
 
-  test('may be written for one token, in every list of an endpoint', () => {
+  test('may be per token, in every price list of an endpoint', () => {
     const lists = (prompt: number, completion: number, request: number, over: number) =>
       `prompt: ${prompt}, completion: ${completion}, request: ${request}, tiers: [{ over: 10, prompt: ${over}, completion: ${completion} }]`;
     const [one] = priced(`per: token, ${lists(0.00000025, 0.000002, 0.01, 0.0000005)}`).models;
@@ -601,7 +605,7 @@ describe('prices of tokens', () => {
     expect(one).toEqual(million);
   });
 
-  test('that look as if they were for one token are warned of', () => {
+  test('with an implausible unit are a warning', () => {
     expect(warnings('prompt: 0.000003, completion: 0.000015')).toEqual([
       'Model acme/fast-1 at acme: the prompt price is $0.000003 per million tokens. If it is the price of one token, add "per: token" to its pricing',
       'Model acme/fast-1 at acme: the completion price is $0.000015 per million tokens. If it is the price of one token, add "per: token" to its pricing',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from './errors.ts';
 
-test('a message does not grow with what it quotes, and still says what is wrong with it', () => {
+test('a message with a long quotation is shortened, and still states the error', () => {
   expect(new GatewayError(400, 'provider x is not known').message).toBe('provider x is not known');
   const { message } = new GatewayError(400, `provider ${'😀'.repeat(100_000)}a is not known to this gateway`);
   expect(message.length).toBeLessThanOrEqual(1_001);

@@ -1,6 +1,6 @@
 /**
- * The language of names and comments. Biome checks casing (`language/biome-naming.json`), a scan of tokens the words that the project
- * has retired. `language/remaining.json` holds how many faults each folder still has: a count that differs from it, up or down, fails.
+ * The language of names, comments and titles of tests. Biome checks casing (`language/biome-naming.json`), a scan of tokens the words
+ * that the project has retired. `language/remaining.json` holds how many faults each folder still has: a count that differs from it, up or down, fails.
  * After faults are removed: `npm test -- test/language.test.ts --update=all`.
  */
 import { execFile } from 'node:child_process';
@@ -20,11 +20,17 @@ const TERMS = /^(?:given_?names?|.*_given_names?|retrieval_passage)$/i;
 /** Words and openings of comments that a reader has to decode. Write `Undefined if …`, `Not set if …`. */
 const RIDDLE = /\btold\b|\bnowhere\b|\b(?:Absent|Undefined|Null|Empty|Nowhere|False|True):(?=\s)/g;
 
+/** The same in titles of tests, and subjects without a noun. Write `an unknown model is …`, not `what nobody knows is …`. */
+const RIDDLE_TITLE =
+  /\b(?:told|nowhere|nobody|anew|all the same|whom|heard|hears|said|brings?|brought|wish|gone by|given up|goes on|so many|without ado)\b|^(?:what|who)\b/g;
+/** The text before a title: the opening of a test or a suite, or of the second call after `test.each(…)` or `test.runIf(…)`. */
+const BEFORE_TITLE = /(?:\b(?:test|it|describe\w*)(?:\.\w+)?|\))\(\s*$/;
+
 /** Comments, strings, templates, regular expressions, names; `#` is part of a private name. */
 const TOKEN =
   /\/\/.*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\$]|\\[\s\S]|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`|(?<=[=(,:[!&|?{};\n]\s*)\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*|#?[A-Za-z_$][\w$]*/g;
 
-const KINDS = ['names', 'comments', 'casing'] as const;
+const KINDS = ['names', 'comments', 'titles', 'casing'] as const;
 type Kind = (typeof KINDS)[number];
 
 interface Fault {
@@ -49,6 +55,9 @@ function scan(file: string, source: string): Fault[] {
   for (const { 0: token, index } of source.matchAll(TOKEN)) {
     if (/^\/[/*]/.test(token)) {
       for (const riddle of token.matchAll(RIDDLE)) add('comments', riddle[0], index + riddle.index);
+    } else if (/^['"`]/.test(token)) {
+      const isTitle = file.endsWith('.test.ts') && BEFORE_TITLE.test(source.slice(Math.max(0, index - 80), index));
+      if (isTitle) for (const riddle of token.slice(1, -1).matchAll(RIDDLE_TITLE)) add('titles', riddle[0], index);
     } else if (/^[#\w$]/.test(token)) {
       if (usesRetiredWord(token)) add('names', token, index);
       if (/^#[a-z\d]+_/.test(token)) add('casing', token, index);
@@ -102,7 +111,7 @@ function countByFolder(faults: readonly Fault[]): Counts {
   return counts;
 }
 
-test('names are in camelCase, and names and comments use no retired word, except listed remains', async () => {
+test('names are in camelCase, and names, comments and titles use no retired word, except listed remains', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'language-'));
   try {
     const planted = join(directory, 'planted.ts');
@@ -156,9 +165,24 @@ test.each([
 });
 
 test.each([
+  ['a test', `test('the price is told', () => {});`, 'told'],
+  ['a suite', `describe("what nobody has", () => {});`, 'what nobody'],
+  ['a suite for several stores', `describeStores('a key that nobody has', () => {});`, 'nobody'],
+  ['a test of a table', `test.each([['a', 1]])(\n  '%s is told', () => {},\n);`, 'told'],
+  ['a test with a condition', `test.runIf(isPostgres)('the lock is told', () => {});`, 'told'],
+  ['a template', 'test(`${name} is told`, () => {});', 'told'],
+])('the scan reports the title of %s', (_, source, texts) => {
+  const faults = scan('src/x.test.ts', source);
+  expect(faults.map(({ kind, text }) => `${kind} ${text}`)).toEqual(texts.split(' ').map((text) => `titles ${text}`));
+});
+
+test.each([
   ['a term of which it is a part', 'notFound(camel, wishful, foundKey, given_name);'],
   ['texts for users', `fail('the client asked', "told", \`given \${name}\`);`],
   ['a comment in plain English', '// The client asked for it. Undefined if nothing was found.'],
+  ['a title in plain English', `test('an unknown model is a 404', () => {});`],
+  ['a text inside a test', `test('a', () => { expect(reply).toBe('Nobody told me.'); ask('told'); });`],
 ])('the scan does not report %s', (_, source) => {
   expect(scan('src/x.ts', source)).toEqual([]);
+  expect(scan('src/x.test.ts', source)).toEqual([]);
 });

@@ -37,7 +37,7 @@ const code = (changes: Partial<StoredCode> = {}): StoredCode => ({
   ...changes,
 });
 
-test('codes are 32 random bytes, kept as their SHA-256', () => {
+test('codes are 32 random bytes, stored as their SHA-256', () => {
   const [one, other] = [createCode(), createCode()];
   expect(one.code).toMatch(/^[\w-]{43}$/);
   expect(one.code).not.toBe(other.code);
@@ -57,7 +57,7 @@ describe('a callback', () => {
       'https://localhost:3000',
       'localhost:3000',
     ],
-  ])('%s is one', (text, href, origin, host) => {
+  ])('%s is valid', (text, href, origin, host) => {
     expect(parseCallback(text)).toEqual({ href, origin, host });
   });
 
@@ -79,11 +79,11 @@ describe('a callback', () => {
     'https://user@app.example/',
     'https://good.example:443@app.example/',
     'https://:word@app.example/',
-  ])('%s is none', (text) => {
+  ])('%s is invalid', (text) => {
     expect(() => parseCallback(text)).toThrow(/^callback_url /);
   });
 
-  test('keeps its query as it was written; the answer is added at the end, encoded', () => {
+  test('keeps its query unchanged, and the answer is appended, encoded', () => {
     const callback = 'https://app.example/cb?a=%20b+c&d';
     expect(answerTo(callback, { code: 'x-_', state: 'a&b=c#d é' })).toBe(
       'https://app.example/cb?a=%20b+c&d&code=x-_&state=a%26b%3Dc%23d+%C3%A9',
@@ -96,7 +96,7 @@ describe('a callback', () => {
 });
 
 describe('a challenge', () => {
-  test('without a method is plain; none at all is none', () => {
+  test('without a method is plain, and a missing challenge is null', () => {
     expect(parseChallenge({ code_challenge: verifier })).toEqual({
       code_challenge: verifier,
       code_challenge_method: 'plain',
@@ -104,7 +104,7 @@ describe('a challenge', () => {
     expect(parseChallenge({})).toEqual({ code_challenge: null, code_challenge_method: null });
   });
 
-  test('of plain may have 43 to 128 unreserved characters', () => {
+  test('of the method plain must have 43 to 128 unreserved characters', () => {
     for (const length of [43, 128]) expect(() => parseChallenge({ code_challenge: '~'.repeat(length) })).not.toThrow();
     for (const length of [42, 129]) expect(() => parseChallenge({ code_challenge: '~'.repeat(length) })).toThrow();
     expect(() => parseChallenge({ code_challenge: `${'a'.repeat(42)}/` })).toThrow();
@@ -125,20 +125,20 @@ describe('an exchange', () => {
       'granted',
     ],
     [
-      'a plain verifier that is longer',
+      'a plain verifier that is too long',
       { code_challenge: verifier, code_challenge_method: 'plain' },
       { code_verifier: `${verifier}a` },
       'wrong',
     ],
-    ['none where there is no challenge', { code_challenge: null, code_challenge_method: null }, {}, 'granted'],
+    ['no verifier, without a challenge', { code_challenge: null, code_challenge_method: null }, {}, 'granted'],
     [
-      'a verifier where there is no challenge',
+      'a verifier, without a challenge',
       { code_challenge: null, code_challenge_method: null },
       { code_verifier: verifier },
       'wrong',
     ],
     [
-      'a method where there is no challenge',
+      'a method, without a challenge',
       { code_challenge: null, code_challenge_method: null },
       { code_challenge_method: 'S256' },
       'method',
@@ -152,7 +152,7 @@ describe('an exchange', () => {
     expect(judgeExchange(code(changes), proof, NOW)).toBe(verdict);
   });
 
-  test('is possible for ten minutes, and never longer than the key would live', () => {
+  test('is possible for ten minutes, and not after the expiry of the key', () => {
     expect(codeExpiry(NOW, null)).toBe('2026-11-21T10:10:00.000Z');
     expect(codeExpiry(NOW, '2027-01-01T00:00:00.000Z')).toBe('2026-11-21T10:10:00.000Z');
     expect(codeExpiry(NOW, '2026-11-21T10:00:30.000Z')).toBe('2026-11-21T10:00:30.000Z');

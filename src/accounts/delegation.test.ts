@@ -32,7 +32,7 @@ const key = (over: Partial<StoredKey> = {}): StoredKey => ({
 });
 const NOTHING = { limit_nano: null, limit_reset: null, expires_at: null };
 
-test('without a parent the request is granted', () => {
+test('without a parent the request is granted unchanged', () => {
   const requested = { limit_nano: 7, limit_reset: 'daily', expires_at: LATE } as const;
   expect(boundGrant(requested, [])).toEqual({ ...requested, include_byok_in_limit: false });
 });
@@ -44,7 +44,7 @@ test('an absent limit and expiry become those of the parent', () => {
   expect(boundGrant({ ...NOTHING, limit_reset: 'daily' }, [parent])).toEqual(bounds);
 });
 
-test('a limit above the parent’s is lowered to it, one below stays; the requested interval stays', () => {
+test('a limit above the parent’s is lowered to it, and the requested interval stays', () => {
   const parent = key({ limit_nano: 5, limit_reset: 'weekly' });
   const granted = (limitNano: number) =>
     boundGrant({ limit_nano: limitNano, limit_reset: null, expires_at: null }, [parent]);
@@ -52,7 +52,7 @@ test('a limit above the parent’s is lowered to it, one below stays; the reques
   expect(granted(6).limit_reset).toBeNull();
 });
 
-test('a parent without a limit grants that of the nearest ancestor which has one, and the first expiry of all', () => {
+test('a parent without a limit grants that of its nearest ancestor with one, and the earliest expiry', () => {
   const lineage = [
     key({ expires_at: LATE }),
     key({ limit_nano: 3 }),
@@ -65,7 +65,7 @@ test('a parent without a limit grants that of the nearest ancestor which has one
   );
 });
 
-test('a key is refused with any that it was made with, and the refusal names it', () => {
+test('a key is refused together with any of its ancestors, and the refusal names the ancestor', () => {
   const good = key();
   expect(keyRefusal([], NOW)).toBeUndefined();
   expect(keyRefusal([good, good], NOW)).toBeUndefined();
@@ -82,6 +82,6 @@ test.each([
   [['soft', 'strict', null], 'strict'],
   [['soft', null], null],
   [['soft', 'soft'], 'soft'],
-] as const)('budgets of %j are kept as the strictest wants: %s', (modes, mode) => {
+] as const)('budget modes %j result in the strictest: %s', (modes, mode) => {
   expect(lineageBudgetMode(modes.map((budgetMode) => ({ budget_mode: budgetMode })))).toBe(mode);
 });

@@ -19,17 +19,17 @@ const rotate = (
   wanted: Partial<Parameters<typeof rotatedSecrets>[1]>,
   next: ReturnType<typeof made>,
 ): Held => ({ ...key, ...rotatedSecrets(key, { grace_seconds: 60, keep: undefined, ...wanted }, next) });
-/** Of the secrets a, b and c: which are valid at a moment. */
+/** Which of the secrets a, b and c are valid at a time. */
 const valid = (key: Held, at: string) =>
   ['a', 'b', 'c'].filter((name) => isSecretValid(key, `hash of ${name}`, Date.parse(at))).join('');
 
-test('a key that was never rotated has one secret, which has no end of its own', () => {
+test('a key that was never rotated has one secret, without an end of its own', () => {
   expect(secretEnd(first, 'hash of a')).toBeNull();
   expect(secretEnd(first, 'hash of b')).toBeUndefined();
   expect(valid(first, after(1e9))).toBe('a');
 });
 
-test('the older secret is valid until the grace ends, and not at its end; the key keeps its hash', () => {
+test('the previous secret is valid until the grace ends, and the key keeps its hash', () => {
   const key = rotate(first, {}, made('b'));
   expect(key).toMatchObject({ hash: 'hash of a', label: 'label of b', rotated_at: AT });
   expect([AT, after(59.999), after(60)].map((at) => valid(key, at))).toEqual(['ab', 'ab', 'b']);
@@ -37,13 +37,13 @@ test('the older secret is valid until the grace ends, and not at its end; the ke
   expect(previousSecret(key, Date.parse(after(60)))).toBeUndefined();
 });
 
-test('without a grace the older secret is over for every clock, also one that is slow', () => {
+test('without a grace the previous secret is invalid at once, for any clock', () => {
   const key = rotate(first, { grace_seconds: 0 }, made('b'));
   expect(valid(key, '2000-01-01T00:00:00.000Z')).toBe('b');
   expect(key.previous_secret_expires_at).toBeNull();
 });
 
-test('the grace is not longer than the key', () => {
+test('the grace ends with the key', () => {
   const key = rotate({ ...first, expires_at: after(10) }, {}, made('b'));
   expect(key.previous_secret_expires_at).toBe(after(10));
 });
@@ -51,14 +51,11 @@ test('the grace is not longer than the key', () => {
 test.each([
   ['current', 'bc'],
   ['previous', 'ac'],
-] as const)(
-  'a rotation during a grace that keeps the %s secret leaves %s valid, for a grace of its own',
-  (keep, left) => {
-    const key = rotate(rotate(first, {}, made('b')), { keep, grace_seconds: 600 }, made('c', after(1)));
-    expect(valid(key, after(600))).toBe(left);
-    expect(valid(key, after(601))).toBe('c');
-  },
-);
+] as const)('a rotation during a grace that keeps the %s secret leaves %s valid, with a new grace', (keep, left) => {
+  const key = rotate(rotate(first, {}, made('b')), { keep, grace_seconds: 600 }, made('c', after(1)));
+  expect(valid(key, after(600))).toBe(left);
+  expect(valid(key, after(601))).toBe('c');
+});
 
 test('a rotation without a grace during a grace leaves one secret valid', () => {
   const key = rotate(rotate(first, {}, made('b')), { grace_seconds: 0 }, made('c', after(1)));
@@ -67,25 +64,25 @@ test('a rotation without a grace during a grace leaves one secret valid', () => 
 
 test.each<[string, () => unknown, number, RegExp]>([
   [
-    'during a grace that does not say which secret stays',
+    'during a grace without a choice of secret',
     () => rotate(rotate(first, {}, made('b')), {}, made('c', after(1))),
     409,
     /label of a of this API key works until 2026-11-21T10:01:00.000Z, .* keep "current" \(label of b stays/,
   ],
   [
-    'that keeps a previous secret where none is',
+    'that keeps a previous secret although there is none',
     () => rotate(first, { keep: 'previous' }, made('b')),
     409,
     /leave keep/,
   ],
   [
-    'that keeps a previous secret that is over',
+    'that keeps an expired previous secret',
     () => rotate(rotate(first, {}, made('b')), { keep: 'previous' }, made('c', after(60))),
     409,
     /leave keep out/,
   ],
   [
-    'that keeps a secret for no time',
+    'that keeps a secret without a grace',
     () => rotate(first, { grace_seconds: 0, keep: 'current' }, made('b')),
     400,
     /^keep /,

@@ -48,7 +48,7 @@ const spent: KeyUsage = {
   byok_usage: { total: 400_000_000, daily: 100_000_000, weekly: 200_000_000, monthly: 300_000_000 },
 };
 
-test('a secret is 64 random hex digits behind the prefix; its hash and label give nothing of it away', () => {
+test('a secret is 64 random hex digits after the prefix; its hash and label do not reveal it', () => {
   const { secret, hash, label } = createSecret();
   expect(secret).toMatch(/^sk-gw-v1-[0-9a-f]{64}$/);
   expect(hash).toMatch(/^[0-9a-f]{64}$/);
@@ -64,32 +64,32 @@ test('the hash is SHA-256 of the whole secret, in lower-case hex', () => {
 
 test.each([
   ['2026-11-21T10:00:00.000Z', '2026-11-21', '2026-11-16', '2026-11-01', 'a Saturday'],
-  ['2026-11-16T00:00:00.000Z', '2026-11-16', '2026-11-16', '2026-11-01', 'a Monday begins its week'],
-  ['2026-11-22T23:59:59.999Z', '2026-11-22', '2026-11-16', '2026-11-01', 'a Sunday ends it'],
+  ['2026-11-16T00:00:00.000Z', '2026-11-16', '2026-11-16', '2026-11-01', 'a Monday, the start of its week'],
+  ['2026-11-22T23:59:59.999Z', '2026-11-22', '2026-11-16', '2026-11-01', 'a Sunday, the end of its week'],
   ['2026-11-23T00:00:00.000Z', '2026-11-23', '2026-11-23', '2026-11-01', 'the next Monday'],
-  ['2026-12-01T00:00:00.000Z', '2026-12-01', '2026-11-30', '2026-12-01', 'a week over the turn of the month'],
-  ['2027-01-01T00:00:00.000Z', '2027-01-01', '2026-12-28', '2027-01-01', 'a week over the turn of the year'],
+  ['2026-12-01T00:00:00.000Z', '2026-12-01', '2026-11-30', '2026-12-01', 'a week across the end of the month'],
+  ['2027-01-01T00:00:00.000Z', '2027-01-01', '2026-12-28', '2027-01-01', 'a week across the end of the year'],
   ['2028-02-29T12:00:00.000Z', '2028-02-29', '2028-02-28', '2028-02-01', 'a leap day'],
-  ['2028-03-01T00:00:00.000Z', '2028-03-01', '2028-02-28', '2028-03-01', 'the day after it'],
-])('at %s the windows began on %s, %s, %s: %s', (moment, daily, weekly, monthly) => {
+  ['2028-03-01T00:00:00.000Z', '2028-03-01', '2028-02-28', '2028-03-01', 'the day after the leap day'],
+])('at %s the windows started on %s, %s, %s: %s', (moment, daily, weekly, monthly) => {
   expect(windowStarts(Date.parse(moment))).toEqual({ daily, weekly, monthly, at: Date.parse(moment) });
 });
 
 test.each([
-  // limit, reset, byok counts, remaining
-  [null, 'daily', true, null, 'no limit, no remaining amount'],
+  // limit, reset, includes BYOK, remaining
+  [null, 'daily', true, null, 'without a limit there is no remaining amount'],
   [10, null, false, 6, 'without a reset all usage counts'],
-  [10, null, true, 5.6, 'and all BYOK usage where it counts'],
-  [10, 'daily', false, 9, 'a daily limit sees the day'],
+  [10, null, true, 5.6, 'and all BYOK usage, if it is included'],
+  [10, 'daily', false, 9, 'a daily limit counts the day'],
   [10, 'daily', true, 8.9, 'with BYOK'],
-  [10, 'weekly', false, 8, 'a weekly limit sees the week'],
+  [10, 'weekly', false, 8, 'a weekly limit counts the week'],
   [10, 'weekly', true, 7.8, 'with BYOK'],
-  [10, 'monthly', false, 7, 'a monthly limit sees the month'],
+  [10, 'monthly', false, 7, 'a monthly limit counts the month'],
   [10, 'monthly', true, 6.7, 'with BYOK'],
   [4, null, false, 0, 'exactly used up'],
   [1, null, false, 0, 'never below zero'],
   [0, 'daily', false, 0, 'a limit of zero is a limit'],
-] as const)('limit %s, reset %s, BYOK counts %s: %s remain: %s', (limit, limitReset, byok, remaining, _why) => {
+] as const)('limit %s, reset %s, BYOK included %s: %s remains: %s', (limit, limitReset, byok, remaining, _why) => {
   const limitNano = limit === null ? null : toNano(limit);
   const key = describeKey(
     stored({ limit_nano: limitNano, limit_reset: limitReset, include_byok_in_limit: byok }),
@@ -100,7 +100,7 @@ test.each([
   expect(key.limit).toBe(limit);
 });
 
-test('the public record has exactly the specified fields, the key number and the mode of budgets', () => {
+test('the public record has exactly the specified fields, the key number and the budget mode', () => {
   expect(describeKey(stored(), spent, NOW)).toEqual({
     hash: 'h',
     id: 7,
@@ -134,13 +134,13 @@ test('the public record has exactly the specified fields, the key number and the
   });
 });
 
-test('what remains of a limit follows from what admission counts, if that is known', () => {
+test('the remaining amount uses the usage counted at admission, if that is known', () => {
   const counted = (limitNano: number | null) =>
     describeKey(stored({ limit_nano: limitNano }), { ...spent, counted: 2_500_000_000 }, NOW).limit_remaining;
   expect([counted(10_000_000_000), counted(1), counted(null)]).toEqual([7.5, 0, null]);
 });
 
-test('below 2^23 USD nano-USD go out as the exact decimal and come back as the same integer', () => {
+test('nano-USD below 2^23 USD are exact decimals and are read back as the same integer', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 2 ** 23 * 1e9 - 1 }), (nano) => {
       const shown = toUsd(nano);
@@ -157,18 +157,18 @@ test.each([
   ['2027-01-31t00:00:00z', '2027-01-31T00:00:00.000Z'],
   ['2027-01-31T00:00:00+00:00', '2027-01-31T00:00:00.000Z'],
   ['2028-02-29T23:59:59.123456Z', '2028-02-29T23:59:59.123Z'],
-])('expires_at %s is taken as %s', (text, moment) => {
+])('expires_at %s is read as %s', (text, moment) => {
   expect(parseExpiry(text, NOW)).toBe(moment);
 });
 
 test.each([
-  ['2027-01-31T00:00:00+01:00', 'must be in UTC', 'another zone'],
-  ['2027-01-31T00:00:00-00:00', 'must be in UTC', 'an unknown zone (RFC 3339 section 4.3)'],
-  ['2027-01-31T00:00:00', 'must be an ISO 8601', 'no zone'],
+  ['2027-01-31T00:00:00+01:00', 'must be in UTC', 'another time zone'],
+  ['2027-01-31T00:00:00-00:00', 'must be in UTC', 'an unknown time zone (RFC 3339 section 4.3)'],
+  ['2027-01-31T00:00:00', 'must be an ISO 8601', 'no time zone'],
   ['2027-01-31', 'must be an ISO 8601', 'no time'],
-  ['2027-02-29T00:00:00Z', 'must be an ISO 8601', 'a day that the calendar lacks'],
-  ['2027-13-01T00:00:00Z', 'must be an ISO 8601', 'a month that the calendar lacks'],
-  ['2027-01-31T25:00:00Z', 'must be an ISO 8601', 'an hour that the day lacks'],
+  ['2027-02-29T00:00:00Z', 'must be an ISO 8601', 'a day that does not exist'],
+  ['2027-13-01T00:00:00Z', 'must be an ISO 8601', 'a month that does not exist'],
+  ['2027-01-31T25:00:00Z', 'must be an ISO 8601', 'an hour that does not exist'],
   ['tomorrow', 'must be an ISO 8601', 'words'],
   ['', 'must be an ISO 8601', 'nothing'],
   ['2026-11-21T10:00:00Z', 'must be in the future', 'now'],
@@ -178,14 +178,14 @@ test.each([
   expect(() => parseExpiry(text, NOW)).toThrow(message);
 });
 
-test('a key opens the door until it expires, unless it is disabled', () => {
+test('a key is usable until it expires, unless it is disabled', () => {
   expect(isUsable(stored(), NOW)).toBe(true);
   expect(isUsable(stored({ disabled: true }), NOW)).toBe(false);
   expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.001Z' }), NOW)).toBe(true);
   expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.000Z' }), NOW)).toBe(false);
 });
 
-test('an expiry that is refused is named beside the sentence too', () => {
+test('a refused expiry is named in the violations too', () => {
   expect(() => parseExpiry('2020-01-01T00:00:00Z', Date.UTC(2026, 0, 1))).toThrow(
     expect.objectContaining({
       message: 'expires_at must be in the future',

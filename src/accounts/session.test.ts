@@ -28,7 +28,7 @@ test.each([
   expect(judgeSession(session, tokenHash, START + ms)).toBe(state);
 });
 
-test('a form’s token is of one session and one secret', () => {
+test('a form token belongs to one session and one secret', () => {
   const token = formToken('id', 'secret');
   expect(isFormToken(token, 'id', 'secret')).toBe(true);
   expect(isFormToken(token, 'other', 'secret')).toBe(false);
@@ -36,7 +36,7 @@ test('a form’s token is of one session and one secret', () => {
   expect(isFormToken('', 'id', 'secret')).toBe(false);
 });
 
-test('secrets of cookies are random; the environment’s key cannot be derived from its credential', () => {
+test('cookie secrets are random, and the environment’s credential depends on the key and the secret', () => {
   const { token, token_hash } = createToken();
   expect(token).toMatch(/^[\w-]{43}$/);
   expect(token_hash).toBe(hashToken(token));

@@ -3,7 +3,7 @@ import { createVault } from './vault.ts';
 
 const SECRET = 'a-secret-of-a-gateway-0123456789abcdef';
 
-test('what is sealed opens at its place, and reads differently each time', () => {
+test('a sealed text opens at its place, and sealing it again gives another text', () => {
   const vault = createVault(SECRET);
   const sealed = vault.seal('sk-ü\u0000-1', 'byok o 1');
   expect(vault.open(sealed, 'byok o 1')).toBe('sk-ü\u0000-1');
@@ -12,7 +12,7 @@ test('what is sealed opens at its place, and reads differently each time', () =>
   expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').includes('sk-')).toBe(false);
 });
 
-test('another secret, another place and a changed text are distinguished and open nothing', () => {
+test('another secret, another place and a changed text are distinguished and not opened', () => {
   const vault = createVault(SECRET);
   const sealed = vault.seal('credential', 'byok o 1');
   expect(() => createVault(`${SECRET}!`).open(sealed, 'byok o 1')).toThrow(/another GATEWAY_SECRET/);

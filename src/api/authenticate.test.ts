@@ -97,7 +97,7 @@ function setUp(
 
 const aboutKey = (secret: string): Announcement => ({ topic: 'keys', id: hashSecret(secret) });
 
-test('a key is read once and remembered a while', async () => {
+test('a key is read once and cached for a while', async () => {
   const { take, state } = setUp(async () => keyOf('a'));
   for (let times = 0; times < 3; times += 1) expect(await take('a')).toBe(7);
   expect(state.reads).toBe(1);
@@ -126,7 +126,7 @@ test.each<[string, Announcement | 'everything', number]>([
 });
 
 test.each<[Announcement | 'everything']>([[aboutKey('a')], ['everything']])(
-  'what was read while %j was told is not remembered: it may be older',
+  'a record read during the change %j is not cached, since it may be older',
   async (change) => {
     const waiting: ((key: StoredKey | undefined) => void)[] = [];
     const { take, announce } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
@@ -140,7 +140,7 @@ test.each<[Announcement | 'everything']>([[aboutKey('a')], ['everything']])(
   },
 );
 
-test('nothing remembered is used while changes may be missed', async () => {
+test('no cached record is used while changes may be missed', async () => {
   const { take, state } = setUp(async () => keyOf('a'));
   await take('a');
   state.current = false;
@@ -148,7 +148,7 @@ test('nothing remembered is used while changes may be missed', async () => {
   expect(state.reads).toBe(2);
 });
 
-test('a remembered key opens nothing once it has expired', async () => {
+test('a cached key is refused after it expires', async () => {
   const { take, state } = setUp(async () => keyOf('a', { expires_at: new Date(NOW + 1_000).toISOString() }));
   state.at_ms = 999;
   await take('a');
@@ -166,7 +166,7 @@ const rotated = (end: string | null): StoredKey => ({
   previous_secret_expires_at: end,
 });
 
-test('a remembered secret that a rotation replaced is refused at its end, without a read; the current one is not', async () => {
+test('a cached secret that a rotation replaced is refused at its end without a read; the current one is accepted', async () => {
   const { take, state } = setUp(async () => rotated(new Date(NOW + 1_000).toISOString()));
   const refused = { status: 401, message: expect.stringContaining('secret of the API key was replaced') };
   state.at_ms = 999;
@@ -180,7 +180,7 @@ test('a remembered secret that a rotation replaced is refused at its end, withou
   expect(state.reads).toBe(2);
 });
 
-test('every remembered secret of a key is read again after a change of the key, and an ended one is refused by any clock', async () => {
+test('after a change of a key all its cached secrets are read again, and an ended one is refused by any clock', async () => {
   let key = rotated(new Date(NOW + 1_000).toISOString());
   const { take, announce, state } = setUp(async () => key);
   for (const secret of ['a', 'b', 'a', 'b']) await take(secret);
@@ -200,7 +200,7 @@ test('a secret before the previous one is unknown, also if the key is named by i
   expect(await take('c')).toBe(7);
 });
 
-test('an unknown secret that a rotation makes is looked up again', async () => {
+test('an unknown secret is looked up again after a rotation creates it', async () => {
   let key: StoredKey | undefined;
   const { take, announce } = setUp(async () => key);
   await expect(take('b')).rejects.toMatchObject({ status: 401 });
@@ -209,14 +209,14 @@ test('an unknown secret that a rotation makes is looked up again', async () => {
   expect(await take('b')).toBe(7);
 });
 
-test('a key that is revoked on this node by its hash or a label is refused with each of its secrets', async () => {
+test('a key revoked on this node by its hash or a label is refused with each of its secrets', async () => {
   const { take, state } = setUp(async () => rotated(new Date(NOW + 1_000).toISOString()));
   state.revoked = hashSecret('a');
   for (const secret of ['a', 'b'])
     await expect(take(secret)).rejects.toMatchObject({ message: /revoked on this node/ });
 });
 
-test('a deleted key is not remembered, nor an unknown one', async () => {
+test('a deleted key is not cached, and neither is an unknown one', async () => {
   let key: StoredKey | undefined = keyOf('a');
   const { take, state } = setUp(async () => key);
   await take('a');
@@ -228,7 +228,7 @@ test('a deleted key is not remembered, nor an unknown one', async () => {
   expect(state.reads).toBe(2);
 });
 
-test('the number of remembered keys is bounded; those that were not used for longest are dropped', async () => {
+test('the number of cached keys is bounded, and the least recently used are removed', async () => {
   const { take, state } = setUp(async (hash) => ({ ...keyOf('any'), hash }));
   for (let n = 0; n < limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
   await take('key 0');
@@ -264,7 +264,7 @@ test('the number of remembered unknown keys is bounded', async () => {
   expect(state.reads).toBe(KEYS_ABSENT_MAX + 2);
 });
 
-test('requests with one key share a read, also while the feed is disconnected, but none uses a read that began before it', async () => {
+test('requests with one key share a read, also while the feed is disconnected, but not a read that began before', async () => {
   const waiting: ((key: StoredKey) => void)[] = [];
   const { take, state } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
   state.current = false;
@@ -279,7 +279,7 @@ test('requests with one key share a read, also while the feed is disconnected, b
   await expect(later).rejects.toMatchObject({ status: 401, message: 'This API key is disabled' });
 });
 
-test('a read that takes long is not waited for while the feed is disconnected: its connection may be dead', async () => {
+test('a slow read is not awaited while the feed is disconnected, since its connection may be dead', async () => {
   const { take, state } = setUp(() => (state.reads === 1 ? new Promise(() => {}) : Promise.resolve(keyOf('a'))));
   state.current = false;
   void take('a');
@@ -287,7 +287,7 @@ test('a read that takes long is not waited for while the feed is disconnected: i
   expect(await take('a')).toBe(7);
 });
 
-test('a change during a read does not keep a record that it does not concern from being remembered', async () => {
+test('a change of another record during a read does not prevent the cache of this one', async () => {
   const waiting: ((key: StoredKey) => void)[] = [];
   const { take, state, announce } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
   const first = take('a');
@@ -298,7 +298,7 @@ test('a change during a read does not keep a record that it does not concern fro
   expect(state.reads).toBe(1);
 });
 
-test('changes of many records make every record stale at some point, and none is used that changed', async () => {
+test('many changes never hide the change of a cached record', async () => {
   const { take, state, announce } = setUp(async () => keyOf('a'));
   await take('a');
   announce(aboutKey('a'));
@@ -316,7 +316,7 @@ const BUDGET: Budget = {
   include_byok: false,
 };
 
-test('a key brings the budgets of all whom it counts against, and how strictly they are kept', async () => {
+test('a key has the budgets of all its subjects and its budget mode', async () => {
   const lookups: (readonly string[])[] = [];
   const { authenticate } = setUp(
     async () => keyOf('a', { creator_user_id: 'u', budget_mode: 'soft' }),
@@ -333,7 +333,7 @@ test('a key brings the budgets of all whom it counts against, and how strictly t
   ]);
 });
 
-test("the environment's management key counts against its organization; that is remembered and forgotten like a key's", async () => {
+test("the environment's management key has the budgets of its organization, cached like those of a key", async () => {
   const lookups: (readonly string[])[] = [];
   let budgets = [BUDGET];
   const { authenticate, announce, state } = setUp(
@@ -355,7 +355,7 @@ test("the environment's management key counts against its organization; that is 
   expect(state.reads).toBe(0);
 });
 
-test('budgets that were read while a policy changed are not remembered', async () => {
+test('budgets that were read during a change of a policy are not cached', async () => {
   const waiting: ((budgets: Budget[]) => void)[] = [];
   const { authenticate, announce } = setUp(
     async () => keyOf('a'),
@@ -375,7 +375,7 @@ test('budgets that were read while a policy changed are not remembered', async (
   expect(await second.pending).toMatchObject({ budgets: [BUDGET] });
 });
 
-test('a key is read anew when one that it was made with changes, and expires with it from memory too', async () => {
+test('a key is read again when its parent changes, and a cached one expires with its parent', async () => {
   const parent = keyOf('parent', { id: 1, expires_at: new Date(NOW + 1_000).toISOString() });
   const child = keyOf('child', { id: 2, parent_hash: parent.hash, made_by: 'key' });
   const keys = new Map([parent, child].map((key) => [key.hash, key]));
@@ -409,7 +409,7 @@ test('a key is read anew when one that it was made with changes, and expires wit
   expect(state.reads).toBe(reads);
 });
 
-test('a refusal by a limit of a key that this key was made with says whose limit it is', async () => {
+test('budgets of a parent are labelled as those of a parent', async () => {
   const budget = (id: string, label: string, of: string) => ({
     ...BUDGET,
     id,
@@ -431,7 +431,7 @@ test('a refusal by a limit of a key that this key was made with says whose limit
     ['a', 'the limit of the guardrail "this API key" for the API key that this key was made with'],
     ['b', 'the limit of this API key'],
   ]);
-  // A name that an application chose gives no rates.
+  // A name that an application chose selects no rate limits.
   const rateName = undefined;
   expect(principal).toMatchObject({
     rate_name: rateName,
@@ -439,7 +439,7 @@ test('a refusal by a limit of a key that this key was made with says whose limit
   });
 });
 
-/** A store that holds one key and then goes away; what it was served with is remembered for a minute. */
+/** A store that holds one key and then fails; cached records are used for a minute. */
 async function withoutStore(serveWithoutStoreMs = 60_000, key = keyOf('a')) {
   const away = new StoreUnavailable('away');
   let answer: () => Promise<StoredKey> = async () => key;
@@ -453,12 +453,12 @@ async function withoutStore(serveWithoutStoreMs = 60_000, key = keyOf('a')) {
   return { ...made, away, comeBack };
 }
 
-test('a store that does not answer refuses all keys, unless the operator lets them be served without it', async () => {
+test('a failing store refuses all keys, unless the operator allows cached ones', async () => {
   const { take, away } = await withoutStore(0);
   await expect(take('a')).rejects.toBe(away);
 });
 
-test('a key seen lately is served without the store for as long as was set, from when the last change would have been heard', async () => {
+test('a cached key is accepted without the store for the configured time since the last complete change feed', async () => {
   const { take, state, authenticate, away } = await withoutStore();
   state.confirmed_ms = 30_000;
   state.at_ms = 89_999;
@@ -467,18 +467,18 @@ test('a key seen lately is served without the store for as long as was set, from
   await expect(take('a')).rejects.toBe(away);
 });
 
-test('a key that this node has not seen is not served without the store', async () => {
+test('a key that is not cached is refused without the store', async () => {
   const { take, away } = await withoutStore();
   await expect(take('b')).rejects.toBe(away);
 });
 
-test('a key that was changed is not served without the store as it was before', async () => {
+test('a changed key is refused without the store', async () => {
   const { take, announce, away } = await withoutStore();
   announce(aboutKey('a'));
   await expect(take('a')).rejects.toBe(away);
 });
 
-test('a key that expires meanwhile is refused, and one that is revoked on this node', async () => {
+test('an expired or revoked key is refused without the store', async () => {
   const expiring = await withoutStore(60_000, keyOf('a', { expires_at: new Date(NOW + 1_000).toISOString() }));
   expiring.state.at_ms = 1_000;
   await expect(expiring.take('a')).rejects.toMatchObject({ status: 401, message: 'This API key has expired' });
@@ -487,13 +487,13 @@ test('a key that expires meanwhile is refused, and one that is revoked on this n
   await expect(revoked.take('a')).rejects.toMatchObject({ status: 401 });
 });
 
-test('nothing is served without the store after the machine slept: the time since the last change report is unknown', async () => {
+test('no key is accepted without the store after the machine slept, since missed changes are unknown', async () => {
   const { take, state, away } = await withoutStore();
   state.is_sure = false;
   await expect(take('a')).rejects.toBe(away);
 });
 
-test('the store is believed again as soon as it answers', async () => {
+test('the store is used again as soon as it answers', async () => {
   const { take, authenticate, comeBack } = await withoutStore();
   expect(await authenticate('a')).toHaveProperty('is_served_without_store');
   comeBack(keyOf('a'));

@@ -18,7 +18,7 @@ describeStores('a change', ({ open, engine }) => {
     const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
     const announcements: string[] = [];
     changes.listen((change) => announcements.push(change === 'everything' ? change : change.id));
-    /** Names the default workspace and says so, twice over. */
+    /** Renames the default workspace, with two audit entries and two announcements of the name. */
     const rename = async ({ tx, audit, announce }: Work, name: string) => {
       await tx.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
       await audit({ action: 'update', resource_type: 'workspace', resource_id: id, before: null, after: { name } });
@@ -38,7 +38,7 @@ describeStores('a change', ({ open, engine }) => {
 
   const untouched = { name: 'Default', audited: [], announcements: [] };
 
-  test('of a session: refused once the person has signed out, was removed, or is no administrator any more', async () => {
+  test('of a session: is refused after a sign-out, a removal of the member or the loss of the administrator role', async () => {
     const { change, rename, left, database, sessionOf, home } = await setUp();
     const { queries } = database;
     const status = async (principal: Principal) =>
@@ -61,7 +61,7 @@ describeStores('a change', ({ open, engine }) => {
   });
 
   // SQLite has one writer at a time.
-  test.runIf(engine === 'postgres')('of a session: refused if the session ends before its commit', async () => {
+  test.runIf(engine === 'postgres')('of a session: is refused if the session ends before its commit', async () => {
     const { change, rename, left, database, sessionOf } = await setUp();
     const ending = [
       (id: string) => database.queries.deleteFrom('sessions').where('id', '=', id),
@@ -80,7 +80,7 @@ describeStores('a change', ({ open, engine }) => {
     }
   });
 
-  test.runIf(engine === 'postgres')('of a session: locks no row that another change may wait for', async () => {
+  test.runIf(engine === 'postgres')('of a session: locks no row for which another change may wait', async () => {
     const { change, database, sessionOf, home } = await setUp();
     const { queries } = database;
     const { organization_id, owner_user_id: owner } = home;
@@ -120,7 +120,7 @@ describeStores('a change', ({ open, engine }) => {
     expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], announcements: ['new'] });
   });
 
-  test('is announced when everybody can read it, and not before', async () => {
+  test('is announced when every node can read it, and not before', async () => {
     const { change, actor, rename, database, changes, id } = await setUp();
     let read: Promise<{ name: string }> | undefined;
     changes.listen(() => {
@@ -130,7 +130,7 @@ describeStores('a change', ({ open, engine }) => {
     expect(await read).toEqual({ name: 'new' });
   });
 
-  test('that fails leaves nothing and announces nothing', async () => {
+  test('that fails is rolled back and announces nothing', async () => {
     const { change, actor, rename, left } = await setUp();
     const failing = change(actor, async (work) => {
       await rename(work, 'new');
@@ -140,7 +140,7 @@ describeStores('a change', ({ open, engine }) => {
     expect(await left()).toEqual(untouched);
   });
 
-  test('without an audit entry is not announced, and does not happen', async () => {
+  test('without an audit entry is not announced and is rolled back', async () => {
     const { change, actor, left } = await setUp();
     const silent = change(actor, async ({ announce }) => announce({ topic: 'policy', id: 'x' }));
     await expect(silent).rejects.toThrow('without a word for the audit');
@@ -149,7 +149,7 @@ describeStores('a change', ({ open, engine }) => {
 
   // PostgreSQL: serialization_failure, deadlock_detected, foreign_key_violation; SQLite: SQLITE_CONSTRAINT_FOREIGNKEY.
   test.each([{ code: '40001' }, { code: '40P01' }, { code: '23503' }, { errcode: 787 }])(
-    'that the store gave up for the sake of another is tried again, and what the first tries said is forgotten: %j',
+    'that the store aborted for a conflict is tried again, without the entries of earlier tries: %j',
     async (fault) => {
       const { change, actor, rename, left } = await setUp();
       let tries = 0;
@@ -163,7 +163,7 @@ describeStores('a change', ({ open, engine }) => {
   );
 
   test.each([{ code: '40P01' }, { code: '23503' }, { errcode: 787 }])(
-    'that never gets through is a conflict: %j',
+    'that is always aborted for a conflict is a 409: %j',
     async (fault) => {
       const { change, actor, rename, left } = await setUp();
       let tries = 0;

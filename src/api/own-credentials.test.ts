@@ -64,7 +64,7 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
   return { of, reads, logged, state, changes, wait };
 }
 
-test('a workspace is read once until its time is over, also one without credentials', async () => {
+test('a workspace is read once in the cache time, also one without credentials', async () => {
   const { of, reads, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
   expect((await of('w'))[0]?.secret()).toBe('sk-one');
   expect(await of('none')).toEqual([]);
@@ -76,7 +76,7 @@ test('a workspace is read once until its time is over, also one without credenti
   expect(reads).toEqual(['w', 'none', 'w']);
 });
 
-test('a change makes the node forget its workspace, and results of earlier reads are not remembered', async () => {
+test('a change removes its workspace from the cache, and results of earlier reads are not cached', async () => {
   const { of, reads, changes, wait } = memory(() => [stored('1', 'sk-one')]);
   await of('w');
   await of('v');
@@ -97,7 +97,7 @@ test('a change makes the node forget its workspace, and results of earlier reads
   expect(reads).toEqual(['w', 'v', 'w', 'w']);
 });
 
-test('nothing remembered is used while changes may be missed', async () => {
+test('no cached entry is used while changes may be missed', async () => {
   const { of, reads, state } = memory(() => []);
   await of('w');
   state.is_current = false;
@@ -105,7 +105,7 @@ test('nothing remembered is used while changes may be missed', async () => {
   expect(reads).toEqual(['w', 'w']);
 });
 
-test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
+test('the cache is bounded in credentials and workspaces, and the oldest are removed', async () => {
   const perWorkspace = 99;
   const { of, reads } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
   const fit = BYOK_REMEMBERED_MAX / (perWorkspace + 1);
@@ -116,7 +116,7 @@ test('no more is remembered than the bound, by credentials and workspaces; the o
   expect(reads.length).toBe(fit + 2);
 });
 
-test('one that cannot be opened or is JSON says why it cannot be used, without a word of it', async () => {
+test('an unreadable or JSON credential has a reason without its content', async () => {
   const strange = stored('2', 'sk-two', { sealed: createVault('another secret').seal('sk-two', 'byok org 2') });
   const { of, logged } = memory(() => [strange, stored('3', '{"region":"eu"}')]);
   const [unreadable, json] = await of('w');

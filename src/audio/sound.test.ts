@@ -8,7 +8,7 @@ import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundMs } from
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../../test/audio', name));
 
-/** What was spoken lasts 1.1716 s; what an encoder adds before and after it, and a file does not mark as added, lasts with it. */
+/** The speech lasts 1.1716 s; padding that an encoder adds and the file does not mark is included in its duration. */
 const RECORDED: [name: string, format: SoundFormat, least_ms: number, most_ms: number][] = [
   ['speech.wav', 'wav', 1172, 1172],
   ['speech.mp3', 'mp3', 1172, 1172],
@@ -24,15 +24,18 @@ const RECORDED: [name: string, format: SoundFormat, least_ms: number, most_ms: n
 ];
 
 describe('recorded speech', () => {
-  test.each(RECORDED)('%s is known by its first bytes and lasts as long as it plays', (name, format, least, most) => {
-    const bytes = read(name);
-    expect(sniffSound(bytes)).toBe(format);
-    const ms = soundMs(bytes, format) ?? 0;
-    expect(ms).toBeGreaterThanOrEqual(least);
-    expect(ms).toBeLessThanOrEqual(most);
-  });
+  test.each(RECORDED)(
+    '%s is recognized by its first bytes, with its playing time as duration',
+    (name, format, least, most) => {
+      const bytes = read(name);
+      expect(sniffSound(bytes)).toBe(format);
+      const ms = soundMs(bytes, format) ?? 0;
+      expect(ms).toBeGreaterThanOrEqual(least);
+      expect(ms).toBeLessThanOrEqual(most);
+    },
+  );
 
-  test('an ID3 tag before the sound is passed over', () => {
+  test('an ID3 tag before the audio is skipped', () => {
     const tag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 1, 0, ...new Array(128).fill(0xff)]);
     for (const name of ['speech-bare.mp3', 'speech.aac', 'speech.flac']) {
       const bytes = read(name);
@@ -43,7 +46,7 @@ describe('recorded speech', () => {
     }
   });
 
-  test('sounds that follow each other in one file add up, where their format plays them so', () => {
+  test('concatenated audio in one file is added up, if the format plays it', () => {
     for (const name of ['speech-bare.mp3', 'speech.aac', 'speech-opus.ogg', 'speech-vorbis.ogg']) {
       const bytes = read(name);
       const format = sniffSound(bytes) as SoundFormat;
@@ -53,14 +56,14 @@ describe('recorded speech', () => {
   });
 });
 
-describe('what a file says of its own length is not believed', () => {
+describe('declared lengths are not used', () => {
   function changed(name: string, change: (bytes: Buffer) => void): Buffer {
     const bytes = Buffer.from(read(name));
     change(bytes);
     return bytes;
   }
 
-  test('the count of frames in an MP3 table', () => {
+  test('the number of frames in an MP3 table', () => {
     const lied = changed('speech.mp3', (bytes) => {
       const at = Math.max(bytes.indexOf('Xing'), bytes.indexOf('Info'));
       expect(at).toBeGreaterThan(0);
@@ -69,14 +72,14 @@ describe('what a file says of its own length is not believed', () => {
     expect(soundMs(lied, 'mp3')).toBe(1172);
   });
 
-  test('the count of samples at the start of a FLAC stream', () => {
+  test('the number of samples at the start of a FLAC stream', () => {
     const lied = changed('speech.flac', (bytes) => bytes.writeUInt32BE(1, 22));
     expect(soundMs(lied, 'flac')).toBe(1172);
   });
 
-  test('bytes in FLAC sound that look like a frame and are none by their checksum', () => {
+  test('bytes that look like a FLAC frame with a wrong checksum', () => {
     const bytes = read('speech.flac');
-    // The first frame's header: its start, four fields, the frame's number 0, a checksum.
+    // The header of the first frame: its start, four fields, the frame number 0, a checksum.
     const at = bytes.indexOf(Buffer.from([0xff, 0xf8]), 42);
     const header = Buffer.from(bytes.subarray(at, at + 6));
     const once = soundMs(bytes, 'flac') ?? 0;
@@ -85,7 +88,7 @@ describe('what a file says of its own length is not believed', () => {
     expect(soundMs(Buffer.concat([bytes, header, Buffer.alloc(8)]), 'flac')).toBe(once);
   });
 
-  // All that the packets hold: what the last page cuts off included.
+  // All packets, including the part that the last page cuts off.
   test.each([
     ['speech-opus.ogg', 1_174],
     ['speech-vorbis.ogg', 1_180],
@@ -109,7 +112,7 @@ describe('what a file says of its own length is not believed', () => {
     expect(soundMs(lied, 'm4a')).toBeGreaterThanOrEqual(1172);
   });
 
-  test('an open length of a WAVE file reaches to the end, one that is too long is what is there', () => {
+  test('the length of a WAVE file that is open or too long: the file is read to its end', () => {
     const plain = soundMs(read('speech.wav'), 'wav');
     for (const sizeField of [0, 0xffffffff, 0x7fffffff]) {
       const lied = changed('speech.wav', (bytes) => bytes.writeUInt32LE(sizeField, bytes.indexOf('data') + 4));
@@ -125,26 +128,26 @@ test.each([
   ['x-wav', 'wav'],
   ['wma', undefined],
   ['constructor', undefined],
-])('the word %s means %s', (word, format) => {
+])('the word %s names the format %s', (word, format) => {
   expect(formatNamed(word)).toBe(format);
 });
 
-// RFC 6716, tables 2 and 5: configuration in the upper five bits, count of frames in the lower two or the second byte.
+// RFC 6716, tables 2 and 5: configuration in the upper five bits, number of frames in the lower two or the second byte.
 test.each([
   ['SILK, 20 ms', 1 << 3, 0, 0.02],
   ['two frames', (1 << 3) | 1, 0, 0.04],
-  ['two frames of unlike length', (1 << 3) | 2, 0, 0.04],
-  ['three frames as counted', (1 << 3) | 3, 0x83, 0.06],
+  ['two frames of different lengths', (1 << 3) | 2, 0, 0.04],
+  ['a stated number of frames: three', (1 << 3) | 3, 0x83, 0.06],
   ['hybrid, 10 ms', 12 << 3, 0, 0.01],
   ['hybrid, 20 ms', 15 << 3, 0, 0.02],
   ['CELT, 2.5 ms', 28 << 3, 0, 0.0025],
   ['CELT, 20 ms', 31 << 3, 0, 0.02],
-  ['never more than 120 ms', (3 << 3) | 3, 63, 0.12],
+  ['at most 120 ms', (3 << 3) | 3, 63, 0.12],
 ])('an Opus packet: %s', (_what, first, second, seconds) => {
   expect(opusPacketSeconds(first, second)).toBe(seconds);
 });
 
-describe('whatever the bytes are', () => {
+describe('arbitrary input', () => {
   const files = RECORDED.map(([name, format]) => ({ bytes: read(name), format }));
   const measured = (bytes: Buffer) => {
     for (const format of soundFormats) {
@@ -154,14 +157,14 @@ describe('whatever the bytes are', () => {
     sniffSound(bytes);
   };
 
-  test('random ones are measured or not, and nothing is thrown', () => {
+  test('random bytes are measured or not, and nothing is thrown', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 4_096 }), (bytes) => measured(Buffer.from(bytes))),
       { seed: 7 },
     );
   });
 
-  test('nor where a file is cut, changed or has something put in', () => {
+  test('cut, changed or extended files are measured or not, and nothing is thrown', () => {
     const place = fc.nat(20_000);
     const change = fc.tuple(
       fc.constantFrom(...files),
@@ -179,16 +182,16 @@ describe('whatever the bytes are', () => {
     );
   });
 
-  test('a file is not longer when its end is missing', () => {
+  test('a file without its end is not measured as longer', () => {
     for (const { bytes, format } of files) {
       const whole = soundMs(bytes, format) ?? 0;
       const half = soundMs(bytes.subarray(0, bytes.length / 2), format) ?? 0;
-      // A moov box at the end tells of samples that are not there, or is not there itself.
+      // A moov box at the end describes missing samples, or is missing itself.
       expect(half).toBeLessThanOrEqual(whole);
     }
   });
 
-  test('a file with more boxes, elements or streams than sound has is given up', () => {
+  test('a file with more boxes, elements or streams than the bound has no duration', () => {
     const filled = (unit: Buffer) => Buffer.alloc(8 * 1024 * 1024, unit);
     const page = Buffer.alloc(27);
     page.write('OggS');
@@ -205,13 +208,13 @@ describe('whatever the bytes are', () => {
     expect(soundMs(Buffer.concat([read('speech-opus.ogg'), pages]), 'ogg')).toBeUndefined();
   });
 
-  test('bytes that all look like the start of a frame are given up, not walked again and again', () => {
+  test('bytes that all look like the start of a frame have no duration and are scanned once', () => {
     // A header of MPEG-1 layer III whose length leads to none.
     const bytes = Buffer.alloc(8 * 1024 * 1024, Buffer.from([0xff, 0xfb, 0x92, 0x00, 0x00]));
     expect(soundMs(bytes, 'mp3')).toBeUndefined();
   });
 
-  test('a header of Ogg that never ends is not joined again with every page', () => {
+  test('an Ogg header without an end is not joined again with every page', () => {
     const page = Buffer.alloc(27 + 1 + 255);
     page.write('OggS', 0, 'latin1');
     page[26] = 1;

@@ -18,7 +18,7 @@ function endpointsOf(id: string): string[] {
 }
 
 describe('the bundled catalog', () => {
-  test('is written one model a line and reads back', () => {
+  test('is written with one model a line and can be read back', () => {
     expect(text.split('\n').length).toBe(models.length + 3);
     expect(printBundledCatalog(parseBundledCatalog(text))).toBe(text);
     expect(() => parseBundledCatalog('{"format":2,"models":[]}')).toThrow('Not a catalog of this version');
@@ -53,14 +53,14 @@ describe('the bundled catalog', () => {
     expect(endpoints.some(({ endpoint }) => endpoint.provider === slug)).toBe(true);
   });
 
-  test('every provider with a source has endpoints, and every endpoint a provider', () => {
+  test('every provider with a source has endpoints, and every endpoint has a known provider', () => {
     const used = new Set(endpoints.map(({ endpoint }) => endpoint.provider));
     expect(providerRows.filter(({ slug, source }) => source !== undefined && !used.has(slug))).toEqual([]);
     const known = new Set(providerRows.map(({ slug }) => slug));
     expect([...used].filter((slug) => !known.has(slug))).toEqual([]);
   });
 
-  test('no two models share an id or a canonical slug, no two endpoints a tag', () => {
+  test('no two models share an id or a canonical slug, and no two endpoints share a tag', () => {
     const names = models.flatMap(({ id, canonical_slug: canonicalSlug }) =>
       id === canonicalSlug ? [id] : [id, canonicalSlug],
     );
@@ -69,12 +69,12 @@ describe('the bundled catalog', () => {
     expect(tags.length).toBe(new Set(tags).size);
   });
 
-  test('no upstream model is behind two models', () => {
+  test('no upstream model belongs to two models', () => {
     const upstream = endpoints.map(({ endpoint }) => `${endpoint.provider} ${endpoint.model}`);
     expect(upstream.filter((name, index) => upstream.indexOf(name) !== index)).toEqual([]);
   });
 
-  test('every id is author/slug in lower case, every price an integer of pico-USD', () => {
+  test('every id is author/slug in lower case, and every price is an integer in pico-USD', () => {
     expect(models.filter(({ id }) => !/^[a-z0-9-]+\/[a-z0-9._-]+$/.test(id)).map(({ id }) => id)).toEqual([]);
     const prices = endpoints.flatMap(({ endpoint }) =>
       [
@@ -92,7 +92,7 @@ describe('the bundled catalog', () => {
     expect(new Set(gratis.map(({ endpoint }) => endpoint.provider))).toEqual(new Set(['nvidia', 'z-ai']));
   });
 
-  test('every enumerated fact is one that the public records may carry', () => {
+  test('every enumerated fact has a value of the public schema', () => {
     for (const { id, created, input, output, tokenizer, endpoints: own } of models) {
       expect(created, id).toBeGreaterThan(Date.UTC(2020, 0) / 1000);
       expect(inputModalities, id).toEqual(expect.arrayContaining(input));
@@ -119,7 +119,7 @@ describe('the bundled catalog', () => {
       ],
     ],
     ['mistralai/mistral-large-latest', ['mistral=mistral-large-latest']],
-  ])('%s is at %j', (id, expected) => {
+  ])('%s is served by %j', (id, expected) => {
     expect(endpointsOf(id)).toEqual(expected);
   });
 
@@ -145,7 +145,7 @@ describe('the bundled catalog', () => {
       ['groq=openai/gpt-oss-120b', 'cerebras=gpt-oss-120b', 'fireworks=accounts/fireworks/models/gpt-oss-120b'],
     ],
     ['z-ai/glm-4.7', ['z-ai=glm-4.7', 'cerebras=zai-glm-4.7']],
-  ])('%s is also at %j', (id, expected) => {
+  ])('%s is also served by %j', (id, expected) => {
     expect(endpointsOf(id)).toEqual(expect.arrayContaining(expected));
   });
 });

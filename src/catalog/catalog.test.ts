@@ -61,28 +61,28 @@ function build(
   });
 }
 
-describe('which models there are', () => {
+describe('models and endpoints', () => {
   const both = bundledModel('a/one', [endpoint('openai'), endpoint('groq')]);
 
-  test('only endpoints of providers that are on are there, and only models with one', () => {
+  test('only endpoints of enabled providers are listed, and only models with such an endpoint', () => {
     const catalog = build([both, bundledModel('a/two', [endpoint('groq')])], [provider('openai')]);
     expect(catalog.models().map(({ id }) => id)).toEqual(['a/one']);
     expect(catalog.endpoints().map(({ id, tag }) => [id, tag])).toEqual([['openai|a/one', 'openai']]);
     expect(catalog.find('a/two')).toBeUndefined();
   });
 
-  test('a model is found by id and by canonical slug, by exact case', () => {
+  test('a model is found by id and by canonical slug, in exact case', () => {
     const catalog = build([both], [provider('openai')]);
     expect(catalog.find('a/one')).toBe(catalog.find('a/one-20250102'));
     expect(catalog.find('A/One')).toBeUndefined();
   });
 
-  test('an id wins over the canonical slug of another model', () => {
+  test('an id takes precedence over the canonical slug of another model', () => {
     const other = bundledModel('a/other', [endpoint('openai')], { canonical_slug: 'a/one' });
     expect(build([other, both], [provider('openai')]).find('a/one')?.id).toBe('a/one');
   });
 
-  test('who speaks is put in front of the text, but for models of OpenAI, and where a provider says otherwise', () => {
+  test('names of speakers are put in the text, except for OpenAI models and if a provider disables it', () => {
     const at = (...slugs: string[]) => slugs.map((slug) => endpoint(slug));
     const reader = provider('reader', { quirks: { names_in_text: false } });
     const bundled = [
@@ -126,7 +126,7 @@ describe('which models there are', () => {
     expect(catalog.provider('google')).toBeUndefined();
   });
 
-  test('an endpoint may speak another wire than its provider, and lacks what that wire has no field for', () => {
+  test('an endpoint may have another wire than its provider, and lacks parameters that the wire lacks', () => {
     const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' }), endpoint('groq')]);
     const [first, second] = build([pro], [provider('openai'), provider('groq')]).find('a/pro')!.endpoints;
     expect([first?.dialect, second?.dialect]).toEqual(['openai-responses', undefined]);
@@ -135,7 +135,7 @@ describe('which models there are', () => {
     expect(second?.supported_parameters).toContain('seed');
   });
 
-  test("Vertex AI's endpoints take what the wire of their model takes", () => {
+  test("Vertex AI's endpoints support the parameters of their model's wire", () => {
     const claude = endpoint('google-vertex', { dialect: 'anthropic-messages', model: 'claude-x' });
     const made = bundledModel('a/one', [endpoint('google-vertex', { variant: 'a' }), { ...claude, variant: 'b' }]);
     const vertex = provider('google-vertex', { dialect: 'gemini-generate-content' });
@@ -146,7 +146,7 @@ describe('which models there are', () => {
     expect(ofClaude?.supported_parameters).not.toContain('seed');
   });
 
-  test('an endpoint lacks what its model refuses of what the wire has', () => {
+  test('an endpoint lacks parameters that its model refuses', () => {
     const gemini = (model: string) =>
       bundledModel('a/gemini', [endpoint('google-ai-studio', { model, can: ['sampling'] })]);
     const studio = provider('google-ai-studio', { dialect: 'gemini-generate-content' });
@@ -162,7 +162,7 @@ describe('which models there are', () => {
     }
   });
 
-  test('Kimi from K2.5 on has its sampling fixed by its maker, not by other hosts', () => {
+  test('Kimi from K2.5 on has fixed sampling at its maker, and not at other hosts', () => {
     const kimi = (slug: string, model: string) =>
       build([bundledModel('a/kimi', [endpoint(slug, { model, can: ['sampling'] })])], [provider(slug)]).endpoints()[0];
     for (const model of ['kimi-k2.5', 'kimi-k2.6', 'kimi-k3']) {
@@ -175,14 +175,14 @@ describe('which models there are', () => {
     expect(kimi('groq', 'kimi-k2.6')?.supported_parameters).toContain('temperature');
   });
 
-  test('an endpoint of another wire is left out where the operator gave its provider a wire', () => {
+  test('an endpoint of another wire is excluded if the operator set the wire of its provider', () => {
     const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })]);
     expect(build([pro], [provider('openai', { dialect: 'anthropic-messages' })]).models()).toEqual([]);
     const [only] = build([pro], [provider('openai', { dialect: 'openai-responses' })]).find('a/pro')!.endpoints;
     expect(only?.dialect).toBeUndefined();
   });
 
-  test('a model of a declared wire gets the quirks that its name implies on that wire', () => {
+  test('a model with a declared wire gets the quirks of its name on that wire', () => {
     const declared = {
       id: 'a/one',
       endpoints: [{ provider: 'acme', upstream_model: 'x', dialect: 'openai-responses' }],
@@ -196,7 +196,7 @@ describe('which models there are', () => {
   });
 });
 
-test('of the variants of a model those are there that the provider has where the operator is', () => {
+test('regional variants of a model are listed only if the operator’s provider has them', () => {
   const bundled = bundledModel('a/one', [
     endpoint('amazon-bedrock', { model: 'a.one' }),
     ...['eu', 'us', 'global'].map((variant) => endpoint('amazon-bedrock', { model: `${variant}.a.one`, variant })),
@@ -210,7 +210,7 @@ test('of the variants of a model those are there that the provider has where the
   expect(models({ variants: [] })).toEqual(['a.one']);
 });
 
-describe('what an operator declares', () => {
+describe('a declared model', () => {
   const bundled = bundledModel('a/one', [endpoint('openai'), endpoint('groq'), endpoint('groq', { variant: 'fast' })]);
   const on = [provider('openai'), provider('groq'), provider('acme')];
 
@@ -225,7 +225,7 @@ describe('what an operator declares', () => {
     expect(model?.endpoints.length).toBe(3);
   });
 
-  test('replaces everything bundled for the same provider, and is added to the others', () => {
+  test('replaces all bundled endpoints of the same provider, and adds to the others', () => {
     const declared = { provider: 'groq', upstream_model: 'mine', pricing: { prompt: 7, completion: 8 } };
     const model = build([bundled], on, [{ id: 'a/one', endpoints: [declared] }]).find('a/one');
     expect(model?.endpoints.map(({ tag, upstream_model: upstreamModel }) => [tag, upstreamModel])).toEqual([
@@ -234,7 +234,7 @@ describe('what an operator declares', () => {
     ]);
   });
 
-  test('keeps what is bundled for the same endpoint where nothing else is said', () => {
+  test('keeps bundled facts of the same endpoint unless they are declared', () => {
     const fact = endpoint('azure', {
       model: 'gpt-5',
       can: ['tools', 'reasoning', 'effort'],
@@ -256,7 +256,7 @@ describe('what an operator declares', () => {
     expect(only?.supported_parameters).not.toContain('temperature');
   });
 
-  test('has its own price alone when it has one, without the bundled tiers', () => {
+  test('has only its declared price, without the bundled tiers', () => {
     const tiers = [{ prompt_tokens_over: 5, price: { prompt: 3, completion: 4 } }];
     const pricing = { prompt: 7, completion: 8 };
     const [only] = build(
@@ -268,7 +268,7 @@ describe('what an operator declares', () => {
     expect(only).not.toHaveProperty('price_tiers');
   });
 
-  test('knows what is bundled for its upstream model under another id', () => {
+  test('has the bundled facts of its upstream model, also under another id', () => {
     const [, alias] = build(
       [bundledModel('openai/gpt-5', [endpoint('openai', { model: 'gpt-5', can: ['reasoning', 'effort'] })])],
       [provider('openai')],
@@ -278,7 +278,7 @@ describe('what an operator declares', () => {
     expect(alias?.quirks.refused_parameters).toContain('temperature');
   });
 
-  test('is a model of its own with the defaults of the design', () => {
+  test('may be new, with default facts', () => {
     const catalog = build([], on, [
       { id: 'acme/new', endpoints: [{ provider: 'acme', upstream_model: 'n', variant: 'eu' }] },
     ]);
@@ -301,18 +301,18 @@ describe('what an operator declares', () => {
     });
   });
 
-  test('is all there is without the bundled catalog', () => {
+  test('is the only one without the bundled catalog', () => {
     const models = [{ id: 'acme/new', endpoints: [{ provider: 'acme', upstream_model: 'n' }] }];
     const catalog = build([bundled], on, models, { config: { bundled_catalog: false, models } });
     expect(catalog.models().map(({ id }) => id)).toEqual(['acme/new']);
   });
 });
 
-describe('what an endpoint takes', () => {
+describe('parameters of an endpoint', () => {
   const only = (slug: string, over: Partial<BundledEndpoint>) =>
     build([bundledModel('a/one', [endpoint(slug, over)])], [provider(slug)]).endpoints()[0];
 
-  test('parameters follow the provider, less what the model cannot do', () => {
+  test('follow the provider, without those that the model does not support', () => {
     expect(only('openai', {})?.supported_parameters).toEqual(
       expect.arrayContaining(['temperature', 'tools', 'max_completion_tokens', 'structured_outputs']),
     );
@@ -334,7 +334,7 @@ describe('what an endpoint takes', () => {
     );
   });
 
-  test('only a Claude that takes an effort takes verbosity', () => {
+  test('include verbosity only for a Claude with effort levels', () => {
     const claude = (effort: boolean) =>
       build([bundledModel('anthropic/x', [endpoint('anthropic', {})])], [provider('anthropic')], [], {
         modelQuirks: () => (effort ? { effort_max: 'max' } : {}),
@@ -343,7 +343,7 @@ describe('what an endpoint takes', () => {
     expect(claude(false)).not.toContain('verbosity');
   });
 
-  test('a model without levels of effort is sent none', () => {
+  test('omit the effort for a model without effort levels', () => {
     const fixed = only('xai', { can: ['tools', 'sampling', 'reasoning'] });
     expect(fixed?.quirks.reasoning_field).toBe('none');
     expect(fixed?.supported_parameters).toContain('reasoning');
@@ -352,7 +352,7 @@ describe('what an endpoint takes', () => {
     expect(only('z-ai', { can: ['reasoning'] })?.quirks.reasoning_field).toBe('thinking');
   });
 
-  test('a reasoning model of OpenAI has no sampling and no stop, and takes max_completion_tokens', () => {
+  test('of an OpenAI reasoning model exclude sampling and stop, and include max_completion_tokens', () => {
     const reasoning = only('openai', { model: 'gpt-5.5', can: ['tools', 'structured', 'reasoning', 'effort'] });
     expect(reasoning?.supported_parameters).toEqual(expect.arrayContaining(['reasoning_effort', 'verbosity']));
     for (const name of ['temperature', 'top_p', 'stop', 'logprobs', 'frequency_penalty', 'prediction']) {
@@ -362,14 +362,14 @@ describe('what an endpoint takes', () => {
     expect(reasoning?.quirks.output_bound_field).toBe('max_completion_tokens');
   });
 
-  test('the models of OpenAI before GPT-5 that reason refuse parallel_tool_calls, later ones do not', () => {
+  test('of OpenAI reasoning models before GPT-5 exclude parallel_tool_calls, and those of later ones do not', () => {
     const refused = (model: string) =>
       only('openai', { model, can: ['tools', 'reasoning', 'effort'] })?.quirks.refused_parameters;
     expect(refused('o4-mini')).toContain('parallel_tool_calls');
     expect(refused('gpt-5')).not.toContain('parallel_tool_calls');
   });
 
-  test('media that its host does not take are not among its modalities, unless the operator says so', () => {
+  test('media that a host does not accept are not among its modalities, unless the operator declares them', () => {
     const model = bundledModel('a/one', [endpoint('openai', { input: ['text'] }), endpoint('groq')], {
       input: ['text', 'image'],
     });
@@ -385,7 +385,7 @@ describe('what an endpoint takes', () => {
     ]);
   });
 
-  test('the context that an operator declares for a model holds for all its endpoints but those that declare their own', () => {
+  test('a declared context of a model applies to all endpoints without a declared one', () => {
     const model = bundledModel('a/one', [endpoint('openai', { context: 1_000 }), endpoint('groq', { context: 2_000 })]);
     const on = [provider('openai'), provider('groq')];
     const contexts = (endpoints: DeclaredModel['endpoints']) =>
@@ -406,7 +406,7 @@ describe('what an endpoint takes', () => {
     ]);
   });
 
-  test("quirks of the model's name stand over the provider's", () => {
+  test("quirks of the model's name take precedence over the provider's", () => {
     const claude = bundledModel('anthropic/x', [endpoint('anthropic', { model: 'claude-x' })]);
     const catalog = build([claude], [provider('anthropic')], [], {
       modelQuirks: (dialect, upstream) =>
@@ -415,7 +415,7 @@ describe('what an endpoint takes', () => {
     expect(catalog.endpoints()[0]?.quirks).toEqual({ native_search: 'anthropic', no_prefill: true });
   });
 
-  test('a cache price shows a cache that needs no asking, but not on the Messages wire', () => {
+  test('a cache price implies an automatic cache, except on the Messages wire', () => {
     const price = { prompt: 1, completion: 1, input_cache_read: 1 };
     expect(only('openai', { price })?.supports_implicit_caching).toBe(true);
     expect(only('openai', {})?.supports_implicit_caching).toBe(false);
@@ -426,7 +426,7 @@ describe('what an endpoint takes', () => {
 describe('a local server', () => {
   const catalog = build([], [provider('ollama'), provider('openai')]);
 
-  test('serves any model under its own name, at no price', () => {
+  test('serves any model under its own name, at a price of zero', () => {
     expect(catalog.find('ollama/llama3.2:3b')).toMatchObject({
       id: 'ollama/llama3.2:3b',
       endpoints: [
@@ -437,7 +437,7 @@ describe('a local server', () => {
   });
 
   test.each(['nomic-embed-text', 'mxbai-embed-large:latest', 'BAAI/bge-m3', 'intfloat/e5-large-v2', 'all-minilm'])(
-    'makes vectors by a model of such a name: %s',
+    'makes embeddings with a model of such a name: %s',
     (name) => {
       const model = catalog.find(`ollama/${name}`);
       expect(model?.output_modalities).toEqual(['embeddings']);
@@ -445,12 +445,12 @@ describe('a local server', () => {
     },
   );
 
-  test('is the only kind of provider that does', () => {
+  test('is the only kind of provider that serves any name', () => {
     for (const id of ['openai/unknown', 'ollama/', 'ollama', 'vllm/x']) expect(catalog.find(id)).toBeUndefined();
   });
 });
 
-describe('prices that change', () => {
+describe('price changes', () => {
   const changes = [
     { from_ms: 1_000, pricing: { prompt: 1, completion: 1 }, price_tiers: [] },
     { from_ms: 2_000, pricing: { prompt: 2, completion: 2 } },
@@ -480,11 +480,11 @@ describe('prices that change', () => {
     [500, 1_000_000],
   ])('at %d ms a prompt token costs %d', (nowMs, prompt) => expect(promptAt(nowMs)).toBe(prompt));
 
-  test('each endpoint changes at its own time', () => {
+  test('of each endpoint have their own time', () => {
     expect([promptAt(1_500, 'a/two'), promptAt(2_500, 'a/two')]).toEqual([1_000_000, 2]);
   });
 
-  test('a change is the whole price: tiers of the old one end with it', () => {
+  test('replace the whole price: tiers of the old price end too', () => {
     const [before] = catalog.at(0).find('a/one')!.endpoints;
     const [after] = catalog.at(2_000).find('a/one')!.endpoints;
     expect([before?.price_tiers, before?.service_tiers]).not.toContain(undefined);
@@ -492,25 +492,25 @@ describe('prices that change', () => {
     expect(after).not.toHaveProperty('from_ms');
   });
 
-  test('between two changes it is one object, from which the catalog of any other time is available', () => {
+  test('between two changes the catalog is one object, from which those of other times are available', () => {
     expect(catalog.at(1_000)).toBe(catalog.at(1_999));
     expect(catalog.at(2_000).at(0)).toBe(catalog);
     expect(catalog.at(1_000).endpoints()[0]?.pricing).toEqual({ prompt: 1, completion: 1 });
   });
 
-  test('what was looked up keeps its price', () => {
+  test('do not affect a model that was already looked up', () => {
     const admitted = catalog.at(1_500).find('a/one')!;
     catalog.at(2_500);
     expect(admitted.endpoints[0]?.pricing.prompt).toBe(1);
   });
 
-  test('a catalog without changes is always the same', () => {
+  test('a catalog without changes is always the same object', () => {
     const still = build([bundledModel('a/one', [endpoint('openai')])], [provider('openai')]);
     expect(still.at(Number.MAX_SAFE_INTEGER)).toBe(still);
   });
 });
 
-test('a model whose last day is over has expired, and is there all the same', () => {
+test('a model after its last day is expired and still listed', () => {
   const catalog = build(
     [bundledModel('a/one', [endpoint('openai')])],
     [provider('openai')],

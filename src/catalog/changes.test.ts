@@ -25,12 +25,12 @@ const endpoint = (more: Partial<DeclaredEndpoint> = {}): DeclaredEndpoint => ({
 const plain = catalog([{ id: 'acme/one', endpoints: [endpoint()] }]);
 const lines = (after: Catalog, before = plain) => catalogChanges(before, after).map(changeLine);
 
-describe('what another catalog has otherwise', () => {
-  test('nothing, of one that is built of the same', () => {
+describe('changes between two catalogs', () => {
+  test('are empty for catalogs of the same content', () => {
     expect(lines(catalog([{ id: 'acme/one', endpoints: [endpoint()] }]))).toEqual([]);
   });
 
-  test('models and endpoints that were added and removed', () => {
+  test('list added and removed models and endpoints', () => {
     const after = catalog([
       { id: 'acme/two', endpoints: [endpoint()] },
       { id: 'acme/one', endpoints: [endpoint({ provider: 'groq' })] },
@@ -49,7 +49,7 @@ describe('what another catalog has otherwise', () => {
     });
   });
 
-  test('fields of a model and of an endpoint, by name', () => {
+  test('list changed fields of a model and of an endpoint by name', () => {
     const after = catalog([
       { id: 'acme/one', name: 'One', expiration_date: '2027-01-01', endpoints: [endpoint({ quantization: 'fp8' })] },
     ]);
@@ -61,7 +61,7 @@ describe('what another catalog has otherwise', () => {
     expect(others).toEqual([]);
   });
 
-  test('prices as operators write them, and that later ones or tiers are others', () => {
+  test('list prices in the operator’s units, and whether price changes or tiers differ', () => {
     const pricing = { prompt: 300_000, completion: 2_000_000, request: 1_000_000_000, image: 0, discount: 0.5 };
     const after = catalog([
       { id: 'acme/one', endpoints: [endpoint({ pricing, price_changes: [{ from_ms: 1, pricing }] })] },
@@ -72,7 +72,7 @@ describe('what another catalog has otherwise', () => {
     ]);
   });
 
-  test('a provider that was added or removed, and of a changed one the fields, not the values', () => {
+  test('list added and removed providers, and changed provider fields without their values', () => {
     const models = [{ id: 'acme/one', endpoints: [endpoint()] }];
     expect(lines(catalog(models, ['openai']))).toEqual(['- provider groq']);
     expect(lines(plain, catalog(models, ['openai']))).toEqual(['+ provider groq']);

@@ -9,7 +9,7 @@ test.each([
   'qwen/qwen3-30b-a3b-instruct-2507',
   'qwen/qwen3-next-80b-a3b-thinking',
   'z-ai/glm-4.5-air',
-])('others may train on what %s writes', (id) => {
+])('models may be trained on the output of %s', (id) => {
   expect(isDistillable(id)).toBe(true);
 });
 
@@ -23,6 +23,6 @@ test.each([
   'qwen/qwen3-max',
   'qwen/qwen3-coder-plus',
   'z-ai/glm-4.5v',
-])('of %s nothing is known', (id) => {
+])('the licence of %s is unknown', (id) => {
   expect(isDistillable(id)).toBeUndefined();
 });

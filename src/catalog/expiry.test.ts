@@ -8,7 +8,7 @@ test.each([
   ['2026-11-21', 0],
   ['2026-11-22', 1],
   ['2026-12-21', 30],
-])('at noon of the 21st, %s leaves %i days', (date, days) => {
+])('at noon of the 21st, %s is %i days away', (date, days) => {
   expect(daysLeft(date, noon)).toBe(days);
 });
 
@@ -17,7 +17,7 @@ test('the last day is over at midnight UTC, not before', () => {
   expect(daysLeft('2026-11-21', Date.parse('2026-11-22T00:00:00Z'))).toBe(-1);
 });
 
-test('models with a day are warned of, before it and after it, each once', () => {
+test('models with a last day have one warning each, before and after it', () => {
   const models = [
     { id: 'acme/stays', expiration_date: null },
     { id: 'acme/goes', expiration_date: '2026-11-21' },

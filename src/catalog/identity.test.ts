@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { makerOf, normalise, readListingId, splitVariant } from './identity.ts';
 
-describe('ways of writing one name are normalised alike', () => {
+describe('spellings of one name are normalised alike', () => {
   test.each([
     [['Meta-Llama-3.1-8B-Instruct', 'llama3-1-8b-instruct', 'llama-3.1-8b', 'Llama 3.1 8B Instruct']],
     [['claude-opus-4-5', 'claude-opus-4.5', 'claude-opus-4-5-20251101', 'Claude Opus 4.5 (latest)']],
@@ -49,7 +49,7 @@ test.each([
   expect(readListingId(provider, id)).toEqual({ author, bare, region });
 });
 
-test('what a host adds at the end is its variant', () => {
+test('a suffix of a host is its variant', () => {
   expect(splitVariant('llama 3 3 70 b turbo')).toEqual({ name: 'llama 3 3 70 b', variant: 'turbo' });
   expect(splitVariant('qwen 3 32 b fp 8')).toEqual({ name: 'qwen 3 32 b', variant: 'fp8', quantization: 'fp8' });
   expect(splitVariant('glm 5 nvfp 4')).toEqual({ name: 'glm 5', variant: 'nvfp4', quantization: 'fp4' });

@@ -7,7 +7,7 @@ import { bundleCatalog } from './models-dev.ts';
 
 type Facts = Partial<Listing> & { id: string };
 
-/** A models.dev file with the given listings by provider. */
+/** A models.dev file with these listings by provider. */
 function source(providers: Record<string, Facts[]>): ModelsDev {
   return Object.fromEntries(
     Object.entries(providers).map(([id, listings]) => [
@@ -36,8 +36,8 @@ function shown(providers: Record<string, Facts[]>, slugs: PublicSlugs = {}): str
   );
 }
 
-describe('which listings are one model', () => {
-  test('the same name at its maker and at hosts, whatever the spelling', () => {
+describe('listings are one model', () => {
+  test('for the same name at its maker and at hosts, whatever the spelling', () => {
     expect(
       shown({
         zai: [{ id: 'glm-4.6' }],
@@ -47,7 +47,7 @@ describe('which listings are one model', () => {
     ).toEqual(['z-ai/glm-4.6: z-ai=glm-4.6, fireworks=accounts/fireworks/models/glm-4p6, deepinfra=zai-org/GLM-4.6']);
   });
 
-  test('the public id is used where its name or base model fits', () => {
+  test('under the public id if its name or base model matches', () => {
     const slugs = {
       'anthropic/claude-sonnet-4.5': { name: 'Claude Sonnet 4.5', base_model: 'anthropic/claude-sonnet-4-5' },
       'qwen/qwen3-coder': { name: 'Qwen3 Coder 480B A35B' },
@@ -63,7 +63,7 @@ describe('which listings are one model', () => {
     ]);
   });
 
-  test("a host's edition is a variant, a maker's own is a model", () => {
+  test('with variants for editions of a host, and separate models for editions of the maker', () => {
     expect(
       shown(
         {
@@ -78,7 +78,7 @@ describe('which listings are one model', () => {
     ]);
   });
 
-  test('a stated base model is not believed when the name says more', () => {
+  test('unless the name is more specific than a stated base model', () => {
     expect(
       shown(
         {
@@ -90,7 +90,7 @@ describe('which listings are one model', () => {
     ).toEqual(['deepseek/deepseek-r1-distill-qwen-32b: novita=deepseek/deepseek-r1-distill-qwen-32b']);
   });
 
-  test('a name that no rule leads from is known by the list of other names', () => {
+  test('if the list of other names connects them', () => {
     expect(
       shown(
         { mistral: [{ id: 'mistral-small-2506' }], scaleway: [{ id: 'mistral-small-3.2-24b-instruct-2506' }] },
@@ -101,14 +101,14 @@ describe('which listings are one model', () => {
     ]);
   });
 
-  test("another organisation's edition of a model is not the model", () => {
+  test('but not for an edition of another organization', () => {
     expect(shown({ togetherai: [{ id: 'google/gemma-4-31b-it' }, { id: 'pearl-ai/gemma-4-31b-it' }] })).toEqual([
       'google/gemma-4-31b-it: together=google/gemma-4-31b-it',
       'pearl-ai/gemma-4-31b-it: together=pearl-ai/gemma-4-31b-it',
     ]);
   });
 
-  test('a moving alias is not the model that had its name years ago', () => {
+  test('but not for a moving alias and an old model of that name', () => {
     const slugs = { 'mistralai/mistral-large': { name: 'Mistral Large', release_date: '2024-02-26' } };
     const alias = { id: 'mistral-large-latest', name: 'Mistral Large (latest)', release_date: '2025-12-02' };
     expect(shown({ mistral: [alias] }, slugs)).toEqual([
@@ -116,7 +116,7 @@ describe('which listings are one model', () => {
     ]);
   });
 
-  test('a dated snapshot beside its alias is the same endpoint', () => {
+  test('and one endpoint for a dated snapshot beside its alias', () => {
     const { catalog, left_out: leftOut } = bundle({
       anthropic: [{ id: 'claude-haiku-4-5-20251001' }, { id: 'claude-haiku-4-5' }],
     });
@@ -129,7 +129,7 @@ describe('which listings are one model', () => {
   });
 });
 
-describe('what is left out', () => {
+describe('listings are left out', () => {
   test.each([
     ['deprecated', { openai: [{ id: 'gpt-1', status: 'deprecated' }] }, 'deprecated'],
     [
@@ -137,19 +137,19 @@ describe('what is left out', () => {
       { openai: [{ id: 'tts-9', modalities: { input: ['text'], output: ['audio'] } }] },
       'not a model of an operation that the gateway has',
     ],
-    ['nobody knows the maker', { azure: [{ id: 'model-router' }] }, 'its maker is not known'],
+    ['with an unknown maker', { azure: [{ id: 'model-router' }] }, 'its maker is not known'],
     [
-      'a price of zero for an unknown model',
+      'with a price of zero for an unknown model',
       { nvidia: [{ id: 'nvidia/thing', cost: { input: 0, output: 0 } }] },
       'no price, and no other provider of the model',
     ],
     [
-      'a price of zero at a host that charges',
+      'with a price of zero at a host that charges',
       { zai: [{ id: 'glm-4.7' }], huggingface: [{ id: 'zai-org/GLM-4.7', cost: { input: 0, output: 0 } }] },
       'a price of zero at a host that charges',
     ],
     [
-      'another address',
+      'with another address',
       { azure: [{ id: 'claude-x', provider: { npm: '@ai-sdk/anthropic' } }] },
       'another address or wire than its provider',
     ],
@@ -176,7 +176,7 @@ describe('facts', () => {
     });
   });
 
-  test('a zero beside a real price means that there is no such price', () => {
+  test('a price of zero beside a real price counts as no price', () => {
     expect(one({ id: 'gpt-x', cost: { input: 1, output: 2, cache_write: 0 } })?.endpoints[0]?.price).toEqual({
       prompt: 1_000_000,
       completion: 2_000_000,
@@ -191,13 +191,13 @@ describe('facts', () => {
     expect(price).toMatchObject({ input_cache_write: 3_750_000, input_cache_write_1h: 6_000_000 });
   });
 
-  test('searches have a price at the maker of Claude, which the facts lack', () => {
+  test('searches have a price at the maker of Claude, which models.dev lacks', () => {
     const cost = { input: 3, output: 15 };
     expect(one({ id: 'claude-x', cost }, 'anthropic')?.endpoints[0]?.price?.web_search).toBe(10_000_000_000);
     expect(one({ id: 'gpt-x', cost })?.endpoints[0]?.price).not.toHaveProperty('web_search');
   });
 
-  test('models that search have the price of a search, others have none', () => {
+  test('models with search have a price for searches, and others have none', () => {
     const priceOf = (id: string, slug?: string) =>
       one({ id, cost: { input: 3, output: 15 } }, slug)?.endpoints[0]?.price?.web_search;
     expect(['gpt-5', 'gpt-5.4-mini', 'gpt-4.1', 'o3'].map((id) => priceOf(id))).toEqual(Array(4).fill(10_000_000_000));
@@ -213,7 +213,7 @@ describe('facts', () => {
     expect(priceOf('gemma-4-31b-it', 'google')).toBeUndefined();
   });
 
-  test('searches have a price over the Responses API, in every list', () => {
+  test('searches over the Responses API have a price, in every price list', () => {
     const tiers = [{ tier: { size: 200_000 }, input: 6, output: 30 }];
     const endpoint = one({ id: 'gpt-5-pro', cost: { input: 3, output: 15, tiers } })?.endpoints[0];
     expect(endpoint?.dialect).toBe('openai-responses');
@@ -230,7 +230,7 @@ describe('facts', () => {
     ]);
   });
 
-  test('a request to Sonar has its fee, which the facts lack', () => {
+  test('requests to Sonar have a fee, which models.dev lacks', () => {
     const cost = { input: 1, output: 1 };
     expect(one({ id: 'sonar', cost }, 'perplexity')?.endpoints[0]?.price?.request).toBe(5_000_000_000);
     expect(one({ id: 'sonar-deep-research', cost }, 'perplexity')?.endpoints[0]?.price).not.toHaveProperty('request');
@@ -254,7 +254,7 @@ describe('facts', () => {
     expect(one({ ...listing, id: 'claude-x' }, 'anthropic')?.endpoints[0]).not.toHaveProperty('service_tiers');
   });
 
-  test('a way of being served that is a service tier is one, others are not', () => {
+  test('a serving mode that is a service tier becomes one, and others do not', () => {
     const cost = { input: 5, output: 30, cache_read: 0.5 };
     const modes = {
       fast: { cost, provider: { body: { service_tier: 'priority' } } },
@@ -269,7 +269,7 @@ describe('facts', () => {
     expect(Object.keys(one({ ...listing, experimental: {} })?.endpoints[0]?.service_tiers ?? {})).toEqual(['flex']);
   });
 
-  test('dates, limits and modalities take the public form', () => {
+  test('dates, limits and modalities are converted to the public form', () => {
     expect(
       one({
         id: 'gpt-x',
@@ -296,7 +296,7 @@ describe('facts', () => {
     expect(odd?.endpoints[0]).not.toHaveProperty('completion_max');
   });
 
-  test('abilities follow the facts; only known levels of effort are kept', () => {
+  test('abilities follow the facts, and only known effort levels are kept', () => {
     const facts = { tool_call: true, reasoning: true, temperature: false };
     const efforts = (values: string[]) => ({ reasoning_options: [{ type: 'effort', values }] });
     expect(one({ id: 'gpt-x', ...facts, ...efforts(['none', 'low']) })?.endpoints[0]).toMatchObject({
@@ -308,7 +308,7 @@ describe('facts', () => {
     });
   });
 
-  test("a host that takes less than the model's maker says so at its endpoint", () => {
+  test("a host with fewer modalities than the model's maker has them at its endpoint", () => {
     const sees = { input: ['text', 'image'], output: ['text'] };
     const endpoints = bundle({
       zai: [{ id: 'glm-4.6v', modalities: sees }],
@@ -322,7 +322,7 @@ describe('facts', () => {
     ]);
   });
 
-  test("Azure takes other makers' models by the older names", () => {
+  test("Azure gets other makers' models under the older parameter names", () => {
     const quirks = (id: string) => one({ id }, 'azure')?.endpoints[0]?.quirks;
     expect(quirks('gpt-x')).toBeUndefined();
     expect(quirks('mistral-large-2411')).toEqual({ system_role: 'system', output_bound_field: 'max_tokens' });
@@ -336,11 +336,11 @@ describe('facts', () => {
     });
   });
 
-  test("xAI's model of many agents is not served by chat completions", () => {
+  test("xAI's multi-agent model is not served by chat completions", () => {
     expect(one({ id: 'grok-9-multi-agent' }, 'xai')?.endpoints[0]?.dialect).toBe('openai-responses');
   });
 
-  test('models that OpenAI serves by its Responses API only are marked so', () => {
+  test('models that OpenAI serves by its Responses API alone have that wire', () => {
     const { catalog } = bundle({
       openai: [{ id: 'gpt-5.5-pro' }, { id: 'gpt-5.3-codex' }, { id: 'o3-pro' }, { id: 'gpt-5.5' }],
     });
@@ -353,7 +353,7 @@ describe('facts', () => {
   });
 });
 
-test('what was known before keeps its id, canonical slug and date', () => {
+test('a known model keeps its id, canonical slug and date', () => {
   const first = bundleCatalog(source({ openai: [{ id: 'gpt-x' }] }), { 'openai/gpt-ex': { name: 'gpt-x' } }).catalog;
   expect(first.models[0]?.id).toBe('openai/gpt-ex');
   const again = bundleCatalog(source({ openai: [{ id: 'gpt-x', release_date: '2026-06-01' }] }), {}, first).catalog;
@@ -364,7 +364,7 @@ const shared = new URL('../../../shared/catalog/', import.meta.url);
 const present = inTier(false, existsSync(shared));
 
 describe('the facts of July 2026', () => {
-  test.runIf(present)('make the bundled catalog, byte for byte', () => {
+  test.runIf(present)('produce the bundled catalog, byte for byte', () => {
     const read = (name: string) => JSON.parse(readFileSync(new URL(name, shared), 'utf8'));
     const { catalog } = bundleCatalog(read('models-dev-api.json'), read('public-slugs.json'));
     const bundled = readFileSync(new URL('../../catalog/models.json', import.meta.url), 'utf8');

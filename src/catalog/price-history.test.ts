@@ -6,14 +6,14 @@ const PER = { prompt: 100, completion: 200 };
 const endpoint = (more: Partial<Endpoint> = {}) => ({ id: 'p|a/b', pricing: PER, ...more }) as Endpoint;
 const last = (prices: string, fromMs = 1_000) => ({ from_ms: fromMs, prices });
 
-test('the first look records the prices in force, and the same prices are recorded once', () => {
+test('the first observation records the current prices, and equal prices are recorded once', () => {
   expect(pricesSince(endpoint(), undefined, 5_000)).toEqual([
     { endpoint_id: 'p|a/b', from_ms: 5_000, prices: priceText({ pricing: PER }) },
   ]);
   expect(pricesSince(endpoint(), last(priceText({ pricing: { completion: 200, prompt: 100 } })), 5_000)).toEqual([]);
 });
 
-test('another price is of now; dated prices are of their declared moments; future ones are not recorded', () => {
+test('a changed price starts now, dated prices start at their dates, and future ones are not recorded', () => {
   const second = { pricing: { ...PER, prompt: 90 } };
   const third = { pricing: { ...PER, prompt: 80 } };
   const changes = [
@@ -31,7 +31,7 @@ test('another price is of now; dated prices are of their declared moments; futur
   expect(changed.map(({ from_ms }) => from_ms)).toEqual([5_000]);
 });
 
-test('what changed is named: classes, prices of long prompts, service tiers', () => {
+test('changes are named by class, price tier and service tier', () => {
   const before = priceText({ pricing: PER, service_tiers: { flex: { pricing: PER } } });
   const after = priceText({
     pricing: { ...PER, completion: 201, input_cache_read: 1 },

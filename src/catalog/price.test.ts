@@ -29,7 +29,7 @@ describe('a price in USD becomes integer pico-USD', () => {
     expect(picoUsd(usd, per)).toBe(expected);
   });
 
-  test('binary rounding in facts of others goes to the nearest pico-USD', () => {
+  test('binary rounding errors in external facts are rounded to the nearest pico-USD', () => {
     expect(nearestPicoUsd(0.049999999999999996, 'million')).toBe(50_000);
     expect(nearestPicoUsd(0.09999999999999999, 'million')).toBe(100_000);
     expect(nearestPicoUsd(0.0000004, 'million')).toBe(0);

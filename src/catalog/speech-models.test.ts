@@ -8,7 +8,7 @@ import { transcribes } from './transcripts.ts';
 
 const models = readBundledCatalog().models.filter(({ output }) => transcribes({ output_modalities: output }));
 
-test('every model that transcribes has a price, and a provider that is known to', () => {
+test('every transcription model has a price, and a provider with a transcription wire', () => {
   expect(models.length).toBeGreaterThan(5);
   for (const { id, endpoints } of models) {
     for (const { provider, price = {} } of endpoints) {
@@ -20,7 +20,7 @@ test('every model that transcribes has a price, and a provider that is known to'
   }
 });
 
-test('an hour costs what its maker says, not less', () => {
+test('an hour costs its published price, and not less', () => {
   const hour = (id: string) => (models.find((model) => model.id === id)?.endpoints[0]?.price?.audio_second ?? 0) * 3600;
   expect(hour('openai/whisper-1') / 1e12).toBeCloseTo(0.36, 6);
   expect(hour('openai/whisper-large-v3') / 1e12).toBeCloseTo(0.111, 6);

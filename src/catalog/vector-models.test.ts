@@ -25,7 +25,7 @@ test('models of the facts are unchanged, and missing ones are added', () => {
   expect(withVectorModels(whole)).toEqual(whole);
 });
 
-test('each is there once, at each provider once', () => {
+test('each is listed once, and once at each provider', () => {
   const ids = whole.models.map(({ id }) => id);
   expect(ids).toEqual([...new Set(ids)]);
   for (const { id, endpoints } of vectors) {
@@ -34,7 +34,7 @@ test('each is there once, at each provider once', () => {
   }
 });
 
-test('each has a price, and a provider that makes vectors', () => {
+test('each has a price, and a provider with an embeddings wire', () => {
   const check = ({ id, endpoints }: BundledModel) => {
     for (const { provider, price } of endpoints) {
       expect(isPriced(price ?? {}), id).toBe(true);

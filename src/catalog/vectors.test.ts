@@ -4,7 +4,7 @@ import { endpointOfVectors } from './vectors.ts';
 
 const endpoint = { id: 'e', pricing: { prompt: 5 }, max_completion_tokens: 1024, supported_parameters: ['tools'] };
 
-test('what writes no tokens needs no price for them: not now, not for long prompts, not in a tier, not later', () => {
+test('an embedding endpoint has completion price zero in all price lists', () => {
   const made = endpointOfVectors({
     ...endpoint,
     price_tiers: [{ prompt_tokens_over: 10, price: { prompt: 6 } }],
@@ -21,6 +21,6 @@ test('what writes no tokens needs no price for them: not now, not for long promp
   });
 });
 
-test('a price that is not known stays so', () => {
+test('an unknown price stays unknown', () => {
   expect(endpointOfVectors({ ...endpoint, pricing: {} } as unknown as Endpoint).pricing).toEqual({});
 });

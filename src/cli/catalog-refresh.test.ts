@@ -23,7 +23,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-test('a file becomes a catalog; the next refresh reports what was added and removed', async () => {
+test('a file becomes a catalog, and the next refresh reports added and removed models', async () => {
   const out = join(folder, 'models.json');
   const first = await refreshCatalog({ from: file('a.json', facts('gpt-a', 'gpt-b')), out });
   expect(first).toEqual({
@@ -42,12 +42,12 @@ test('a file becomes a catalog; the next refresh reports what was added and remo
   expect(readdirSync(folder).toSorted()).toEqual(['a.json', 'b.json', 'models.json']);
 });
 
-test('a byte order mark before a file is passed over', async () => {
+test('a byte order mark before a file is skipped', async () => {
   const out = join(folder, 'models.json');
   expect(await refreshCatalog({ from: file('a.json', `\uFEFF${facts('gpt-a')}`), out })).toMatchObject({ models: 1 });
 });
 
-test('public slugs give the ids', async () => {
+test('public slugs become the ids', async () => {
   const out = join(folder, 'models.json');
   const slugs = file('slugs.json', JSON.stringify({ 'openai/known': { name: 'gpt-a' } }));
   const { added } = await refreshCatalog({ from: file('a.json', facts('gpt-a')), slugs, out });
@@ -73,14 +73,18 @@ test('a URL is fetched', async () => {
 });
 
 test.each([
-  ['no JSON', 'oops', 'is not JSON'],
+  ['a text that is not JSON', 'oops', 'is not JSON'],
   ['another shape', '[]', 'does not have the format of models.dev'],
   [
     'a model of another shape',
     '{"openai":{"models":{"x":{"id":5}}}}',
     'does not have the format of models.dev: a field',
   ],
-  ['no known provider', '{"somebody":{"models":{}}}', 'contains no model of a provider that the gateway knows'],
+  [
+    'a file without a known provider',
+    '{"somebody":{"models":{}}}',
+    'contains no model of a provider that the gateway knows',
+  ],
 ])('%s is refused and changes nothing', async (_, text, message) => {
   const out = join(folder, 'models.json');
   await refreshCatalog({ from: file('a.json', facts('gpt-a')), out });
@@ -95,7 +99,7 @@ test('a file that is not a catalog is not overwritten', async () => {
   expect(readFileSync(out, 'utf8')).toBe('mine');
 });
 
-test('what cannot be read is named, with the reason', async () => {
+test('a source that cannot be read is named with the reason', async () => {
   const out = join(folder, 'models.json');
   const missing = join(folder, 'missing.json');
   await expect(refreshCatalog({ from: missing, out })).rejects.toThrow(`${missing} cannot be read (ENOENT)`);

@@ -18,7 +18,7 @@ const large = (provider = 'acme'): ConfigText => ({
   ].join('\n'),
 });
 
-test('a large file is read while other work goes on, and holds what it would hold otherwise', async () => {
+test('a large file is read while other work runs, with the same result as otherwise', async () => {
   const file = large();
   expect(file.text.length).toBeGreaterThan(CONFIG_INLINE_CHARS_MAX);
   let turns = 0;
@@ -34,7 +34,7 @@ test('a large file is read while other work goes on, and holds what it would hol
   );
 });
 
-test('an error in a large file names its line, whatever it is', async () => {
+test('any error in a large file names its line', async () => {
   const wrong = (file: ConfigText) => expect(checkedFile({}, file)).rejects;
   await wrong({ ...large(), text: `${large().text}\n: [` }).toThrow(/line \d+: this is not valid YAML/);
   await wrong({ ...large(), text: `${large().text}\nmodel: {}` }).toThrow(/line \d+: model is not a known setting/);
@@ -43,7 +43,7 @@ test('an error in a large file names its line, whatever it is', async () => {
   );
 });
 
-test('a file that was checked elsewhere still names the line of an error here', async () => {
+test('a file that was checked in another thread still names the line of an error', async () => {
   const file = { ...large(), text: large().text.replace('"http://127.0.0.1:9/v1"', `"\${ADDRESS}"`) };
   const checked = await checkedFile({ ADDRESS: 'http://127.0.0.1:9' }, file);
   expect(() => loadConfig({}, { config_file_content: checked })).toThrow(

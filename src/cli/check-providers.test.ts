@@ -5,7 +5,7 @@ import { expect, test, vi } from 'vitest';
 import { startSandbox } from '../../sandbox/server.ts';
 import { doctorCommand } from './doctor.ts';
 
-test('doctor --check calls each provider once, says which answers, and ends with 1 where one does not', async () => {
+test('doctor --check calls each provider once, reports the result, and exits with 1 if one does not answer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-doctor-check-'));
   const sandbox = await startSandbox({ api_key: 'right-key-of-the-sandbox' });
   const provider = (key: string) => `{ dialect: openai-chat, base_url: "${sandbox.url}/v1", api_key: ${key} }`;

@@ -11,11 +11,11 @@ test.each([
   [['--name', '--json'], '--name needs a value; write one that begins with a dash as --name=--json'],
   [['--json=yes'], '--json takes no value.'],
   [['all'], "'all' is not expected here."],
-])('%j is refused in our words', (args, sentence) => {
+])('%j is refused with the gateway’s own message', (args, sentence) => {
   expect(() => readArguments({ args, options })).toThrow(new UsageError(sentence));
 });
 
-test('what is right is read', () => {
+test('valid arguments are read', () => {
   const { values } = readArguments({ args: ['--name=-x', '--json', '--config', 'f'], options });
   expect({ ...values }).toEqual({ name: '-x', json: true, config: 'f' });
 });

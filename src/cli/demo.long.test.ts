@@ -18,7 +18,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-test('the demo fills a new directory with a month whose sums all hold, and says that it is a demo', async () => {
+test('the demo fills a new directory with a month of consistent data, and marks it as a demo', async () => {
   const dataDir = join(home, 'data');
   await demoCommand.run(['--data-dir', dataDir, '--no-serve'], {});
   const database = await openDatabase({ data_dir: dataDir });
@@ -31,7 +31,7 @@ test('the demo fills a new directory with a month whose sums all hold, and says 
   const kept = await database.queries.selectFrom('logged_contents').select('id').execute();
   expect(kept.length).toBeGreaterThan(5);
   await database.close();
-  // A second run fills nothing.
+  // A second run adds nothing.
   expect(await demoCommand.run(['--data-dir', dataDir, '--no-serve'], {})).toBe(0);
   gateway = await startGateway({ data_dir: dataDir });
   const { call } = await consoleClient(gateway);
@@ -39,7 +39,7 @@ test('the demo fills a new directory with a month whose sums all hold, and says 
   expect((await call('GET', '/setup')).body['data']).toMatchObject({ is_demo: true });
 });
 
-test('a directory with other data is refused and left as it is', async () => {
+test('a directory with other data is refused', async () => {
   const other = mkdtempSync(join(home, 'other-'));
   writeFileSync(join(other, 'notes.txt'), 'mine');
   await expect(demoCommand.run(['--data-dir', other, '--no-serve'], {})).rejects.toThrow('holds other data');

@@ -40,7 +40,7 @@ const secrets = {
   DATABASE_URL: 'postgres://hidden-user:hidden-password@hidden-host/db',
 };
 
-test('reports names of models that no provider serves', () => {
+test('doctor reports names of models that no provider serves', () => {
   const faultsWith = (model: string) =>
     examine(
       { OPENAI_API_KEY: 'sk-hidden-openai', GATEWAY_DEFAULT_MODEL: model },
@@ -64,7 +64,7 @@ test('reports names of models that no provider serves', () => {
   expect(faultsWith('~openai/none-latest')).toEqual(['GATEWAY_DEFAULT_MODEL names ~openai/none-latest', ...others]);
 });
 
-test('reports what is on, what is off and why, and no secret', () => {
+test('doctor reports what is enabled, what is disabled and why, without a secret', () => {
   const text = examine(
     { ...secrets, GATEWAY_DEFAULT_MODEL: 'mistralai/mistral-nemo' },
     [
@@ -92,7 +92,7 @@ test('reports what is on, what is off and why, and no secret', () => {
   for (const secret of [...Object.values(secrets), 'hidden']) expect(text).not.toContain(secret);
 });
 
-test('reports how requests are routed, limited and probed', () => {
+test('doctor reports how requests are routed, limited and probed', () => {
   const text = examine(
     {},
     [
@@ -123,7 +123,7 @@ test('reports how requests are routed, limited and probed', () => {
   expect(text).not.toMatch(/\[object|undefined/);
 });
 
-test('reports the destinations of calls, and none of their secrets', () => {
+test('doctor reports the broadcast destinations, without their secrets', () => {
   const text = examine(
     { HOOK_TOKEN: 'token-to-hide', HOOK_SECRET: 'secret-to-hide' },
     `logging: { retention_days: 7, broadcast: [{ type: webhook, url: "https://hooks.example/path-to-hide", name: hooks,
@@ -134,7 +134,7 @@ test('reports the destinations of calls, and none of their secrets', () => {
   expect(text).not.toContain('to-hide');
 });
 
-test('a wrong file is refused with its message, which the program ends on', async () => {
+test('doctor refuses a wrong file with its message', async () => {
   const path = file('models: { a/b: { endpoints: [{ provider: opnai, upstream_model: m }] } }');
   const refused = doctorCommand.run(['--config', path], {});
   await expect(refused).rejects.toThrow(ConfigError);
@@ -143,7 +143,7 @@ test('a wrong file is refused with its message, which the program ends on', asyn
   );
 });
 
-test('the data directory is reported as a start would see it', async () => {
+test('doctor reports the data directory as a start would use it', async () => {
   const path = file('bundled_catalog: false\n');
   const dataDir = mkdtempSync(join(folder, 'data-'));
   const stateWith = async (databaseUrl?: string) => {
@@ -188,7 +188,7 @@ test('the data directory is reported as a start would see it', async () => {
   expect(await stateWith()).toBe(`not usable. ${await refusal()}`);
 });
 
-test('a valid file results in exit code 0', async () => {
+test('doctor ends with exit code 0 for a valid file', async () => {
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const code = await doctorCommand.run(['--config', file('bundled_catalog: false\n')], {
     GATEWAY_DATA_DIR: join(folder, 'none'),
@@ -199,7 +199,7 @@ test('a valid file results in exit code 0', async () => {
   expect(printed).toContain('Models: 0, with 0 endpoints');
 });
 
-test('shows declared prices in one unit', () => {
+test('doctor shows declared prices in one unit', () => {
   const yaml = (pricing: string) =>
     `providers: { acme: { dialect: openai-chat, base_url: "https://acme.example/v1" } }
 models: { acme/fast-1: { endpoints: [{ provider: acme, upstream_model: fast, pricing: { ${pricing} } }] } }`;

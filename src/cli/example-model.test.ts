@@ -19,20 +19,20 @@ const exampleOf = (environment: Record<string, string>) => {
   return exampleModel(config, catalog);
 };
 
-test('the first request names a model that answers: the sandbox, the default, or a cheap one of a provider that is on', () => {
+test('the first request names an available model: of the sandbox, the default, or a cheap one', () => {
   expect(exampleOf({})).toBe('sandbox/story');
   expect(exampleOf({ OPENAI_API_KEY: 'k' })).toMatch(/^openai\//);
   expect(exampleOf({ OPENAI_API_KEY: 'k', GATEWAY_DEFAULT_MODEL: 'openai/gpt-5' })).toBe('openai/gpt-5');
   expect(exampleOf({ GATEWAY_SANDBOX: 'off' })).toBeUndefined();
 });
 
-test('a cheap model is of the provider, writes texts alone, has a price, and is none of the dear ones', () => {
+test('a cheap model belongs to the provider, returns only text, has a price, and is not expensive', () => {
   const { catalog } = started({ OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', VOYAGE_API_KEY: 'k' });
   for (const provider of ['openai', 'anthropic']) {
     const model = cheapModel(catalog, 'text', provider);
     expect(model?.output_modalities).toEqual(['text']);
     const { pricing } = model?.endpoints.find((endpoint) => endpoint.provider === provider) ?? {};
-    // Pico-USD of a token: at most ten dollars for a million.
+    // In pico-USD for a token: at most ten dollars for a million.
     expect(pricing?.completion).toBeLessThanOrEqual(10_000_000);
   }
   expect(cheapModel(catalog, 'text', 'voyageai')).toBeUndefined();

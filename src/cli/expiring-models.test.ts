@@ -15,7 +15,7 @@ function follow(config: Config) {
   return { lines, replace };
 }
 
-test('models are warned of in their last month and after it, once a day', () => {
+test('models are logged as expiring in their last month and afterwards, once a day', () => {
   const { lines } = follow(
     configOf([
       { id: 'acme/stays' },
@@ -29,7 +29,7 @@ test('models are warned of in their last month and after it, once a day', () => 
   expect(lines).toEqual([expired, 'acme/later may be removed after 2026-12-22, in 31 days', expired]);
 });
 
-test('another configuration is warned of at once; many models make few lines', () => {
+test('another configuration is logged immediately, and many models result in few lines', () => {
   const { lines, replace } = follow(configOf([]));
   expect(lines).toEqual([]);
   replace(configOf(Array.from({ length: 100 }, (_, at) => ({ id: `acme/${at}`, expiration_date: '2026-11-30' }))));

@@ -19,7 +19,7 @@ afterAll(async () => {
 const explain = (...args: string[]) =>
   runProgram(['explain', ...args, '--url', gateway.url], { env: { GATEWAY_KEY: gateway.key } });
 
-test('says where a request would go, in which order, and what it may cost', async () => {
+test('explain prints the models and endpoints of a request, their order, and expected and maximum costs', async () => {
   const { code, stdout } = await explain('sandbox/fallback');
   expect(code).toBe(0);
   expect(stdout).toMatch(
@@ -30,7 +30,7 @@ test('says where a request would go, in which order, and what it may cost', asyn
   expect(JSON.parse(json.stdout)).toMatchObject({ requested: 'sandbox/echo', error: null });
 });
 
-test('a request that would be refused is explained as well, and ends with 1', async () => {
+test('explain prints a request that would be refused too, and ends with exit code 1', async () => {
   const file = join(folder, 'body.json');
   writeFileSync(file, JSON.stringify({ model: 'sandbox/echo', messages: [], provider: { only: ['nobody'] } }));
   const { code, stdout, stderr } = await explain('--body', file);
@@ -38,7 +38,7 @@ test('a request that would be refused is explained as well, and ends with 1', as
   expect(stdout + stderr).toMatch(/would be refused with 4\d\d: |refuses to explain \(400\): /);
 });
 
-test('what is missing is said with what to do', async () => {
+test('explain names a missing key, model or file with advice', async () => {
   const without = await runProgram(['explain', 'sandbox/echo'], { env: { GATEWAY_KEY: '' } });
   expect(without).toMatchObject({ code: 1, stderr: expect.stringMatching(/^GATEWAY_KEY is not set.*keys create/) });
   const nobody = await runProgram(['explain', 'a/b', '--url', 'http://127.0.0.1:29'], { env: { GATEWAY_KEY: 'k' } });

@@ -32,14 +32,14 @@ async function health(args: string[], environment: Record<string, string>) {
 }
 
 test.each(['127.0.0.1', '0.0.0.0', 'localhost'])(
-  'a ready gateway results in 0, also one that listens on %s',
+  'a ready gateway results in exit code 0, also if it listens on %s',
   async (host) => {
     const port = await gatewayThat({ '/health/ready': 200 });
     expect(await health([], { GATEWAY_HOST: host, GATEWAY_PORT: port })).toEqual({ code: 0, text: 'ready\n' });
   },
 );
 
-test('one that is not ready results in 1 and its reason, and with --live in 0', async () => {
+test('one that is not ready results in 1 with its reason, and with --live in 0', async () => {
   const port = await gatewayThat({ '/health/ready': 503, '/health/live': 200 });
   expect(await health([], { GATEWAY_PORT: port })).toEqual({
     code: 1,

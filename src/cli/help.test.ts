@@ -34,7 +34,7 @@ const commands: Readonly<Record<string, Command>> = {
   demo: demoCommand,
 };
 
-test('the program lists every command, a misspelt one is met with one that may be meant, and --help runs nothing', async () => {
+test('the program lists its commands, suggests one for a misspelt one, and --help runs nothing', async () => {
   const [listed, near, help] = await Promise.all([
     runProgram(['--help']),
     runProgram(['doktor']),
@@ -46,12 +46,12 @@ test('the program lists every command, a misspelt one is met with one that may b
   expect(help).toMatchObject({ code: 0, stdout: keysCommand.usage, stderr: '' });
 });
 
-test.each(Object.entries(commands))('%s says on one screen how it is called', (name, { usage }) => {
+test.each(Object.entries(commands))('%s has a usage of one screen', (name, { usage }) => {
   expect(usage).toMatch(new RegExp(`^Usage: model-gateway ${name}\\b.*[^\\n]+\\n`));
   expect(usage.split('\n').length).toBeLessThan(25);
 });
 
-test('keys create prints the key alone, with its limit in the store', async () => {
+test('keys create prints the key alone, and stores its limit', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: dataDir });

@@ -16,7 +16,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     return { gateway, run, ask, url };
   }
 
-  test('makes management keys and ordinary ones, which open a running gateway at once; disabling closes it at once', async () => {
+  test('creates keys of both kinds, which a running gateway accepts at once, and disabling ends that at once', async () => {
     const { gateway, run, ask } = await setUp();
     try {
       const secrets = [await run('create', '--management'), await run('create', '--name', 'batch')];
@@ -47,7 +47,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('rotates keys of both kinds, which a running gateway follows at once, and ends older secrets', async () => {
+  test('rotates keys of both kinds, which a running gateway follows at once, and ends previous secrets', async () => {
     const { gateway, run, ask } = await setUp();
     try {
       const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).stdout) as Rotated;
@@ -77,7 +77,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('lists each key on one line, whatever its name is made of', async () => {
+  test('lists each key on one line, whatever characters its name has', async () => {
     const { gateway, run } = await setUp();
     try {
       const name = 'a\u001b[2J\u009b2J\u202eb\n0000  management  enabled  👩\u200d🚀';
@@ -90,7 +90,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('says what is wrong with its options, and makes nothing', async () => {
+  test('reports wrong options, and creates nothing', async () => {
     const { gateway, run } = await setUp();
     try {
       for (const [args, code, message] of [
@@ -115,7 +115,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('lists the keys that applications got, with who granted them; unknown where that was not recorded', async () => {
+  test('lists the keys of applications with their granting key, unknown if it was not recorded', async () => {
     const { gateway, run, url } = await setUp();
     const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
     try {

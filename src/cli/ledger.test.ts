@@ -13,7 +13,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     return { gateway, run, manage, database: await openDatabase({ data_dir: gateway.data_dir, database_url: url }) };
   }
 
-  test('verifies beside a running gateway, and ends with 1 where something does not add up', async () => {
+  test('verifies beside a running gateway, and exits with 1 if there is a difference', async () => {
     const { gateway, run, database } = await setUp();
     try {
       const body = { model: 'sandbox/echo', max_tokens: 20, messages: [{ role: 'user', content: 'hello there' }] };
@@ -38,7 +38,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('shows what nodes have reserved, and releases it if a node is lost; a live one keeps it', async () => {
+  test('shows leases of nodes, and releases those of a lost node but not those of a live one', async () => {
     const { gateway, run, database, manage } = await setUp();
     try {
       const lost = {
@@ -86,7 +86,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('corrects once the cost of a generation whose end is unknown', async () => {
+  test('corrects the cost of a generation with an unknown outcome, once', async () => {
     const { gateway, run, database, manage } = await setUp();
     try {
       const settle = await spendingNode(database);

@@ -20,7 +20,7 @@ ${fields.more ?? ''}
 ${fields.timeouts ?? ''}
 `;
 
-describe('a configuration that is replaced', () => {
+describe('a replaced configuration', () => {
   let gateway: TestGateway;
   let directory: string;
 
@@ -45,7 +45,7 @@ describe('a configuration that is replaced', () => {
     return Object.fromEntries(data.map((model) => [model.id, model]));
   };
 
-  test('takes effect at once, and logs what changed without any secret', async () => {
+  test('takes effect at once, and logs the changes without any secret', async () => {
     const etag = (await gateway.call('GET', '/models')).headers.get('etag') ?? '';
     const { changes, needs_restart } = replace(
       acme({
@@ -73,7 +73,7 @@ describe('a configuration that is replaced', () => {
     expect(gateway.log_lines.join('')).not.toContain('second-key');
   });
 
-  test('a default model, and one of a router, that nothing serves any more is warned of, once', async () => {
+  test('a default or router model that no provider serves any more is a warning, once', async () => {
     const other = await startGateway({
       yaml: acme({
         more: '  acme/slow: { endpoints: [{ provider: acme, upstream_model: s, pricing: { prompt: 0, completion: 0 } }] }',
@@ -96,7 +96,7 @@ describe('a configuration that is replaced', () => {
     }
   });
 
-  test('a change outside the catalog is logged by its name, and no change as none', () => {
+  test('a change outside the catalog is logged by name, and a reload without changes as such', () => {
     const { settings, changes } = replace(acme({ more: 'rate_limits: { per_key: { requests_per_minute: 2 } }' }));
     expect(settings).toEqual(['rate_limits']);
     const line = (reloaded: { changes: typeof changes; settings: string[] }) => {
@@ -113,32 +113,32 @@ describe('a configuration that is replaced', () => {
     });
   });
 
-  test('a tag returns with the catalog that it belongs to', async () => {
+  test('the etag returns with the previous catalog', async () => {
     const first = (await gateway.call('GET', '/models')).headers.get('etag');
     replace(acme({ price: 7 }));
     replace(acme());
     expect((await gateway.call('GET', '/models')).headers.get('etag')).toBe(first);
   });
 
-  test('a model without a date stays as old as it is', async () => {
+  test('a model without a date keeps its date', async () => {
     const before = (await listed())['acme/fast']?.created ?? 0;
-    // Dates are in seconds: until another one.
+    // Dates are in seconds: wait for another one.
     await sleep(Math.max(0, (before + 1) * 1_000 - Date.now() + 10));
     replace(acme({ price: 3 }));
     expect((await listed())['acme/fast']?.created).toBe(before);
   });
 
-  test('settings that need a restart stay as they are, and are named', () => {
+  test('settings that need a restart keep their values, and are named', () => {
     const { changes, needs_restart } = replace(
       acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }\nauth: { public_url: "https://x.example" }' }),
     );
     expect(changes).toEqual([]);
     expect(needs_restart.toSorted()).toEqual(['auth', 'timeouts']);
-    // What is in force has not changed, so the same is logged again.
+    // The configuration in use has not changed, so the same is logged again.
     expect(replace(acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }' })).needs_restart).toEqual(['timeouts']);
   });
 
-  test('failures of a provider are forgotten with the credential that they were of', async () => {
+  test('failures of a provider are forgotten when its credential changes', async () => {
     const body = { model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] };
     const isCooling = async () => {
       const answer = await gateway.call('POST', '/route/explain', body);
@@ -155,7 +155,7 @@ describe('a configuration that is replaced', () => {
     expect(await isCooling()).toBe(false);
   });
 
-  test('a request that is under way keeps its credential and its prices; the next one has the new ones', async () => {
+  test('a running request keeps its credential and its prices, and the next one has the new ones', async () => {
     const going = Promise.withResolvers<void>();
     const answer = {
       id: 'c',
@@ -191,7 +191,7 @@ describe('a configuration that is replaced', () => {
     }
   });
 
-  test('routing and rate limits are taken over', async () => {
+  test('routing and rate limits are replaced', async () => {
     expect(await listed()).not.toHaveProperty('gateway/auto');
     const more = 'routing: { auto_models: [acme/fast] }\nrate_limits: { per_key: { requests_per_minute: 1 } }';
     expect(replace(acme({ more })).needs_restart).toEqual([]);
@@ -201,7 +201,7 @@ describe('a configuration that is replaced', () => {
     expect([await ask(), await ask()]).toEqual([502, 429]);
     replace(acme());
     expect(await listed()).not.toHaveProperty('gateway/auto');
-    // It chooses among what is on again, and no rate limit refuses it.
+    // The router chooses among the enabled models again, and no rate limit refuses the call.
     expect([await ask(), await ask()]).toEqual([502, 502]);
   });
 
@@ -214,7 +214,7 @@ describe('a configuration that is replaced', () => {
     expect(answer.status).toBe(400);
   });
 
-  test('a provider can be named as soon as it is there', async () => {
+  test('a new provider name can be used immediately', async () => {
     replace(acme().replace('name: Acme AI', 'name: Apex'));
     const answer = await gateway.call(
       'POST',
@@ -227,7 +227,7 @@ describe('a configuration that is replaced', () => {
   });
 });
 
-describe('a configuration file that is followed', () => {
+describe('a watched configuration file', () => {
   let directory: string;
   let path: string;
   let lines: string[];
@@ -271,7 +271,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('is read again when another takes its name, as editors do it', async () => {
+  test('is read again when another file is renamed to it, as editors do', async () => {
     follow();
     writeFileSync(`${path}.new`, other);
     renameSync(`${path}.new`, path);
@@ -283,7 +283,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other', 'acme/fast']);
   });
 
-  test('is read again when a link on the way to it leads elsewhere, as Kubernetes does it', async () => {
+  test('is read again when a link in its path changes, as with Kubernetes', async () => {
     rmSync(path);
     for (const [name, text] of [
       ['v1', acme()],
@@ -300,7 +300,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('is read again at SIGHUP, also where it is not watched', async () => {
+  test('is read again at SIGHUP, also without a watch', async () => {
     follow(false);
     writeFileSync(path, other);
     await sleep(FOUR_LOOKS_MS);
@@ -309,7 +309,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('changes nothing where it is wrong, and the log says what is expected where', async () => {
+  test('changes nothing if it is invalid, and the log states the place and the expected value', async () => {
     follow();
     writeFileSync(path, acme().replace('prompt: 1', 'prompt: cheap'));
     await vi.waitFor(() => expect(lines.join('')).toContain('the previous one stays in force'), { timeout: 10_000 });
@@ -325,7 +325,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('a signal before anything can be reloaded does not end the process and is not lost', async () => {
+  test('a signal before a reload is possible does not end the process and is not lost', async () => {
     stop = () => undefined;
     const listeners = process.listenerCount('SIGHUP');
     const quiet = holdReloadSignal();
@@ -338,7 +338,7 @@ describe('a configuration file that is followed', () => {
     expect(process.listenerCount('SIGHUP')).toBe(listeners);
   });
 
-  test('runs one read at a time: requests meanwhile cause one further read, of the state then', async () => {
+  test('is read one at a time: several requests meanwhile cause one further read, of the newest state', async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, index) => acme().split('models:')[1]?.trim().replace('fast', `m-${index}`));
     const large = (count: number) => `${acme().split('models:')[0]}models:\n  ${many(count).join('\n  ')}\n`;
@@ -360,7 +360,7 @@ describe('a configuration file that is followed', () => {
     expect([applied, lines]).toEqual([['50', '150'], []]);
   });
 
-  test('is read when it is there for the first time', async () => {
+  test('is read when it first appears', async () => {
     rmSync(path);
     follow(true, null);
     await sleep(FOUR_LOOKS_MS);

@@ -7,7 +7,7 @@ import { loadConfig } from '../config.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { catalogOf } from './start-gateway.ts';
 
-test('models of the Anthropic wire have the quirks that their names imply', () => {
+test('models of the Anthropic wire have the quirks of their names', () => {
   const config = loadConfig({
     ANTHROPIC_API_KEY: 'sk-ant-test',
     GATEWAY_DATA_DIR: mkdtempSync(join(tmpdir(), 'gateway-')),
@@ -22,7 +22,7 @@ test('models of the Anthropic wire have the quirks that their names imply', () =
   expect(endpoints.some(({ quirks }) => quirks.thinking === 'adaptive')).toBe(true);
 });
 
-test('a default model that nothing serves is warned of at the start, with the one that may be meant; one that is served is not', async () => {
+test('a default model that no provider serves is a warning at the start', async () => {
   for (const [model, warned] of [
     ['acme/gpt-5', ['GATEWAY_DEFAULT_MODEL names acme/gpt-5, which no active provider serves']],
     ['sandbox/echo', []],

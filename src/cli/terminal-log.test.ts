@@ -31,7 +31,7 @@ test('a request is one line: time, method, path, status, model, provider, tokens
   expect(left).toMatch(/ {2}acme\/m {2}Acme .* {2}client left\n$/);
 });
 
-test('colours stand in the line where the terminal has them, by the status', () => {
+test('the status is coloured if the terminal supports it', () => {
   const { log, lines } = written(true);
   for (const status of [200, 404, 502]) log.request({ ...request, status });
   expect(lines[0]).toContain('\x1b[32m200\x1b[0m');
@@ -42,7 +42,7 @@ test('colours stand in the line where the terminal has them, by the status', () 
   expect(plain.lines.join('')).not.toContain('\x1b');
 });
 
-test('other lines are their sentence with the facts, and an error with its stack', () => {
+test('other lines have their message with the facts, and an error with its stack', () => {
   const { log, lines } = written();
   log.info('Server listening at http://127.0.0.1:1');
   log.warn({ bound: 'connections_max' }, 'all connections are in use');
@@ -52,7 +52,7 @@ test('other lines are their sentence with the facts, and an error with its stack
   expect(lines[1]).toMatch(/^\S+ {2}ERROR {2}stream failed\n {2}Error: it broke\n {6}at /);
 });
 
-test('what clients write cannot move the cursor or begin a line', () => {
+test('texts of clients cannot move the cursor or start a line', () => {
   const { log, lines } = written();
   log.request({ ...request, path: '/a\u009b2J\n00:00:00', model: 'x\u001b[2J\r' });
   log.warn({ name: 'a\nb' }, 'c\nd');

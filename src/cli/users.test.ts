@@ -20,7 +20,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     return { gateway, run, read, url };
   }
 
-  test('adds members to a running gateway, who are there at once, and leaves who did it', async () => {
+  test('adds members to a running gateway immediately, with audit entries', async () => {
     const { gateway, run, read } = await setUp();
     try {
       const added = await run('add', '--email', 'ada@example.com', '--name', 'Ada Lovelace', '--role', 'admin');
@@ -50,7 +50,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('a member gets another address, name and role, the role in every workspace too', async () => {
+  test('changes the address, name and role of a member, also the role in every workspace', async () => {
     const { gateway, run, read } = await setUp();
     try {
       const id = (await run('add', '--email', 'Ada@Example.com')).stdout.trim();
@@ -75,7 +75,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
         after: { email: 'ada@example.com', name: 'Ada King', role: 'admin' },
       });
 
-      // The owner of a fresh installation has no address until somebody says one.
+      // The owner of a fresh installation has no address until one is set.
       const ownerId = String(owner?.['id']);
       expect((await run('list')).stdout).toContain(`${ownerId}  admin   -  Owner\n`);
       expect(await run('set', ownerId, '--email', 'ADA@example.com')).toMatchObject({
@@ -97,7 +97,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('says of a change what was there before it, also where somebody else changed it meanwhile', async () => {
+  test('the audit entry of a change has the values before it, also after a concurrent change', async () => {
     const { gateway, run, read, url } = await setUp();
     const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
     try {
@@ -106,7 +106,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       const other = users.transaction().execute(async (tx) => {
         await tx.updateTable('organization_members').set({ role: 'member' }).where('user_id', '=', id).execute();
         await tx.updateTable('users').set({ email: 'lovelace@example.com' }).where('id', '=', id).execute();
-        // The command has come to its own transaction by then.
+        // The command is in its own transaction by then.
         await sleep(3_000);
       });
       expect(await run('set', id, '--name', 'Ada')).toMatchObject({ code: 0 });
@@ -121,7 +121,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('works on a store that no gateway has started on, and creates no management key', async () => {
+  test('works on a store without a gateway, and creates no management key', async () => {
     const home = mkdtempSync(join(tmpdir(), 'gateway-users-'));
     const url = await freshUrl();
     const store: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
@@ -137,7 +137,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('says what is wrong with its options, and changes nothing', async () => {
+  test('reports wrong options, and changes nothing', async () => {
     const { gateway, run, read } = await setUp();
     try {
       for (const [args, message] of [
@@ -164,7 +164,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('signs a member out in all browsers, and nobody else; links become void, keys and the membership stay', async () => {
+  test('signs a member out of all browsers and invalidates its links; keys, membership and others stay', async () => {
     const { gateway, run, read } = await setUp();
     try {
       const who = { email: 'ada@example.com', role: 'admin' } as const;
@@ -194,7 +194,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('removes a member, hands keys over, and adds who was removed again with nothing of it', async () => {
+  test('removes a member, hands over its keys, and adds it again without its former data', async () => {
     const { gateway, run, read } = await setUp();
     try {
       const [ada, bob] = [

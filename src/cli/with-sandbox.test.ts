@@ -7,7 +7,7 @@ import { readConfigFile } from '../config/read-file.ts';
 import { loadConfig } from '../config.ts';
 import { addSandbox, declaredSandbox } from './with-sandbox.ts';
 
-describe('where nothing is set up the sandbox searches the web as well', () => {
+describe('the web search of the sandbox', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -30,7 +30,7 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
     end_index: number;
   }
 
-  test('a model that calls the tool cites its search results, if the filters of the request allow', async () => {
+  test('is cited by a model that calls the tool, if the filters of the request allow it', async () => {
     const parameters = {
       max_results: 3,
       allowed_domains: ['neptune.example'],
@@ -47,7 +47,7 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
     }
   });
 
-  test('the plugin and the suffix search as well', async () => {
+  test('runs for the plugin and the suffix as well', async () => {
     const requests = [
       { model: 'sandbox/echo:online' },
       { model: 'sandbox/echo', plugins: [{ id: 'web', max_results: 5 }] },
@@ -59,7 +59,7 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
     }
   });
 
-  test('a filter that changes the addresses of results ends no answer', async () => {
+  test('gives an answer also if a filter changes the addresses of results', async () => {
     const manage = async (path: string, body: object) => {
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       const response = await gateway.call('POST', path, body, headers);
@@ -74,24 +74,24 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
   });
 });
 
-describe('a gateway that is set up gets nothing of it', () => {
+describe('a configured gateway has no sandbox search engine', () => {
   const load = (environment: Record<string, string>) =>
     loadConfig({ GATEWAY_DATA_DIR: mkdtempSync(join(tmpdir(), 'gateway-')), GATEWAY_SANDBOX: 'on', ...environment });
 
   test.each([
     ['OPENAI_API_KEY', 'sk-test'],
     ['SEARXNG_URL', 'http://127.0.0.1:9'],
-  ])('%s is set', (name, value) => {
+  ])('if %s is set', (name, value) => {
     const config = load({ [name]: value });
     expect(addSandbox(config, 'http://127.0.0.1:1').plugins).toBe(config.plugins);
   });
 
-  test('while one where nothing is set up does', () => {
+  test('while a gateway without configuration has one', () => {
     expect(addSandbox(load({}), 'http://127.0.0.1:1').plugins.web.engine).toBe('searxng');
   });
 });
 
-test('what the sandbox declares is a right configuration, though no start checks it', () => {
+test('the configuration of the sandbox is valid, although no start checks it', () => {
   const declared = declaredSandbox('http://127.0.0.1:1');
   expect(readConfigFile('the sandbox', JSON.stringify(declared)).value).toEqual(declared);
 });

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { addUpMetrics } from './workers-metrics.ts';
 
-test('each worker gets one request, however many ask for the sum at a time', async () => {
+test('each worker gets one request, however many requests for the sum are concurrent', async () => {
   const requests: { worker: Worker; id: number }[] = [];
   const metrics = addUpMetrics((worker, id) => void requests.push({ worker, id }));
   const workers = [new EventEmitter(), new EventEmitter()] as unknown as Worker[];

@@ -7,13 +7,13 @@ const read = (yaml: string, environment: Record<string, string> = {}) =>
 const oidc = (lines: string, publicUrl = 'https://gateway.example') =>
   `auth:\n  public_url: ${publicUrl}\n  oidc:\n    issuer: https://login.example\n    client_id: gateway\n${lines}`;
 
-test('nothing said: no address, no issuer, no warning', () => {
+test('without settings: no address, no issuer, no warning', () => {
   const none = { auth: { public_origin: undefined, issuer: undefined }, warnings: [] };
   expect(readAuth({}, undefined)).toEqual(none);
   expect(read('{}')).toEqual(none);
 });
 
-test('everything said', () => {
+test('all settings are read', () => {
   const lines = [
     `    client_secret: \${OIDC_SECRET}`,
     '    scopes: [openid, email]',
@@ -36,7 +36,7 @@ test('everything said', () => {
   });
 });
 
-test('by default nobody new is let in, and a client without a secret is a public one', () => {
+test('by default no new user is admitted, and a client without a secret is a public one', () => {
   expect(read(oidc('')).auth.issuer).toMatchObject({
     provision: 'none',
     client_secret: undefined,
@@ -45,7 +45,7 @@ test('by default nobody new is let in, and a client without a secret is a public
   });
 });
 
-test('an issuer whose secret is not set is off, with a warning that names the variable', () => {
+test('an issuer whose secret is not set is disabled, with a warning that names the variable', () => {
   const { auth, warnings } = read(oidc(`    client_secret: \${OIDC_SECRET}`));
   expect(auth.issuer).toBeUndefined();
   expect(warnings).toEqual([
@@ -53,7 +53,7 @@ test('an issuer whose secret is not set is off, with a warning that names the va
   ]);
 });
 
-test('an issuer of this machine may be without TLS', () => {
+test('an issuer on this machine may lack TLS', () => {
   const local = (issuer: string) => oidc('').replace('https://login.example', issuer);
   expect(read(local('http://127.0.0.1:9000/realm')).auth.issuer?.issuer).toBe('http://127.0.0.1:9000/realm');
   expect(() => read(local('http://login.example'))).toThrow(/auth\.oidc\.issuer must be a URL that starts with https/);
@@ -72,7 +72,7 @@ test.each([
   [oidc('    allowed_email_domains: ["@example.com"]'), /must be a domain such as example\.com/],
   [oidc('').replace('https://login.example', 'https://login.example/?a=b'), /auth\.oidc\.issuer must be a URL/],
   [oidc('    secret: a'), /auth\.oidc\.secret is not a known setting/],
-])('%s is wrong', (yaml, message) => {
+])('%s is refused', (yaml, message) => {
   expect(() => read(yaml)).toThrow(message);
 });
 

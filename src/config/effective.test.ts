@@ -9,7 +9,7 @@ import { variables } from './settings/variables.ts';
 
 const SECRET = 'planted-secret-0123456789abcdef0123456789';
 
-/** Every setting with the secret as its value, also as a name of the operator's choice and in lists. */
+/** Every setting with the secret as its value, also as a name that the operator chooses and in lists. */
 function planted(settings: Settings): Record<string, unknown> {
   const plantedValue = ({ members, schema }: Setting): unknown => {
     const { type } = schema as { type?: string };
@@ -21,7 +21,7 @@ function planted(settings: Settings): Record<string, unknown> {
   return Object.fromEntries(Object.entries(settings).map(([name, declared]) => [name, plantedValue(declared)]));
 }
 
-test('a secret that is planted in every setting and variable is in no shown setting', () => {
+test('a secret in every setting and variable does not occur in the shown settings', () => {
   const environment = Object.fromEntries(Object.keys(variables).map((name) => [name, SECRET]));
   const shown = effectiveSettings(environment, planted(fileSettings) as ConfigFile);
   expect(JSON.stringify(shown)).not.toContain(SECRET);
@@ -36,7 +36,7 @@ const settingOf = (settings: readonly EffectiveSetting[], name: string) => {
   return [value, source];
 };
 
-test('each setting has its value and where it comes from', () => {
+test('each setting has its value and its source', () => {
   const { settings } = configOf(
     { GATEWAY_PORT: '9000', GATEWAY_SECRET: 'x'.repeat(40) },
     { ledger: { budgets: 'soft' }, logging: { level: 'warn' }, media: { ports: [80, 8443] } },
@@ -49,7 +49,7 @@ test('each setting has its value and where it comes from', () => {
   expect(settingOf(settings, 'media.ports')).toEqual(['2 entries', 'file']);
 });
 
-test('after a reload, settings that need a restart are shown as they were', () => {
+test('after a reload, settings that require a restart are shown with their value in use', () => {
   const running = configOf({}, { ledger: { budgets: 'soft' }, routing: { hedge: false } });
   const { config } = takeOver(running, configOf({}, { ledger: { budgets: 'strict' }, routing: { hedge: true } }));
   expect(settingOf(config.settings, 'ledger.budgets')).toEqual(['soft', 'file']);

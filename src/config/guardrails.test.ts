@@ -7,7 +7,7 @@ const load = (yaml: string, environment: Record<string, string> = {}) =>
     { config_file_content: { path: 'gateway.yaml', text: yaml } },
   ).guardrails;
 
-test('without a section, filters that fail refuse, and the gateway looks for names and addresses itself', () => {
+test('without a section, failing filters refuse, and the gateway detects names and addresses itself', () => {
   expect(load('{}')).toEqual({
     on_failure: 'block',
     timeout_ms: 2_000,
@@ -16,14 +16,14 @@ test('without a section, filters that fail refuse, and the gateway looks for nam
   });
 });
 
-test('telephone numbers are those of the countries that are named, and only of countries', () => {
+test('telephone numbers are those of the listed countries, and other values are refused', () => {
   expect(load('guardrails: { phone_regions: [DE, FR] }').phone_regions).toEqual(['DE', 'FR']);
   for (const wrong of ['[]', '[de]', '[XQ]', '[DE, DE]', 'DE']) {
     expect(() => load(`guardrails: { phone_regions: ${wrong} }`)).toThrow(/phone_regions/);
   }
 });
 
-test('an analyzer is read with its defaults; its address may name the operation', () => {
+test('an analyzer is read with its defaults, and its address may include the operation', () => {
   const analyzer = { base_url: 'http://presidio:5002', api_key: undefined, language: 'en', score_min: 0.5 };
   expect(load('guardrails: { analyzer: { url: "http://presidio:5002" } }').analyzer).toEqual(analyzer);
   expect(load('guardrails: { analyzer: { url: "http://presidio:5002/analyze/" } }').analyzer).toEqual(analyzer);
@@ -44,6 +44,6 @@ test.each([
   [`guardrails: { analyzer: { url: "http://x", api_key: "$\{NONE}" } }`, /NONE, which is not set/],
   ['guardrails: { analyzer: { url: "http://x", api_key: "two words" } }', /without white space/],
   ['guardrails: { analyzer: { url: "http://x", score_min: 2 } }', /score_min/],
-])('%s is refused: without its analyzer less would be found than is wanted', (yaml, reason) => {
+])('%s is refused, since a missing analyzer would weaken the filters', (yaml, reason) => {
   expect(() => load(yaml)).toThrow(reason);
 });

@@ -7,11 +7,11 @@ const load = (yaml: string, environment: Record<string, string> = {}) =>
     { config_file_content: { path: 'gateway.yaml', text: yaml } },
   );
 
-test('without a section, contents are kept for thirty days and nobody is told', () => {
+test('without a section, contents are kept for thirty days and not broadcast', () => {
   expect(load('{}').logging).toEqual({ retention_days: 30, broadcast: [] });
 });
 
-test('destinations are read with their defaults; a collector without a path is asked at that of the specification', () => {
+test('destinations are read with their defaults; a collector URL without a path gets the standard one', () => {
   const { broadcast, retention_days } = load(
     `
 logging:
@@ -55,7 +55,7 @@ logging:
   ]);
 });
 
-test('a destination whose variables are not set is off, with a warning that names the variable', () => {
+test('a destination whose variables are not set is disabled, with a warning that names the variable', () => {
   const config = load(
     `logging: { broadcast: [{ type: webhook, url: "https://h.example", headers: { x-key: "\${GONE}" } }] }`,
   );

@@ -16,17 +16,17 @@ function loaded(ocr: object | undefined, environment: Record<string, string> = {
 const engine = 'mistral-ocr';
 const key = { MISTRAL_API_KEY: 'variable' };
 
-test('is off until it stands in the file, whatever keys there are', () => {
+test('the OCR engine is disabled without a setting in the file, even with keys', () => {
   expect(loaded(undefined, key).ocr).toBeUndefined();
 });
 
-test("asks Mistral's API at its list price, with the key of the environment or of the file", () => {
+test("the OCR engine is Mistral's API at its list price, with the key of the environment or of the file", () => {
   const usual = { base_url: 'https://api.mistral.ai/v1', model: 'mistral-ocr-latest', page_nano: 2_000_000 };
   expect(loaded({ engine }, key).ocr).toEqual({ ...usual, api_key: 'variable' });
   expect(loaded({ engine, api_key: 'own' }, key).ocr).toEqual({ ...usual, api_key: 'own' });
 });
 
-test("another service gets no key of Mistral's", () => {
+test("another OCR service does not get Mistral's key", () => {
   const baseUrl = 'http://ocr.internal:8000/v1/';
   expect(loaded({ engine, base_url: baseUrl, price_per_page_usd: 0 }, key).ocr).toEqual({
     base_url: 'http://ocr.internal:8000/v1',
@@ -36,7 +36,7 @@ test("another service gets no key of Mistral's", () => {
   });
 });
 
-test('without its key it is off, with a warning', () => {
+test('the OCR engine is disabled with a warning if its key is missing', () => {
   const reference = ['$', 'MISTRAL_API_KEY}'].join('{');
   for (const settings of [{ engine }, { engine, api_key: reference }]) {
     const { ocr, warnings } = loaded(settings);
@@ -51,6 +51,6 @@ test.each([
   [{ engine, base_url: 'ftp://a' }, /plugins\.file_parser\.ocr\.base_url must be a URL that starts with http/],
   [{ engine, api_key: 'two words' }, /plugins\.file_parser\.ocr\.api_key must be plain ASCII without white space/],
   [{ engine, price_per_page_usd: -1 }, /plugins\.file_parser\.ocr\.price_per_page_usd/],
-])('what is wrong is named: %j', (settings, message) => {
+])('a wrong OCR setting is named: %j', (settings, message) => {
   expect(() => loaded(settings, key)).toThrow(message);
 });

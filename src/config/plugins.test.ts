@@ -10,11 +10,11 @@ const read = (environment: Record<string, string>, plugins?: object) => {
 const KEYS = { EXA_API_KEY: 'e', FIRECRAWL_API_KEY: 'f', PARALLEL_API_KEY: 'p', SEARXNG_URL: 'http://localhost:8888/' };
 
 describe('search engines', () => {
-  test('none is set up by itself', () => {
+  test('none is configured by default', () => {
     expect(read({})).toEqual({ web: { engine: undefined, engines: new Map() }, warnings: [] });
   });
 
-  test('each is on by its variable alone, the first of them the default', () => {
+  test('each is enabled by its variable alone, and the first of them is the default', () => {
     const { web, warnings } = read(KEYS);
     expect(warnings).toEqual([]);
     expect(web.engine).toBe('exa');
@@ -32,7 +32,7 @@ describe('search engines', () => {
     expect(read({ SEARXNG_URL: 'http://s' }).web.engine).toBe('searxng');
   });
 
-  test('the file says the default, the price, another address and another key', () => {
+  test('the file sets the default, the price, another address and another key', () => {
     const exa = { api_key: '\u0024{MY_KEY}', base_url: 'http://exa.internal/', price_per_search_usd: 0.001 };
     const { web } = read({ ...KEYS, MY_KEY: 'mine' }, { web: { engine: 'parallel', engines: { exa } } });
     expect(web.engine).toBe('parallel');
@@ -42,14 +42,14 @@ describe('search engines', () => {
     expect(Math.max(0, 25 - price.results_included) * price.result_nano).toBe(0);
   });
 
-  test('an engine of the operator needs no key, and one of a service does', () => {
+  test('a self-hosted engine needs no key, and one of a service needs one', () => {
     expect(read({}, { web: { engines: { searxng: { url: 'http://s' } } } }).web.engine).toBe('searxng');
     const keyless = read({}, { web: { engines: { exa: {} } } });
     expect(keyless.web.engines.size).toBe(0);
     expect(keyless.warnings).toEqual(['The search engine exa is off: EXA_API_KEY is not set']);
   });
 
-  test('what is named and not set up is told', () => {
+  test('a named but unconfigured engine is a warning', () => {
     const { web, warnings } = read({}, { web: { engine: 'exa', engines: { exa: { api_key: '\u0024{NO_KEY}' } } } });
     expect(web.engine).toBeUndefined();
     expect(warnings).toEqual([
@@ -68,7 +68,7 @@ describe('search engines', () => {
       { web: { engines: { exa: { price_per_search_usd: -1 } } } },
       /price_per_search_usd must be an amount of USD, 0 or more/,
     ],
-  ])('%j with %j is wrong', (environment, plugins, message) => {
+  ])('%j with %j is refused', (environment, plugins, message) => {
     expect(() => read(environment, plugins)).toThrow(message);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { declaredModels } from './models.ts';
 import { readConfigFile } from './read-file.ts';
 
-/** The prices of an endpoint whose `pricing` is this text. */
+/** The prices of an endpoint with this text as its `pricing`. */
 function read(pricing: string) {
   const text = `models: { acme/fast-1: { endpoints: [{ provider: acme, upstream_model: m, pricing: ${pricing} }] } }`;
   const [model] = declaredModels(readConfigFile('gateway.yaml', text), new Set(['acme']), true);
@@ -11,7 +11,7 @@ function read(pricing: string) {
 }
 
 describe('prices for long prompts', () => {
-  test('stand in place of the plain ones; fees and discount hold for any length', () => {
+  test('replace the plain ones, and fees and discount apply to any length', () => {
     expect(
       read(`{ prompt: 1.25, completion: 10, request: 0.01, web_search: 0.005, discount: 0.1,
               tiers: [{ over: 200000, prompt: 2.5, completion: 15 }, { over: 400000, prompt: 5, completion: 20, request: 0.02 }] }`),
@@ -49,7 +49,7 @@ describe('prices for long prompts', () => {
   });
 });
 
-test('a tier of service has a price of its own, by length too', () => {
+test('a service tier has its own price, also by length', () => {
   const text = `{ prompt: 2, completion: 4, tiers: [{ over: 10, prompt: 3, completion: 5 }],
     service_tiers: { flex: { prompt: 1, completion: 2, tiers: [{ over: 20, prompt: 1.5, completion: 2.5 }] } } }`;
   expect(read(text).service_tiers).toEqual({
@@ -61,7 +61,7 @@ test('a tier of service has a price of its own, by length too', () => {
 });
 
 describe('later prices', () => {
-  test('hold from the beginning of a day in UTC, or from a time', () => {
+  test('start at the beginning of a day in UTC, or at a time', () => {
     const text = `{ prompt: 1, completion: 1, changes: [{ from: 2027-01-31, prompt: 2, completion: 2 },
       { from: 2027-02-01T09:00:00+02:00, prompt: 3, completion: 3, tiers: [{ over: 5, prompt: 4, completion: 4 }] }] }`;
     expect(read(text).price_changes).toEqual([
@@ -74,7 +74,7 @@ describe('later prices', () => {
     ]);
   });
 
-  test('may be said beside the bundled price, which then holds until then; so may tiers of service', () => {
+  test('and service tiers may be declared without a price, and then the bundled price stays', () => {
     const change = '{ from: 2027-01-31, prompt: 2, completion: 2 }';
     expect(read(`{ changes: [${change}] }`)).not.toHaveProperty('pricing');
     expect(read('{ service_tiers: { flex: { prompt: 2, completion: 2 } } }')).not.toHaveProperty('pricing');
@@ -83,23 +83,23 @@ describe('later prices', () => {
 });
 
 test.each([
-  ['an object of no price', '{}', { pricing: {} }],
+  ['an empty object', '{}', { pricing: {} }],
   ['a discount alone', '{ discount: 0.5 }', { pricing: { discount: 0.5 } }],
-])('%s is a price that is not known', (_title, text, expected) => expect(read(text)).toEqual(expected));
+])('%s is an unknown price', (_title, text, expected) => expect(read(text)).toEqual(expected));
 
 test.each([
   [
-    'a tier that forgets a class',
+    'a tier without one of the classes',
     '{ prompt: 1, completion: 2, input_cache_read: 0.1, tiers: [{ over: 5, prompt: 2, completion: 3 }] }',
     'pricing.tiers[0] must have input_cache_read too, because the plain price has',
   ],
   [
-    'tiers in no order',
+    'tiers out of order',
     '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }, { over: 5, prompt: 1, completion: 1 }] }',
     'pricing.tiers[1].over must be more than that of the tier before it',
   ],
   [
-    'a tier without its length',
+    'a tier without its threshold',
     '{ prompt: 1, completion: 1, tiers: [{ prompt: 1, completion: 1 }] }',
     'tiers[0] must have over',
   ],
@@ -109,47 +109,47 @@ test.each([
     'pricing.tiers[0].prompt must be a price in USD per million tokens, 0 or more, not "much"',
   ],
   [
-    'tiers of no plain price',
+    'tiers without a plain price',
     '{ tiers: [{ over: 5, prompt: 1, completion: 1 }], service_tiers: { flex: { prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }] } } }',
     'pricing.tiers must be used together with a plain price',
   ],
   [
-    'a tier of service that forgets the lengths',
+    'a service tier without thresholds',
     '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 2, completion: 2 }], service_tiers: { flex: { prompt: 1, completion: 1 } } }',
     'pricing.service_tiers.flex must have tiers, because the plain price has them',
   ],
   [
-    'a tier of service of half a price',
+    'a service tier with half a price',
     '{ service_tiers: { flex: { prompt: 1 } } }',
     'pricing.service_tiers.flex must say completion',
   ],
   [
-    'a tier of service by another name',
+    'a service tier with another name',
     '{ prompt: 1, completion: 1, service_tiers: { "On Demand": { prompt: 1, completion: 1 } } }',
     'must be the name of a service tier such as flex or priority',
   ],
   [
-    'a change of half a price',
+    'a change with half a price',
     '{ prompt: 1, completion: 1, changes: [{ from: 2027-01-31, prompt: 1 }] }',
     'pricing.changes[0] must have completion: a change repeats the whole price',
   ],
   [
-    'changes in no order',
+    'changes out of order',
     '{ changes: [{ from: 2027-01-31, prompt: 1, completion: 1 }, { from: 2027-01-30, prompt: 1, completion: 1 }] }',
     'pricing.changes[1].from must be later than that of the change before it',
   ],
   [
-    'a day that is none',
+    'an invalid day',
     '{ changes: [{ from: 2027-02-30, prompt: 1, completion: 1 }] }',
     'pricing.changes[0].from must be a valid day or time',
   ],
   [
-    'an hour that is none',
+    'an invalid hour',
     '{ changes: [{ from: "2027-02-20T25:00:00Z", prompt: 1, completion: 1 }] }',
     'pricing.changes[0].from must be a valid day or time',
   ],
   [
-    'a time of no zone',
+    'a time without a zone',
     '{ changes: [{ from: 2027-02-20T09:00:00, prompt: 1, completion: 1 }] }',
     'pricing.changes[0].from must be a day such as 2027-01-31, which begins in UTC, or a time such as 2027-01-31T09:00:00Z',
   ],

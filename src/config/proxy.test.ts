@@ -5,7 +5,7 @@ import { readProxies } from './proxy.ts';
 const PROXY = 'http://proxy.internal:3128';
 const via = (environment: Record<string, string>, url: string) => proxyFor(readProxies(environment), new URL(url));
 
-test('each scheme has its variable, in small letters first; a proxy may be named without its scheme', () => {
+test('each scheme has its variable, with lower case first, and a proxy may lack its scheme', () => {
   expect(readProxies({})).toBeUndefined();
   expect(via({ HTTPS_PROXY: PROXY }, 'https://api.example')).toBe(`${PROXY}/`);
   expect(via({ HTTPS_PROXY: PROXY }, 'http://api.example')).toBeUndefined();
@@ -44,7 +44,7 @@ test.each([
 });
 
 test.each(['socks5://user:hidden@proxy:1080', 'http://user:hidden@proxy:1/path', 'ftp://hidden', 'http://:hidden:'])(
-  'a proxy that is none of HTTP (%s) stops the start, and what it holds is not quoted',
+  'an address that is not an HTTP proxy (%s) stops the start, and is not quoted',
   (text) => {
     expect(() => readProxies({ HTTPS_PROXY: text })).toThrow(/^HTTPS_PROXY must be the address of an HTTP proxy/);
     expect(() => readProxies({ HTTPS_PROXY: text })).toThrow(/^(?!.*hidden)/);

@@ -6,7 +6,7 @@ const read = (yaml: string) => readRateRules(readConfigFile('gateway.yaml', yaml
 const FREE = { requests_per_minute: 20, requests_per_day: 50, requests_per_day_funded: 1_000, funded_usd: 10 };
 const UNBOUNDED = { requests_per_minute: undefined, tokens_per_minute: undefined };
 
-test('without a section only free models are limited, and what cannot be counted is refused', () => {
+test('without a section only free models are limited, and a call that cannot be counted is refused', () => {
   for (const rules of [readRateRules(undefined), read('{}'), read('rate_limits: {}')]) {
     expect(rules).toEqual({
       ...{ per_key: UNBOUNDED, per_model: UNBOUNDED, per_key_and_model: UNBOUNDED },
@@ -15,7 +15,7 @@ test('without a section only free models are limited, and what cannot be counted
   }
 });
 
-test('what an override leaves out is as the default has it, and a bound can be lifted', () => {
+test('an override without a member has the default for it, and a limit can be removed', () => {
   const rules = read(`
 rate_limits:
   per_key: { requests_per_minute: 600, tokens_per_minute: 200000 }
@@ -39,16 +39,16 @@ test.each([
   ['per_keys: {}', /per_keys is not a known setting; did you mean "per_key"/],
   ['free_models: on', /free_models must be off, or an object with/],
   ['uncounted: maybe', /uncounted must be one of refuse, allow/],
-])('%s is refused in words', (text, message) => {
+])('%s is refused with a message', (text, message) => {
   expect(() => read(`rate_limits: { ${text} }`)).toThrow(message);
 });
 
-test('more keys than can be of use are refused', () => {
+test('keys above the bound are refused', () => {
   const keys = Array.from({ length: 1_001 }, (_, index) => `    k${index}: {}`).join('\n');
   expect(() => read(`rate_limits:\n  keys:\n${keys}`)).toThrow('rate_limits.keys must have at most 1000 entries');
 });
 
-test('a limit of a model that there is not is warned of', () => {
+test('a limit of an unknown model is a warning', () => {
   const rules = read(
     'rate_limits: { models: { acme/fast: {}, "acme/f*t": {}, acme/fats: {}, "acm/*": {}, sandbox/echo: {} } }',
   );

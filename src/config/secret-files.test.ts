@@ -19,7 +19,7 @@ function file(name: string, text: string): string {
 const load = (environment: Record<string, string>) => loadConfig(environment, { config_file_content: null });
 const SECRET = 'secret-of-thirty-two-characters-or-more';
 
-test('each secret of the gateway may stand in a file, whose last line break does not count', () => {
+test('each secret of the gateway can be read from a file, without its last line break', () => {
   const path = file('secret', `${SECRET}\n`);
   const config = load({
     GATEWAY_MANAGEMENT_KEY_FILE: path,
@@ -49,12 +49,12 @@ const rows = providerRows.flatMap(
           .map((name) => [slug, name] as const),
 );
 
-test.each(rows)('the credential of %s may stand in a file that %s_FILE names', (slug, name) => {
+test.each(rows)('the credential of %s can be read from a file that %s_FILE names', (slug, name) => {
   const { providers } = load({ [`${name}_FILE`]: file('key', 'sk-from-a-file\n') });
   expect(providers.find((one) => one.slug === slug)?.credential).toBe('sk-from-a-file');
 });
 
-test('each part of a credential, the key of a search engine and a reference of gateway.yaml may stand in a file', () => {
+test('parts of a credential, keys of search engines and references can be read from files', () => {
   const config = loadConfig(
     {
       AWS_ACCESS_KEY_ID: 'AKIA',
@@ -78,7 +78,7 @@ test('each part of a credential, the key of a search engine and a reference of g
 
 test.each([
   [
-    'is not there',
+    'does not exist',
     () => join(folder, 'missing'),
     /OPENAI_API_KEY_FILE names the file .*missing, which cannot be read \(ENOENT\)\. Name a file/,
   ],
@@ -86,33 +86,33 @@ test.each([
   ['is a folder', () => folder, /OPENAI_API_KEY_FILE .* which is not a regular file\./],
   ['never ends', () => '/dev/zero', /OPENAI_API_KEY_FILE .* which is not a regular file\./],
   [
-    'is no secret',
+    'is not a secret',
     () => file('large', 'k'.repeat(limits.secret_file_bytes_max + 1)),
     /which is larger than 65536 bytes\./,
   ],
-])('a file that %s is named with its variable and what to do', (_, path, message) => {
+])('a file that %s is refused with its variable and advice', (_, path, message) => {
   expect(() => load({ OPENAI_API_KEY_FILE: path() })).toThrow(message);
 });
 
-test('a file of two lines is refused without its text', () => {
+test('a file of two lines is refused without quoting it', () => {
   const wrong = () => load({ OPENAI_API_KEY_FILE: file('lines', 'sk-one\nsk-two\n') });
   expect(wrong).toThrow(ConfigError);
   expect(wrong).toThrow(/^(?!.*sk-).*OPENAI_API_KEY must be one line/);
 });
 
-test('a value and a file for the same secret are refused: one of them would be ignored', () => {
+test('a value and a file for the same secret are refused', () => {
   expect(() => load({ OPENAI_API_KEY: 'sk', OPENAI_API_KEY_FILE: file('both', 'sk') })).toThrow(
     'OPENAI_API_KEY and OPENAI_API_KEY_FILE are both set: unset one of them',
   );
 });
 
-test('what is no secret has no file: the name of a file with settings is not read as one of its values', () => {
+test('other settings cannot be read from a file: such a variable is a warning', () => {
   const { port, warnings } = load({ GATEWAY_PORT_FILE: file('port', '9999') });
   expect(port).toBe(8080);
   expect(warnings.join('\n')).toContain('GATEWAY_PORT_FILE is not a known setting');
 });
 
-test('a reload takes over the key of a provider that was exchanged in its file', () => {
+test('a reload reads the changed key of a provider from its file', () => {
   const environment = { OPENAI_API_KEY_FILE: file('exchanged', 'sk-before') };
   const running = load(environment);
   file('exchanged', 'sk-after');

@@ -22,7 +22,7 @@ test.each([
     `Ask ${Array(4).fill('bob@mail.example').join(' or ')}.`,
   ],
   ['[My Key_1]', 'sk-1234'],
-  // Placeholders of other calls, and texts that only look like placeholders.
+  // Placeholders of other calls, and texts that only resemble placeholders.
   [
     '[EMAIL_2] [EMAIL] [EMAIL_1 [PHONE_1] EMAIL_1 [[EMAIL_1]]',
     '[EMAIL_2] [EMAIL] [EMAIL_1 [PHONE_1] EMAIL_1 [bob@mail.example]',

@@ -12,17 +12,17 @@ import type { Server } from './server.ts';
 
 const MIB = 1024 * 1024;
 const { memory_wait_ms_max } = limits;
-/** How long a request waits for memory here: long enough for what is sent meanwhile. */
+/** How long a request waits for memory here: long enough for everything that a test sends meanwhile. */
 const WAIT_MS = 500;
 
 const ONE = { kind: 'key', key_hash: 'one' } as Principal;
 
 let server: Server;
-/** Until when nobody knows whose a key is; undefined: it is known. */
+/** Authentication waits for this promise; undefined: it does not wait. */
 let known: PromiseWithResolvers<void> | undefined;
 let memory: Memory;
 let url: string;
-/** Where the handler waits; what it saw. */
+/** The handlers wait for this promise; the number of handled requests. */
 let gate: PromiseWithResolvers<void>;
 let handled: number;
 beforeAll(() => void Object.assign(limits, { memory_wait_ms_max: WAIT_MS }));
@@ -70,28 +70,33 @@ afterEach(async () => {
 
 const MODEL = '"model":"a/b"';
 test.each<[string, string | Buffer, Record<string, string>, string | undefined]>([
-  ['UTF-8 by name', `{${MODEL}}`, { 'content-type': 'application/json; charset="UTF-8"' }, undefined],
-  ['US-ASCII, which is UTF-8', `{${MODEL}}`, { 'content-type': 'application/json;charset=us-ascii' }, undefined],
+  ['the charset UTF-8', `{${MODEL}}`, { 'content-type': 'application/json; charset="UTF-8"' }, undefined],
+  [
+    'the charset US-ASCII, which is UTF-8',
+    `{${MODEL}}`,
+    { 'content-type': 'application/json;charset=us-ascii' },
+    undefined,
+  ],
   ['a byte order mark', `\uFEFF{${MODEL}}`, {}, undefined],
   ['a replacement character that was sent', '{"a":"\uFFFD"}', {}, undefined],
-  ['no packing', `{${MODEL}}`, { 'content-encoding': 'identity' }, undefined],
-  ['a constructor that is a word', '{"constructor":"Bob"}', {}, undefined],
+  ['an identity encoding', `{${MODEL}}`, { 'content-encoding': 'identity' }, undefined],
+  ['a member "constructor" with a text', '{"constructor":"Bob"}', {}, undefined],
   ['another charset', `{${MODEL}}`, { 'content-type': 'application/json; charset=utf-16' }, 'charset utf-16'],
-  ['a packed body', Buffer.from([0x1f, 0x8b, 8]), { 'content-encoding': 'gzip' }, 'is not valid gzip'],
-  ['a byte that is no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not valid UTF-8'],
+  ['a compressed body', Buffer.from([0x1f, 0x8b, 8]), { 'content-encoding': 'gzip' }, 'is not valid gzip'],
+  ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not valid UTF-8'],
   [
-    'half a character, as long as what stands for it',
+    'half a character, of the length of its replacement',
     Buffer.from([0x22, 0xf0, 0x9f, 0x98, 0x22]),
     {},
     'not valid UTF-8',
   ],
   ['half a body', `{${MODEL}`, {}, 'not valid JSON (at position 14)'],
-  ['no end of a list', '[', {}, 'not valid JSON (end of JSON input)'],
-  ['no JSON', 'hello', {}, 'not valid JSON (it cannot be parsed)'],
+  ['a list without an end', '[', {}, 'not valid JSON (end of JSON input)'],
+  ['a text that is not JSON', 'hello', {}, 'not valid JSON (it cannot be parsed)'],
   ['a prototype', '{"a":[{"__proto__":{}}]}', {}, 'must not have the key "__proto__"'],
   ['a prototype by its constructor', '{"constructor":{"prototype":{}}}', {}, '"constructor" with a "prototype"'],
   ['nothing', '', {}, 'is empty'],
-])('a body is taken, or refused with its reason: %s', async (_name, body, more, reason) => {
+])('a body is accepted, or refused with its reason: %s', async (_name, body, more, reason) => {
   gate.resolve();
   const response = await fetch(`${url}/echo`, { method: 'POST', headers: { ...headers, ...more }, body });
   expect(response.status).toBe(reason === undefined ? 200 : 400);
@@ -104,7 +109,7 @@ const headers = { 'content-type': 'application/json', authorization: 'Bearer one
 const textOf = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
 const post = (body: string, path = 'echo') => fetch(`${url}/${path}`, { method: 'POST', headers, body });
 
-/** Sends a body without telling its length. */
+/** Sends a body without a content length. */
 const stream = (body: string, path = 'echo') =>
   fetch(`${url}/${path}`, {
     method: 'POST',
@@ -115,7 +120,7 @@ const stream = (body: string, path = 'echo') =>
     duplex: 'half',
   } as RequestInit);
 
-/** Opens a request and sends some of its body. */
+/** Opens a request and sends a part of its body. */
 async function begin(length: number, sent: number): Promise<Socket> {
   const socket = createConnection((server.server.address() as AddressInfo).port, '127.0.0.1');
   socket.on('error', () => {});
@@ -126,7 +131,7 @@ async function begin(length: number, sent: number): Promise<Socket> {
   return socket;
 }
 
-test('a small body is counted as well, with what every request takes and what it makes', async () => {
+test('the memory of a small body includes its objects and the cost of each request', async () => {
   const objects = `[${'{},'.repeat(3_000)}{}]`;
   const answer = post(objects);
   await expect.poll(() => handled).toBe(1);
@@ -136,7 +141,7 @@ test('a small body is counted as well, with what every request takes and what it
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('small requests without room are refused with 503, however many arrive', async () => {
+test('small requests without memory are refused with 503', async () => {
   const answers = Promise.all(Array.from({ length: 300 }, () => post(`[${'{},'.repeat(3_000)}{}]`)));
   await expect.poll(() => handled).toBeGreaterThan(10);
   expect(memory.held_bytes).toBeLessThanOrEqual(12 * MIB);
@@ -148,9 +153,9 @@ test('small requests without room are refused with 503, however many arrive', as
 });
 
 test.each([
-  ['with a told length', post],
+  ['with a declared length', post],
   ['of unknown length', stream],
-])('a body %s of somebody without a key, or to nowhere, takes no memory of others', async (_what, send) => {
+])('an unauthenticated body %s, or one for an unknown path, takes no memory of others', async (_what, send) => {
   await memory.claim('another').take(12 * MIB);
   await memory.claim('a third').take(MIB);
   const answers = await Promise.all([send(textOf(MIB), 'open'), send(textOf(MIB), 'nowhere')]);
@@ -159,7 +164,7 @@ test.each([
 });
 
 test.each([
-  ['with a told length', post],
+  ['with a declared length', post],
   ['of unknown length', stream],
 ])('a large body %s is held until its request is answered', async (_what, send) => {
   const answer = send(textOf(MIB));
@@ -172,10 +177,10 @@ test.each([
 });
 
 test.each([
-  ['with a told length', post],
+  ['with a declared length', post],
   ['of unknown length', stream],
-])('a body %s that finds no room is refused with 503, and the others are answered', async (_what, send) => {
-  // Another key's, so that the share of one does not decide.
+])('a body %s without memory is refused with 503, and the others are answered', async (_what, send) => {
+  // Of another key, so that the share of one key does not matter.
   await memory.claim('another').take(5 * MIB);
   const first = post(textOf(2 * MIB));
   await expect.poll(() => handled).toBe(1);
@@ -188,7 +193,7 @@ test.each([
   await expect.poll(() => memory.held_bytes).toBe(5 * MIB);
 });
 
-test('a body that waits for room is read when there is some', async () => {
+test('a body that waits for memory is read when there is some', async () => {
   const other = memory.claim('another');
   await other.take(12 * MIB);
   const answer = post(textOf(2 * MIB));
@@ -199,25 +204,25 @@ test('a body that waits for room is read when there is some', async () => {
   expect((await answer).status).toBe(200);
 });
 
-test('a body beyond what one request may hold is a 413 before it is read', async () => {
+test('a body above the bound of one request is a 413 before it is read', async () => {
   const answer = await post(textOf(4 * MIB));
   expect([answer.status, handled]).toEqual([413, 0]);
 });
 
-test('a body of many small objects counts by their number', async () => {
+test('a body of many small objects is counted by their number', async () => {
   const answer = await post(`[${'{},'.repeat(100_000)}{}]`);
   expect([answer.status, handled]).toEqual([413, 0]);
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('a client that leaves during its body, or while it waits, holds no memory', async () => {
+test('a client that disconnects during its body, or while it waits, holds no memory', async () => {
   const socket = await begin(MIB, 100_000);
   await expect.poll(() => memory.held_bytes).toBe(REQUEST_BYTES + MIB * limits.body_copies);
   socket.destroy();
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('a client that leaves during authentication holds no memory', async () => {
+test('a client that disconnects during authentication holds no memory', async () => {
   known = Promise.withResolvers();
   const sockets = await Promise.all([begin(MIB, 100_000), begin(200, 100)]);
   await sleep(50);
@@ -228,7 +233,7 @@ test('a client that leaves during authentication holds no memory', async () => {
   expect(memory.held_bytes).toBe(0);
 });
 
-test('a client that leaves before its answer holds its body until the handler is done', async () => {
+test('the body of a client that disconnects before its answer is held until the handler ends', async () => {
   const socket = await begin(MIB, MIB);
   await expect.poll(() => handled).toBe(1);
   socket.destroy();
@@ -244,7 +249,7 @@ test('memory for the answer of a request without a body is released with it', as
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('JSON that names a prototype is refused, in a small body and in a large one', async () => {
+test('JSON with a prototype member is refused, in a small body and in a large one', async () => {
   gate.resolve();
   for (const padding of [0, MIB / 4]) {
     const answer = await post(`{"__proto__":{"a":1},"b":${textOf(padding + 2)}}`);

@@ -4,7 +4,7 @@ import { coalesced } from './coalesced.ts';
 
 const { answers_made_burst: burst, answer_made_ms_max: mostMs } = limits;
 
-test('concurrent callers share the answer that is being made', async () => {
+test('concurrent callers share one answer', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let made = 0;
   const get = coalesced(async () => {
@@ -20,8 +20,8 @@ test('concurrent callers share the answer that is being made', async () => {
 
 test.each([
   ['a tenth of the time', 20, 200],
-  ['once in a second where that is more often', 500, mostMs],
-])('an answer is made anew for each of a few, then for %s, whatever the name', async (_, takesMs, everyMs) => {
+  ['once a second if that is more often', 500, mostMs],
+])('an answer is made for each of a few calls, then for %s, whatever the name', async (_, takesMs, everyMs) => {
   let nowMs = 0;
   let made = 0;
   const get = coalesced(

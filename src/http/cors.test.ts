@@ -24,7 +24,7 @@ test('a preflight is answered without a credential, for any path', async () => {
   expect(response.headers.get('access-control-allow-headers')).toBe('authorization, x-title');
 });
 
-test('an answer, a stream and an error can be read by a page, with our headers', async () => {
+test('an answer, a stream and an error are readable by a page, with the gateway’s headers', async () => {
   const send = (stream: boolean, model: string) =>
     gateway.call(
       'POST',
@@ -43,7 +43,7 @@ test('an answer, a stream and an error can be read by a page, with our headers',
   }
 });
 
-test("pages can read the header from which Anthropic's SDK reads the id of its request", async () => {
+test("pages can read the header from which Anthropic's SDK reads the request id", async () => {
   const response = await gateway.call(
     'POST',
     '/messages',
@@ -56,21 +56,21 @@ test("pages can read the header from which Anthropic's SDK reads the id of its r
   expect(exposed).toEqual(expect.arrayContaining(['request-id', 'x-should-retry']));
 });
 
-test('pages read the version of a record, which If-Match takes', async () => {
+test('pages can read the etag of a record for If-Match', async () => {
   const headers = { origin, authorization: `Bearer ${gateway.management_key}` };
   const response = await gateway.call('GET', '/workspaces/default', undefined, headers);
   expect(response.headers.get('etag')).toBeTruthy();
   expect(response.headers.get('access-control-expose-headers')?.split(', ')).toContain('etag');
 });
 
-test('clients other than browsers get no such header', async () => {
+test('clients other than browsers get no CORS header', async () => {
   const response = await gateway.call('GET', '/providers');
   await response.text();
   expect(response.status).toBe(200);
   expect(response.headers.get('access-control-allow-origin')).toBeNull();
 });
 
-test('cacheable answers are readable by pages, whoever requested them first', async () => {
+test('cacheable answers are readable by pages, whichever client requested them first', async () => {
   for (const path of ['/models', '/models/count', '/models?use_rss=true', '/endpoints/zdr', '/embeddings/models']) {
     const response = await fetch(`${gateway.base_url}${path}`);
     await response.text();
@@ -79,7 +79,7 @@ test('cacheable answers are readable by pages, whoever requested them first', as
   }
 });
 
-test('OPTIONS that is no preflight is an unsupported method', async () => {
+test('OPTIONS without a preflight is an unsupported method', async () => {
   const response = await fetch(`${gateway.base_url}/chat/completions`, { method: 'OPTIONS' });
   expect(response.status).toBe(405);
 });

@@ -6,7 +6,7 @@ import type { Server } from './server.ts';
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-test('messages of Fastify are in our log, without its own lines about requests', async () => {
+test('messages of Fastify are in the gateway’s log, without its own lines about requests', async () => {
   const lines: { level: string; msg?: string; err?: { message: string } }[] = [];
   const logger = createLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) });
   server = createServer({ authenticate: () => Promise.reject(new Error()), logger, body_bytes_max: 1000 });
@@ -22,7 +22,7 @@ test('messages of Fastify are in our log, without its own lines about requests',
   ]);
 });
 
-test('a request gets the logger as it is: it is not looked over, and no other is made of it', async () => {
+test('a request uses the logger itself, without inspecting or copying it', async () => {
   const looked: string[] = [];
   const logger = createLog('info', { write: () => undefined });
   for (const method of ['trace', 'child'] as const) {

@@ -50,7 +50,7 @@ test.each<[string, Partial<RouteOptions>, RegExp]>([
   ['with a parameter in its path', { url: '/ask/:name' }, /must have a fixed path/],
   ['without a schema for its body', { schema: {} }, /a schema for its body/],
   ['with a schema for its query', { schema: { body, querystring: body } }, /and no other/],
-])('an operation %s is not registered as a direct one', (_, change, message) => {
+])('an operation %s cannot be registered as a direct one', (_, change, message) => {
   expect(() => register(change)).toThrow(message);
 });
 

@@ -8,10 +8,10 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 test.each([
-  ['a path that is no URL', '/keys/%zz', 400],
-  ['a path of broken UTF-8', '/models/%E0%A4%A/x/endpoints', 400],
-  ['a path with a name that nothing has', `/keys/${'a'.repeat(400)}`, 404],
-])('%s is refused in the one envelope', async (_name, path, status) => {
+  ['a path that is not a URL', '/keys/%zz', 400],
+  ['a path with broken UTF-8', '/models/%E0%A4%A/x/endpoints', 400],
+  ['an unknown path', `/keys/${'a'.repeat(400)}`, 404],
+])('%s is refused in the standard envelope', async (_name, path, status) => {
   const response = await gateway.call('GET', path);
   expect(response.status).toBe(status);
   expect(response.headers.get('x-request-id')).toBeTruthy();
@@ -27,7 +27,7 @@ test.each([
   ['POST', '/messages/batches', 404, 'not_found_error'],
   ['GET', '/messages/count_tokens', 405, 'invalid_request_error'],
   ['POST', '/messages/count_tokens/more/', 404, 'not_found_error'],
-])('%s %s is told as clients of the Messages API read it', async (method, path, status, type) => {
+])('the error of %s %s is in the format of the Messages API', async (method, path, status, type) => {
   const response = await gateway.call(method, path);
   expect(response.status).toBe(status);
   expect(await response.json()).toMatchObject({ type: 'error', error: { type }, request_id: null });
@@ -37,7 +37,7 @@ test.each([
   ['GET', '/responses', 405],
   ['POST', '/responses/resp_1/cancel', 404],
   ['PUT', '/responses/resp_1', 405],
-])('%s %s is told as clients of the Responses API read it', async (method, path, status) => {
+])('the error of %s %s is in the format of the Responses API', async (method, path, status) => {
   const response = await gateway.call(method, path);
   expect(response.status).toBe(status);
   expect(await response.json()).toMatchObject({
@@ -50,7 +50,7 @@ test.each([
   ['GET', '/chat/completions', 405],
   ['GET', '/messagesx', 404],
   ['GET', '/', 404],
-])('%s %s keeps to the one envelope', async (method, path, status) => {
+])('the error of %s %s is in the standard envelope', async (method, path, status) => {
   const response = await gateway.call(method, path);
   expect(response.status).toBe(status);
   expect(Object.keys((await response.json()) as object)).toEqual(['error', 'gateway_metadata', 'user_id']);

@@ -14,7 +14,7 @@ interface TextEvent {
   text: string;
 }
 
-/** Serves one stream of texts, and says whether its source was read to the end. */
+/** Serves one stream of texts, and reports whether its source was read to the end. */
 async function serve(
   events: () => AsyncGenerator<TextEvent, void, undefined>,
   encode: (text: string) => string | readonly string[] = (text) => text,
@@ -79,7 +79,7 @@ test('a first event that cannot be encoded is an error, and the source is closed
   expect(closed).toBe(true);
 });
 
-test('a source that fails late is followed by its failure', async () => {
+test('a source that fails late ends the stream with its failure', async () => {
   const { url } = await serve(async function* () {
     yield say('one\n\n');
     throw new Error('late');
@@ -103,7 +103,7 @@ test('heartbeats resume when a client that did not read continues reading, even 
   const socket: Socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' });
   socket.pause();
   socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-  // Several heartbeats fall into the time in which nothing can be written.
+  // Several heartbeats are due while nothing can be written.
   await sleep(400);
   let beats = 0;
   socket.on('data', (bytes) => {
@@ -116,7 +116,7 @@ test('heartbeats resume when a client that did not read continues reading, even 
   await once(socket, 'close');
 });
 
-test('several texts of one event are written in their order', async () => {
+test('several texts of one event are written in order', async () => {
   const { url } = await serve(
     async function* () {
       yield say('one,two,three');
@@ -126,7 +126,7 @@ test('several texts of one event are written in their order', async () => {
   expect(await (await fetch(url)).text()).toBe('onetwothree');
 });
 
-test('a stream whose failure cannot be written is cut, so that its client does not take it for whole', async () => {
+test('a stream whose failure cannot be encoded is cut, so that it does not look complete', async () => {
   const { url } = await serve(
     async function* () {
       yield say('one\n\n');
@@ -141,12 +141,12 @@ test('a stream whose failure cannot be written is cut, so that its client does n
   await expect(fetch(url).then((response) => response.text())).rejects.toThrow();
 });
 
-test('no heartbeat stands inside of an event that is written in several pieces', async () => {
+test('no heartbeat is written inside an event that is written in several pieces', async () => {
   const { json_long_chars_min } = limits;
   Object.assign(limits, { json_long_chars_min: 1024 });
   const text = `data: ${'x'.repeat(20 * 1024)}\n\n`;
   let isOver = false;
-  // Others are served between two pieces for longer than the time of a heartbeat.
+  // Other work runs between two pieces for longer than the heartbeat interval.
   const serveOthers = () => {
     const until = performance.now() + 3;
     while (performance.now() < until);

@@ -34,7 +34,7 @@ test('texts and files are parsed unchanged; a repeated name is a list', async ()
   });
 });
 
-test('a form may have a preamble, quotes around its boundary, and nothing in it', () => {
+test('a form may have a preamble, a quoted boundary and no parts', () => {
   const part = 'Content-Disposition: form-data; name=model\r\n\r\nx\r\n';
   expect(parse(Buffer.from(`hello\r\n--b\r\n${part}--b--\r\n`), 'multipart/form-data; boundary="b"')).toEqual({
     model: 'x',
@@ -46,10 +46,10 @@ describe('400 for', () => {
   const disposition = 'content-disposition: form-data; name="a"';
   test.each([
     ['no boundary', '--b--', 'multipart/form-data'],
-    ['a boundary that is not there', 'x', 'multipart/form-data; boundary=b'],
+    ['a boundary that does not occur', 'x', 'multipart/form-data; boundary=b'],
     ['a form without an end', `--b\r\n${disposition}\r\n\r\nx`, 'multipart/form-data; boundary=b'],
     ['a part without a head', '--b\r\nx\r\n--b--', 'multipart/form-data; boundary=b'],
-    ['a beginning that is too long', `${'x'.repeat(5_000)}\r\n--b--`, 'multipart/form-data; boundary=b'],
+    ['a preamble that is too long', `${'x'.repeat(5_000)}\r\n--b--`, 'multipart/form-data; boundary=b'],
     ['a part without a name', '--b\r\nx: y\r\n\r\nx\r\n--b--', 'multipart/form-data; boundary=b'],
     ['a head that is too long', `--b\r\n${'x'.repeat(5_000)}\r\n\r\nx\r\n--b--`, 'multipart/form-data; boundary=b'],
     [
@@ -63,12 +63,12 @@ describe('400 for', () => {
       'multipart/form-data; boundary=b',
     ],
     [
-      'a file that stands twice',
+      'a file that occurs twice',
       `${`--b\r\n${disposition}; filename="f"\r\n\r\nx\r\n`.repeat(2)}--b--`,
       'multipart/form-data; boundary=b',
     ],
     [
-      'a name that is no field',
+      'a name that is not a field',
       '--b\r\ncontent-disposition: form-data; name="__proto__"\r\n\r\nx\r\n--b--',
       'multipart/form-data; boundary=b',
     ],
@@ -77,7 +77,7 @@ describe('400 for', () => {
   });
 });
 
-test('whatever the bytes are, a form or a 400', async () => {
+test('any bytes are a form or a 400', async () => {
   const { body, type } = await formOf([
     ['model', 'a/b'],
     ['file', new File(['sound'], 'a.wav')],

@@ -32,7 +32,7 @@ async function issuerThat(answers: RequestListener) {
 
 const unanswering = { status: 502, message: expect.stringContaining('did not answer correctly') };
 
-test('an issuer whose answer is too large is given up, though it never ends', async () => {
+test('an issuer with an endless answer fails at the bound of its size', async () => {
   const part = Buffer.alloc(64 * 1024, ' ');
   const issuer = await issuerThat((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -50,7 +50,7 @@ test('an issuer whose answer is too large is given up, though it never ends', as
   });
 });
 
-test('an issuer that sends nothing, or never ends, is given up', { timeout: 10_000 }, async () => {
+test('an issuer that sends nothing, or never ends, fails', { timeout: 10_000 }, async () => {
   const silent = issuerThat(() => {});
   const slow = issuerThat((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).write('{');
@@ -61,7 +61,7 @@ test('an issuer that sends nothing, or never ends, is given up', { timeout: 10_0
   await Promise.all(outcomes);
 });
 
-test('an issuer that sends the gateway elsewhere is not followed, one that says it is another is not believed', async () => {
+test('a redirect of the issuer is not followed, and metadata of another issuer is refused', async () => {
   const requests: string[] = [];
   const moved = await issuerThat(({ url = '' }, response) => {
     requests.push(url);
@@ -83,7 +83,7 @@ test.each([
   ['token_endpoint', 'file:///etc/passwd'],
   ['token_endpoint', 'not an address'],
   ['jwks_uri', undefined],
-])('metadata in which %s is %s are refused, and asked for again by the next', async (name, value) => {
+])('metadata in which %s is %s is refused, and requested again by the next login', async (name, value) => {
   let requests = 0;
   let wrong: Record<string, unknown> = { [name]: value };
   const issuer = await issuerThat((request, response) => {

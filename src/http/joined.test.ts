@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { joined } from './joined.ts';
 
-test('pieces are joined a bounded part a step, and forgotten', () => {
+test('pieces are joined in slices of bounded size, and released', () => {
   const { joined_slice_bytes } = limits;
   const whole = randomBytes(10 * joined_slice_bytes + 7);
   const pieces: Buffer[] = [];

@@ -7,7 +7,7 @@ import { type Claim, createMemory, structureBytes } from './memory.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** What becomes of a wish: `now`, `waits`, then `came`, or the status of its refusal. */
+/** The outcome of a request for memory: `now`, `waits`, then `came`, or the status of its refusal. */
 function takeFrom(claim: Claim, bytes: number) {
   const state: { outcome: string | number } = { outcome: 'now' };
   try {
@@ -30,7 +30,7 @@ function takeFrom(claim: Claim, bytes: number) {
 }
 
 describe('memory', () => {
-  test('a claim that fits is granted at once, others wait until memory is released', async () => {
+  test('a claim that fits is granted immediately, and others wait until memory is released', async () => {
     const memory = createMemory(1000);
     const [one, other] = [memory.claim('one'), memory.claim('other')];
     expect(takeFrom(one, 600).outcome).toBe('now');
@@ -52,7 +52,7 @@ describe('memory', () => {
     expect([memory.held_bytes, other.held_bytes]).toEqual([700, 0]);
   });
 
-  test('more than one request may hold is refused with 413, also in parts', () => {
+  test('a request above its bound is refused with 413, also in parts', () => {
     const memory = createMemory(1000);
     expect(takeFrom(memory.claim('one'), 751).outcome).toBe(413);
     const claim = memory.claim('one');
@@ -71,7 +71,7 @@ describe('memory', () => {
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
-  test('an owner at its bound delays no others, even if there is no room for it at all', async () => {
+  test('an owner at its bound delays no others, even if its request could never fit', async () => {
     const memory = createMemory(1000);
     takeFrom(memory.claim('greedy'), 700);
     const more = takeFrom(memory.claim('greedy'), 400);
@@ -80,7 +80,7 @@ describe('memory', () => {
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
-  test('a client that leaves while it waits delays no others', async () => {
+  test('a client that disconnects while it waits delays no others', async () => {
     const memory = createMemory(1000);
     takeFrom(memory.claim('a'), 600);
     const large = memory.claim('b');
@@ -91,21 +91,21 @@ describe('memory', () => {
     expect(other.outcome).toBe('came');
   });
 
-  test('small ones do not wait behind large ones, which leave some room for them alone', async () => {
+  test('small requests do not wait behind large ones, and some memory is reserved for them', async () => {
     const memory = createMemory(25_600);
     takeFrom(memory.claim('a'), 16_000);
     const large = takeFrom(memory.claim('b'), 9_000);
     const small = Array.from({ length: 40 }, () => takeFrom(memory.claim('c'), 100));
     await vi.advanceTimersByTimeAsync(0);
     expect(large.outcome).toBe('waits');
-    // A hundred bytes are small here, and 3,200 are kept for such.
+    // A hundred bytes are small here, and 3,200 are reserved for such requests.
     expect(small.map(({ outcome }) => outcome)).toEqual([...Array(32).fill('now'), ...Array(8).fill('waits')]);
     await vi.advanceTimersByTimeAsync(limits.memory_wait_ms_max + 1);
     expect([large.outcome, small[39]?.outcome]).toEqual([503, 'came']);
     expect(takeFrom(memory.claim('d'), 5_601).outcome).toBe('waits');
   });
 
-  test('one that grows is no small one any more, and takes no room of theirs', async () => {
+  test('a claim that grows is no longer small, and leaves the memory for small ones', async () => {
     const memory = createMemory(25_600);
     const grown = memory.claim('a');
     for (let n = 0; n < 10; n += 1) takeFrom(grown, 100);
@@ -116,7 +116,7 @@ describe('memory', () => {
     expect(memory.held_bytes).toBe(21_501);
   });
 
-  test('a large wish is not overtaken for ever by small ones', async () => {
+  test('a large request is not overtaken forever by small ones', async () => {
     const memory = createMemory(1000);
     const first = memory.claim('a');
     takeFrom(first, 600);
@@ -129,7 +129,7 @@ describe('memory', () => {
     expect([large.outcome, small.outcome]).toEqual(['came', 'came']);
   });
 
-  test('if the waiting claims themselves hold most of the memory, the one that holds least is refused at once', async () => {
+  test('if waiting claims hold most of the memory, the one that holds least is refused immediately', async () => {
     const memory = createMemory(1000);
     const [large, small] = [memory.claim('a'), memory.claim('b')];
     takeFrom(large, 600);
@@ -143,7 +143,7 @@ describe('memory', () => {
     expect(growing.outcome).toBe('came');
   });
 
-  test('a released claim takes nothing, even if it was waiting', async () => {
+  test('a released claim takes no memory, even if it was waiting', async () => {
     const memory = createMemory(1000);
     const holder = memory.claim('a');
     takeFrom(holder, 600);
@@ -158,14 +158,14 @@ describe('memory', () => {
     expect(memory.held_bytes).toBe(0);
   });
 
-  test('more than may wait are refused at once', () => {
+  test('requests above the waiting bound are refused immediately', () => {
     const memory = createMemory(1000);
     takeFrom(memory.claim('a'), 700);
     for (let nth = 0; nth < limits.memory_waiting_max; nth += 1) takeFrom(memory.claim('b'), 700);
     expect(takeFrom(memory.claim('c'), 700).outcome).toBe(503);
   });
 
-  test('in any sequence, never more is held than there is, and nothing is left at the end', async () => {
+  test('no sequence of claims exceeds the memory, and all of it is released at the end', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(3), fc.oneof(fc.nat(900), fc.nat(5)), fc.boolean(), fc.nat(3000)), { maxLength: 60 }),
@@ -205,7 +205,7 @@ describe('the structure of a body', () => {
     expect(structureBytes(`"${text}語"`)).toBeGreaterThan(10_000 * limits.body_copies);
   });
 
-  test('a text that never ends is scanned once', () => {
+  test('a text without an end is scanned once', () => {
     expect(structureBytes(`["${'{'.repeat(1000)}`)).toBeLessThan(1000);
     expect(structureBytes('"\\')).toBeGreaterThan(0);
   });

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { oneAtATime } from './one-at-a-time.ts';
 
-test('one function runs at a time, and callers that wait under one name share the result of the last function', async () => {
+test('one function runs at a time, and waiting callers of one name share the result of the last function', async () => {
   const inTurn = oneAtATime<string>();
   let underWay = 0;
   const begun: string[] = [];

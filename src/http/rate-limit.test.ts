@@ -19,7 +19,7 @@ function setUp(perMinute: number) {
   return { count, isCounted, pass };
 }
 
-test('a caller has so many at once, then one whenever its share of the minute is over; others have their own', () => {
+test('a caller has a full burst, then one call for each share of the minute; callers are separate', () => {
   const { isCounted, pass } = setUp(30);
   for (let n = 0; n < 30; n += 1) expect(isCounted('a')).toBe(true);
   expect(isCounted('a')).toBe(false);
@@ -31,7 +31,7 @@ test('a caller has so many at once, then one whenever its share of the minute is
   expect(isCounted('a')).toBe(false);
 });
 
-test('one call too many is a 429 with the time to wait, after which it succeeds', () => {
+test('a call above the limit is a 429 with the wait, after which a call succeeds', () => {
   const { count, isCounted, pass } = setUp(2);
   count('a');
   count('a');
@@ -75,7 +75,7 @@ test('a caller that retries too soon is served as often as one that waits', () =
   expect(served).toBe(10);
 });
 
-test('the number of callers is bounded; those seen longest ago are forgotten', () => {
+test('the number of remembered callers is bounded, and the least recent are removed', () => {
   const { isCounted } = setUp(1);
   for (let n = 0; n <= limits.rate_limit_callers_max; n += 1) expect(isCounted(`caller ${n}`)).toBe(true);
   expect(isCounted(`caller ${limits.rate_limit_callers_max}`)).toBe(false);
@@ -83,7 +83,7 @@ test('the number of callers is bounded; those seen longest ago are forgotten', (
   expect(isCounted('caller 0')).toBe(true);
 });
 
-test('a wait that is longer than official SDKs accept tells them not to retry', () => {
+test('a wait longer than official SDKs accept is marked as not retryable', () => {
   const state = { limit: 50, remaining: 0, ends_at_ms: 90_000 };
   expect(rateLimited('', { ...state, wait_ms: 60_000 }).headers).not.toHaveProperty('x-should-retry');
   expect(rateLimited('', { ...state, wait_ms: 60_001 }).headers).toMatchObject({

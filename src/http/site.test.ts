@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { checkSameSite, returnPath } from './site.ts';
 
-describe('a path to go back to', () => {
+describe('a path to return to', () => {
   test.each([
     [
       '/auth?callback_url=https%3A%2F%2Fapp.example%2F&state=a',
@@ -12,7 +12,7 @@ describe('a path to go back to', () => {
     ['/a/../b', '/b'],
     ['/a?b=//c', '/a?b=//c'],
     ['/a#fragment', '/a'],
-  ])('%s is one', (text, path) => {
+  ])('%s is valid', (text, path) => {
     expect(returnPath(text)).toBe(path);
   });
 
@@ -37,7 +37,7 @@ describe('a path to go back to', () => {
     '/a\u0000',
     '/é',
     `/${'a'.repeat(8192)}`,
-  ])('%j is none', (text) => {
+  ])('%j is invalid', (text) => {
     expect(returnPath(text)).toBeUndefined();
   });
 });
@@ -55,7 +55,7 @@ describe('a form', () => {
     [{ origin: 'http://gateway.example', 'sec-fetch-site': 'same-origin' }, undefined],
     [{ origin: PUBLIC }, PUBLIC],
     [{ origin: PUBLIC, 'sec-fetch-site': 'same-origin' }, PUBLIC],
-  ])('with %j comes from a page of ours', (headers, origin) => {
+  ])('with %j is from a page of the gateway', (headers, origin) => {
     expect(check(headers, origin)).not.toThrow();
   });
 
@@ -72,7 +72,7 @@ describe('a form', () => {
     [{ origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' }, undefined],
     [{ origin: 'http://gateway.example' }, PUBLIC],
     [{}, PUBLIC],
-  ])('with %j does not', (headers, origin) => {
+  ])('with %j is not from a page of the gateway', (headers, origin) => {
     expect(check(headers, origin)).toThrow(/did not come from a page/);
   });
 });

@@ -5,7 +5,7 @@ import { readSlices, SLICE_BYTES } from './sliced-json.ts';
 
 interface Reading {
   value: JsonValue;
-  /** The longest text that was parsed at a time. */
+  /** The longest text that was parsed in one step. */
   longest_chars: number;
   turns: number;
 }
@@ -25,16 +25,16 @@ function read(text: string | Buffer): Reading {
 const LONG = 'x'.repeat(3 * SLICE_BYTES);
 
 test.each<[string, JsonValue]>([
-  ['nothing but a string', LONG],
+  ['a string alone', LONG],
   ['a long string', { model: 'a', content: LONG, last: 1 }],
   ['long strings in a list', [LONG, 'a', LONG, LONG]],
   ['a long string of escapes', { a: ['"\\\n\u0001/'.repeat(SLICE_BYTES)] }],
   ['a long string of wide characters', { a: '語é😀"\u2028'.repeat(SLICE_BYTES) }],
   ['many small values', Array.from({ length: 30_000 }, (_, i) => ({ [`k${i % 7}`]: [i, {}, []] }))],
   ['an object with many keys', Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`key ${i} é`, `v${i}`]))],
-  ['long ones inside each other', { a: { b: [[{ c: [LONG, { d: LONG }], e: {} }], LONG], f: null }, g: [LONG] }],
+  ['long values inside each other', { a: { b: [[{ c: [LONG, { d: LONG }], e: {} }], LONG], f: null }, g: [LONG] }],
   ['numbers', [Array.from({ length: 100_000 }, (_, i) => i / 7)]],
-])('reads %s as JSON.parse does, a slice at a time', (_what, value) => {
+])('a sliced parser reads %s like JSON.parse', (_what, value) => {
   for (const text of [
     JSON.stringify(value),
     ` \uFEFF`.trimStart() + JSON.stringify(value),
@@ -61,7 +61,7 @@ function anything(random: Random, depth: number): JsonValue {
   );
 }
 
-test('any JSON is read as JSON.parse does', () => {
+test('any JSON is read like JSON.parse', () => {
   const random = new Random(7);
   for (let n = 0; n < 25; n += 1) {
     const value = [
@@ -75,7 +75,7 @@ test('any JSON is read as JSON.parse does', () => {
   }
 });
 
-test('invalid JSON is refused wherever the fault is, as by JSON.parse', () => {
+test('invalid JSON is refused like by JSON.parse, wherever the fault is', () => {
   const text = JSON.stringify({
     a: ['b', LONG, { c: LONG, d: [1, 2, 3] }, 'e'.repeat(SLICE_BYTES), 4, 5],
     f: [LONG],
@@ -102,7 +102,7 @@ test('invalid JSON is refused wherever the fault is, as by JSON.parse', () => {
   }
 });
 
-test('bytes that are no UTF-8 are refused', () => {
+test('bytes that are not UTF-8 are refused', () => {
   const bytes = Buffer.from(JSON.stringify([LONG, LONG]));
   bytes[2 * SLICE_BYTES] = 0xff;
   expect(() => read(bytes)).toThrow('is not valid UTF-8');

@@ -6,7 +6,7 @@ interface TextEvent {
 }
 type Course = AsyncGenerator<TextEvent | Source<TextEvent>, void, undefined>;
 
-/** `wait`: the next word has to be waited for; `not yet`: what is waited for is not enough for one. */
+/** `wait`: the next word must be awaited; `not yet`: the awaited part is no whole word yet. */
 function sourceOf(...words: string[]): Source<TextEvent> {
   return {
     get ended() {
@@ -58,7 +58,7 @@ test('an error of a source is thrown where the generator yielded it', async () =
   await expect(wordsOf(unaware())).rejects.toThrow('broken');
 });
 
-test('an error of the reader goes to the generator, and its source is not read any more', async () => {
+test('an error of the reader is thrown in the generator, and its source is not read further', async () => {
   async function* course(): Course {
     try {
       yield sourceOf('a', 'never');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { StoreWait, StoreWaitExceeded } from './store-wait.ts';
 
-/** A clock that only reads move. */
+/** A clock that only reads advance. */
 function setUp(maxMs: number) {
   let nowMs = 0;
   const wait = new StoreWait(maxMs, () => nowMs);
@@ -13,7 +13,7 @@ function setUp(maxMs: number) {
   return { wait, read };
 }
 
-test('all reads of a request have one bound together', async () => {
+test('all reads of a request share one bound', async () => {
   const { wait, read } = setUp(1_000);
   expect(await wait.within(read(400))).toBe('read');
   expect(await wait.within(read(400))).toBe('read');
@@ -23,7 +23,7 @@ test('all reads of a request have one bound together', async () => {
   await expect(wait.within(read(0))).rejects.toThrow(StoreWaitExceeded);
 });
 
-test('a read is abandoned when the time left is over', async () => {
+test('a read is abandoned when the remaining time is over', async () => {
   const { wait, read } = setUp(1_000);
   await wait.within(read(990));
   await expect(wait.within(new Promise(() => {}))).rejects.toMatchObject({
@@ -32,19 +32,19 @@ test('a read is abandoned when the time left is over', async () => {
   });
 });
 
-test('time that is not spent waiting for the store does not count', async () => {
+test('time without a read does not count', async () => {
   const { wait, read } = setUp(1_000);
   await read(5_000);
   expect(wait.remainingMs()).toBe(1_000);
 });
 
-test('reads at the same time count once', async () => {
+test('concurrent reads count once', async () => {
   const { wait, read } = setUp(1_000);
   await Promise.all([wait.within(read(300)), wait.within(read(0)), wait.within(read(0))]);
   expect(wait.remainingMs()).toBe(700);
 });
 
-test('once something was sent for the request it may wait as long again', async () => {
+test('a renewal restores the full bound', async () => {
   const { wait, read } = setUp(1_000);
   await wait.within(read(1_000));
   wait.renew();

@@ -8,7 +8,7 @@ import { StreamWriter } from './stream-writer.ts';
 let server: Server;
 afterEach(() => void server.close());
 
-/** The bytes that a client receives of what `write` writes for each request, as text, and the writes to the server's socket. */
+/** The bytes that a client receives for each request with this `write`, as text, and the writes to the server's socket. */
 async function received(
   write: (writer: StreamWriter, response: ServerResponse) => Promise<void>,
   version = '1.1',
@@ -43,7 +43,7 @@ async function received(
   return { text: text.slice(text.indexOf('\r\n\r\n') + 4), writes };
 }
 
-test('the head and the first texts are one write, the texts of a later turn another, and the end is part of the last', async () => {
+test('the head and first texts are one write, texts of a later turn another, and the end is in the last', async () => {
   const { text, writes } = await received(async (writer) => {
     writer.write('one ');
     writer.write('two ');
@@ -85,7 +85,7 @@ test('HTTP/1.0 gets the texts without chunks', async () => {
   expect(text).toBe('one two');
 });
 
-test('more than a turn may gather is written at once, and a writer is full until its client has taken it', async () => {
+test('texts above the bound of a turn are written immediately, and a writer is full until its client reads', async () => {
   const piece = 'x'.repeat(1024 * 1024);
   let pieces = 0;
   const { text } = await received(async (writer, response) => {

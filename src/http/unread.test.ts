@@ -8,7 +8,7 @@ import { createServer } from './create-server.ts';
 
 const stallMsMax = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);
-/** More than the system keeps for a connection whose other end does not read. */
+/** More than the system buffers for a connection whose other end does not read. */
 const PIECES = 300;
 const usage = { prompt_tokens: 10, completion_tokens: 3_000_000, total_tokens: 3_000_010 };
 const chunk = (choices: object[], more: object = {}) =>
@@ -49,7 +49,7 @@ afterEach(async () => {
   await wire.stop();
 });
 
-/** Asks for an answer and reads nothing of it. */
+/** Requests an answer and reads nothing of it. */
 function send(stream: boolean): void {
   client.pause();
   const text = JSON.stringify({ model: 'wire/m', messages: [{ role: 'user', content: 'x' }], stream });
@@ -65,21 +65,25 @@ const ended = () => lines().find(({ msg, path }) => msg === 'request' && path ==
 test.each([
   ['a whole answer', false],
   ['a stream', true],
-])('%s that nobody reads ends its connection after a while, and is charged', { timeout: 30_000 }, async (_, stream) => {
-  send(stream);
-  await vi.waitFor(() => expect(ended()).toMatchObject({ status: 200, client_left: true }), { timeout: 8_000 });
-  const answer = await gateway.call('GET', `/generation?id=${ended()?.['generation_id']}`);
-  expect(answer.status).toBe(200);
-  const { data } = (await answer.json()) as { data: { cancelled: boolean; usage: number } };
-  expect(data.cancelled).toBe(stream);
-  expect(data.usage).toBeGreaterThan(0);
-});
+])(
+  '%s that the client does not read ends its connection after a while, and is charged',
+  { timeout: 30_000 },
+  async (_, stream) => {
+    send(stream);
+    await vi.waitFor(() => expect(ended()).toMatchObject({ status: 200, client_left: true }), { timeout: 8_000 });
+    const answer = await gateway.call('GET', `/generation?id=${ended()?.['generation_id']}`);
+    expect(answer.status).toBe(200);
+    const { data } = (await answer.json()) as { data: { cancelled: boolean; usage: number } };
+    expect(data.cancelled).toBe(stream);
+    expect(data.usage).toBeGreaterThan(0);
+  },
+);
 
 test('an answer that is read slowly is read to its end', { timeout: 30_000 }, async () => {
   let bytes = 0;
   Object.assign(limits, { client_stall_ms_max: 800 });
   send(false);
-  // Several times as long as a client may stand still.
+  // Several times as long as a client may stall.
   client.on('data', (part) => {
     bytes += part.length;
     client.pause();
@@ -91,7 +95,7 @@ test('an answer that is read slowly is read to its end', { timeout: 30_000 }, as
   expect(ended()).not.toHaveProperty('client_left');
 });
 
-test('an unread answer behind another one on its connection is ended after a while', {
+test('an unread pipelined answer ends its connection after a while', {
   timeout: 30_000,
 }, async () => {
   const authenticate = () => Promise.reject(new Error());

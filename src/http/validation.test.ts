@@ -45,15 +45,19 @@ test.each<[string, object, string]>([
   ['a missing field', {}, 'name is required'],
   ['a wrong type', { name: 5 }, 'name must be a string'],
   ['an empty string', { name: '' }, 'name must not be empty'],
-  ['a long string', { name: 'abcdef' }, 'name must have at most 5 characters'],
+  ['a string that is too long', { name: 'abcdef' }, 'name must have at most 5 characters'],
   ['a fraction for an integer', { name: 'x', count: 1.5 }, 'count must be an integer or null'],
-  ['a number below', { name: 'x', count: 0 }, 'count must be at least 1'],
-  ['a number above', { name: 'x', count: 10 }, 'count must be at most 9'],
-  ['a number too large to be one', { name: 'x', ratio: Number.POSITIVE_INFINITY }, 'ratio must be a number or null'],
+  ['a number that is too small', { name: 'x', count: 0 }, 'count must be at least 1'],
+  ['a number that is too large', { name: 'x', count: 10 }, 'count must be at most 9'],
+  [
+    'a number beyond the range of numbers',
+    { name: 'x', ratio: Number.POSITIVE_INFINITY },
+    'ratio must be a number or null',
+  ],
   ['a name that does not fit the pattern', { name: 'x', bias: { a: 1 } }, 'bias.a is not a known field'],
   ['a value under a name of a pattern', { name: 'x', bias: { 12: 'a' } }, 'bias["12"] must be a number'],
-  ['an open lower bound', { name: 'x', ratio: 0 }, 'ratio must be greater than 0'],
-  ['an open upper bound', { name: 'x', ratio: 1 }, 'ratio must be less than 1'],
+  ['an exclusive lower bound', { name: 'x', ratio: 0 }, 'ratio must be greater than 0'],
+  ['an exclusive upper bound', { name: 'x', ratio: 1 }, 'ratio must be less than 1'],
   ['a value outside an enumeration', { name: 'x', kind: 'c' }, 'kind must be one of "a", "b"'],
   [
     'an unknown kind of part',
@@ -64,31 +68,35 @@ test.each<[string, object, string]>([
   ['a second name of a kind', { name: 'x', parts: [{ type: 'picture', url: '' }] }, 'parts[0].url must not be empty'],
   ['a union inside a union', { name: 'x', one: { type: 'picture' } }, 'one.url is required'],
   ['a kind that must have another shape', { name: 'x', tool: { type: 'mine' } }, 'tool.mine is required'],
-  ['a kind that may be left out', { name: 'x', tool: { mine: '1' } }, 'tool.mine must be an integer'],
+  ['a kind that may be omitted', { name: 'x', tool: { mine: '1' } }, 'tool.mine must be an integer'],
   ['too few items', { name: 'x', parts: [] }, 'parts must have at least 1 item'],
   [
     'too many items',
     { name: 'x', parts: Array(3).fill({ type: 'text', text: '' }) },
     'parts must have at most 2 items',
   ],
-  ['an empty list among kinds of lists', { name: 'x', input: [] }, 'input must have at least 1 item'],
-  ['an item of a list among kinds of lists', { name: 'x', input: ['a', ''] }, 'input[1] must not be empty'],
+  ['an empty list in a union of lists', { name: 'x', input: [] }, 'input must have at least 1 item'],
+  ['an item of a list in a union of lists', { name: 'x', input: ['a', ''] }, 'input[1] must not be empty'],
   ['a second kind of item', { name: 'x', input: ['a', 1] }, 'input[1] must be a string'],
   ['a fraction in a list of integers', { name: 'x', input: [1.5] }, 'input[0] must be an integer'],
   ['a list in a list', { name: 'x', input: [[1], []] }, 'input[1] must have at least 1 item'],
-  ['an item of no kind of list', { name: 'x', input: [true] }, 'input[0] must be a string or an integer or an array'],
+  [
+    'an item of no list in the union',
+    { name: 'x', input: [true] },
+    'input[0] must be a string or an integer or an array',
+  ],
   ['a text that does not fit its pattern', { name: 'x', language: 'x1' }, 'language must match pattern "^[a-z]{2}$"'],
   ['too many entries', { name: 'x', labels: { a: '1', b: '2' } }, 'labels must have at most 1 entries'],
   ['a wrong entry', { name: 'x', labels: { 'a b': 1 } }, 'labels["a b"] must be a string'],
   ['an unknown field', { name: 'x', extra: 1 }, 'extra is not a known field'],
-])('%s is named with its path and rule', (_title, value, sentence) => {
+])('%s is reported with its path and rule', (_title, value, sentence) => {
   const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
   const { error } = validate(value) as { error: ValidationError };
   expect(error).toBeInstanceOf(ValidationError);
   expect(error.message.replace(/ \(and \d+ more\)$/, '')).toBe(sentence);
 });
 
-test('a value that breaks one rule breaks it once', () => {
+test('a value that breaks one rule is reported once', () => {
   const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
   const { error } = validate({ name: 'x', language: 'x1' }) as { error: ValidationError };
   expect(error.violations).toEqual([{ path: 'language', rule: 'must match pattern "^[a-z]{2}$"' }]);
@@ -102,18 +110,18 @@ test('a value that fits the schema passes as the same object', () => {
 
 describe('conversion', () => {
   const schema = Type.Object({ limit: Type.Integer() });
-  test('query strings become the types of their schema', () => {
+  test('query strings are converted to the types of their schema', () => {
     const validate = validatorCompiler({ schema, httpPart: 'querystring', method: 'GET', url: '/' });
     expect(validate({ limit: '12' })).toEqual({ value: { limit: 12 } });
     expect((validate({ limit: 'many' }) as { error: Error }).error.message).toBe('limit must be an integer');
   });
-  test('bodies are taken as they are', () => {
+  test('bodies are not converted', () => {
     const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
     expect((validate({ limit: '12' }) as { error: Error }).error.message).toBe('limit must be an integer');
   });
 });
 
-test('a constraint that cannot be explained still has the words of the compiled check', () => {
+test('a constraint without an explanation has the message of the compiled check', () => {
   const schema = Type.Object({ count: Type.Integer({ multipleOf: 2 }) });
   expect(explain(schema as never, { count: 3 }, '')).toEqual([]);
   const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
@@ -121,15 +129,15 @@ test('a constraint that cannot be explained still has the words of the compiled 
 });
 
 test.each([
-  ['the least', { name: 'x', count: 1 }],
-  ['the most', { name: 'x', count: 9 }],
-  ['the longest', { name: 'abcde', parts: Array(2).fill({ type: 'text', text: '' }) }],
-])('%s that a bound allows breaks nothing, also where another field is wrong', (_title, value) => {
+  ['the smallest value', { name: 'x', count: 1 }],
+  ['the largest value', { name: 'x', count: 9 }],
+  ['the longest value', { name: 'abcde', parts: Array(2).fill({ type: 'text', text: '' }) }],
+])('%s within its bounds breaks no rule, also if another field is wrong', (_title, value) => {
   expect(explain(Body, value, '')).toEqual([]);
   expect(explain(Body, { ...value, extra: 1 }, '')).toEqual([{ path: 'extra', rule: 'is not a known field' }]);
 });
 
-test('a field that is undefined is not there', () => {
+test('a field that is undefined counts as absent', () => {
   expect(explain(Body, { name: 'x', kind: undefined, extra: undefined }, '')).toEqual([]);
 });
 
@@ -139,7 +147,7 @@ test('the message names an excluded value', () => {
   ]);
 });
 
-test('twenty violations are listed, not thousands', () => {
+test('at most twenty violations are listed', () => {
   const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
   const extras = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`extra${n}`, n]));
   const { error } = validate({ name: 'x', ...extras }) as { error: ValidationError };
@@ -156,14 +164,14 @@ test.each([
 });
 
 test.each(['', ' 5', '1.5', '1e3', '0x10', 'true', 'null', ['5', '6']])(
-  'what is no integer is not made one: %j',
+  'a text that is not an integer is refused: %j',
   (text) => {
     const { error } = queryValidator()({ count: text }) as { error: Error };
     expect(error.message).toBe('count must be an integer');
   },
 );
 
-test('a name that every object has is no field', () => {
+test('a name that every object inherits is not a field', () => {
   const body = Type.Object({ name: Type.String() }, { additionalProperties: false });
   expect(explain(body as never, { name: 'x', toString: 1, hasOwnProperty: 2 }, '')).toEqual([
     { path: 'toString', rule: 'is not a known field' },

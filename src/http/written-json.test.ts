@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { encodeInTurns, writeInTurns } from './written-json.ts';
 
-test('a long text is encoded piece by piece, and no pair of surrogates is cut', async () => {
+test('a long text is encoded in pieces, and no surrogate pair is split', async () => {
   const text = `a${'😀'.repeat(limits.json_piece_chars)}é`;
   let turns = 0;
   let isEncoded = false;
@@ -17,7 +17,7 @@ test('a long text is encoded piece by piece, and no pair of surrogates is cut', 
   expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / limits.json_piece_chars));
 });
 
-test('a long value is written with others served in between, and as JSON.stringify writes it', async () => {
+test('a long value is written like by JSON.stringify, and other work runs in between', async () => {
   const value = { text: 'She said "yes"\n'.repeat(limits.json_piece_chars), more: [1, null, 'é'] };
   let turns = 0;
   let isWritten = false;

@@ -20,7 +20,7 @@ const end = (error?: GatewayError): StreamEvent => ({
   error,
 });
 
-/** An engine that answers with these events, and notes how it was left. */
+/** An engine that emits these events and notes how it was closed. */
 function engineOf(events: readonly StreamEvent[], notes: string[] = []): Engine {
   async function* course(): AsyncGenerator<StreamEvent, void, undefined> {
     try {
@@ -39,7 +39,7 @@ function engineOf(events: readonly StreamEvent[], notes: string[] = []): Engine 
   } as unknown as Engine;
 }
 
-/** A transform that holds back the chunks of the last event, and writes its name behind each text. */
+/** A transform that holds back the chunks of the last event and appends its name to each text. */
 function marking(name: string): AnswerTransform {
   let held: ChatChunk[] = [];
   const marked = (chunks: ChatChunk[]) =>
@@ -75,7 +75,7 @@ function middleware(name: string, hooks: CallHooks, notes: string[] = []): Middl
   };
 }
 
-/** What a client sees of a stream, each event as one word. */
+/** The stream as a client sees it, each event as one word. */
 async function seen(inference: Inference): Promise<string[]> {
   const words: string[] = [];
   for await (const event of inference.stream(call)) {
@@ -84,7 +84,7 @@ async function seen(inference: Inference): Promise<string[]> {
   return words;
 }
 
-test('a call for which no middleware has anything to do gets the events of the engine themselves', async () => {
+test('a call without middleware hooks gets the engine’s own event objects', async () => {
   const events = [open, say('a'), end()];
   const inference = createPipeline(engineOf(events), [{ name: 'idle', begin: () => undefined }]);
   let read = 0;
@@ -95,7 +95,7 @@ test('a call for which no middleware has anything to do gets the events of the e
   expect(read).toBe(events.length);
 });
 
-test('requests pass the middleware in order, answers in reverse, and each is begun once', async () => {
+test('requests pass the middleware in order and answers in reverse, and each middleware begins once per call', async () => {
   const notes: string[] = [];
   const noting = (name: string): CallHooks => ({
     onRequest(request) {
@@ -114,13 +114,13 @@ test('requests pass the middleware in order, answers in reverse, and each is beg
   expect(completion.choices[0].message.content).toBe('ab21');
 });
 
-test('what a transform holds back goes out before another endpoint continues, and before the end', async () => {
+test('chunks that a transform holds back are emitted before another endpoint continues and before the end', async () => {
   const list = [middleware('x', { createTransform: () => marking('x') })];
   const inference = createPipeline(engineOf([open, say('a'), open, say('b'), end()]), list);
   expect(await seen(inference)).toEqual(['open', 'ax', 'open', 'bx', 'end']);
 });
 
-test('an event that a reader cannot use ends the call as failed, and its last event is shown', async () => {
+test('an event that the reader cannot encode ends the call as failed, and the error event is still encoded', async () => {
   const notes: string[] = [];
   const ends: unknown[] = [];
   const hooks: CallHooks = {
@@ -136,7 +136,7 @@ test('an event that a reader cannot use ends the call as failed, and its last ev
   expect(ends).toMatchObject([{ error: { message: 'Internal error, shown (end)' } }]);
 });
 
-test('a reader that stops closes the engine, and every hook hears of the end once', async () => {
+test('a reader that stops closes the engine, and every onEnd hook runs once', async () => {
   const notes: string[] = [];
   const list = ['1', '2'].map((name) => middleware(name, { onEnd: () => void notes.push(`${name}: end`) }));
   const events = createPipeline(engineOf([open, say('a'), end()], notes), list).stream(call);
@@ -145,7 +145,7 @@ test('a reader that stops closes the engine, and every hook hears of the end onc
   expect(notes).toEqual(['engine: closed', '2: end', '1: end']);
 });
 
-test('a request that a middleware refuses reaches neither the engine nor the middleware behind it', async () => {
+test('a request that a middleware refuses reaches neither the engine nor the next middleware', async () => {
   const notes: string[] = [];
   const refusing = middleware('1', {
     onRequest() {

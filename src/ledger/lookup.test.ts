@@ -18,7 +18,7 @@ const reported = (costNano: number): FoundAttempt => ({
 describeStores('attempts whose gateway was killed', ({ open }) => {
   const { asKilled, freshDir, start } = recorders(open);
 
-  /** What is charged, and what is recorded, of one generation whose gateway was killed in its second attempt. */
+  /** The charge and the record of one generation whose gateway was killed in its second attempt. */
   async function killed(database: Database, lookup: Lookup) {
     const budget = await budgetOf(database, 1_000_000);
     const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
@@ -42,7 +42,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     return { spent: windows.map(({ spent }) => spent), stored };
   }
 
-  test('cost what the provider says, on top of what earlier attempts may have cost', async () => {
+  test('cost the amount that the provider reports, plus the possible cost of earlier attempts', async () => {
     const lookedUp: LostAttempt[] = [];
     const { spent, stored } = await killed(await open(), async (attempt) => {
       lookedUp.push(attempt);
@@ -60,7 +60,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     expect(stored.usage?.estimated).toBeUndefined();
   });
 
-  test('cost nothing more where they never arrived', async () => {
+  test('cost nothing more if the provider did not receive them', async () => {
     const nothing = { usage: null, cost_nano: 0, charges: [], upstream_id: null };
     const { spent, stored } = await killed(await open(), async () => nothing);
     expect(spent).toEqual([2_000]);
@@ -68,7 +68,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   });
 
   test.each([Number.NaN, 0.5, -1, 1e300])(
-    'are counted as what was set aside where the provider says that they cost %d',
+    'are charged their hold if the provider reports a cost of %d',
     async (costNano) => {
       const { spent, stored } = await killed(await open(), async () => ({ ...reported(0), cost_nano: costNano }));
       expect(spent).toEqual([9_000]);
@@ -77,10 +77,10 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   );
 
   test.each<[string, Lookup]>([
-    ['cannot say', async () => undefined],
+    ['has no result', async () => undefined],
     ['cannot be queried', () => Promise.reject(new Error('refused'))],
     ['does not answer', () => new Promise(() => {})],
-  ])('are counted as what was set aside where the provider %s', async (_, lookup) => {
+  ])('are charged their hold if the provider %s', async (_, lookup) => {
     const { spent, stored } = await killed(await open(), lookup);
     expect(spent).toEqual([9_000]);
     expect(stored).toMatchObject({ outcome: 'unknown', cost_nano: 9_000, usage: { estimated: true } });

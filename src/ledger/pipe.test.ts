@@ -42,7 +42,7 @@ test('a batch of lease requests alone that the store refuses repeatedly is dropp
       log: { info() {}, warn() {}, error() {} },
       freeze: () => {
         frozen++;
-        // Ends what would go round for ever.
+        // Ends a loop that would not end.
         if (frozen > 20) throw new Error('batches of nothing are frozen again and again');
         return { windows: requests-- > 0 ? [REQUEST] : [], divisor: 2 };
       },
@@ -70,7 +70,7 @@ test('a batch of lease requests alone that the store refuses repeatedly is dropp
   }
 });
 
-test('a fault of ours in taking note of a batch is none of the store: the batch is not sent again, nor counted twice', async () => {
+test('an internal error after a batch is stored does not resend the batch or count it twice', async () => {
   const sent: SettleBatch[] = [];
   const errors: string[] = [];
   let faults = 1;
@@ -105,7 +105,7 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
   await pipe.stop();
 });
 
-test('a fault of ours in making a batch loses no outcome, nor the order of the others', async () => {
+test('an internal error while a batch is built loses no outcome and keeps the order of the others', async () => {
   const sent: SettleBatch[] = [];
   const errors: string[] = [];
   let faults = 2;

@@ -14,7 +14,7 @@ function ask(budgets: Budget[], fullNano: number, over: Partial<HoldRequest> = {
   return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano: fullNano, least_nano: fullNano, ...over };
 }
 
-/** A small, seeded source of chance. */
+/** A small, seeded random source. */
 function chance(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -23,14 +23,14 @@ function chance(seed: number): (below: number) => number {
   };
 }
 
-describeStores('what a reservation would come to', ({ open }) => {
+describeStores('the preview of a reservation', ({ open }) => {
   const { freshDir, start } = recorders(open);
 
-  test('grants what reserve would grant, whatever was reserved and spent before, and refuses with the same message', {
+  test('grants what reserve would grant, whatever was reserved and spent before, and refuses with its message', {
     timeout: 180_000,
   }, async () => {
     const database = await open();
-    // A refusal is remembered for a moment, also if money was returned since: here time passes after each.
+    // A refusal is remembered for a moment, also if money was returned since: time passes here after each.
     let passedMs = 0;
     const clock = realClock(() => Date.now() + passedMs);
     const node = await start(ledgerStore(database.queries, database.engine), freshDir(), {
@@ -84,7 +84,7 @@ describeStores('what a reservation would come to', ({ open }) => {
     expect(Object.values(seen).every((count) => count > 10)).toBe(true);
   });
 
-  test('says what each budget has left, and where it is set aside elsewhere', async () => {
+  test('reports the amount left in each budget, and what other nodes hold', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const [one, two] = [await start(store, freshDir()), await start(store, freshDir())];
@@ -97,7 +97,7 @@ describeStores('what a reservation would come to', ({ open }) => {
     one.release(hold);
   });
 
-  test('is a 503 if the store does not answer, and sends no query if no budget counts', async () => {
+  test('is a 503 if the store does not answer, and sends no query if no budget applies', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const node = await start({ ...store, look: down }, freshDir());

@@ -8,14 +8,14 @@ import { ledgerStore } from '../storage/ledger.ts';
 import { type Disk, nodeDisk } from './journal/disk.ts';
 import { realClock } from './ledger-clock.ts';
 
-/** The machine's disk, of which a test may break some. */
+/** The disk of the machine, with parts that a test replaces by failing ones. */
 function breakable(): Disk {
   return { ...nodeDisk };
 }
 
 const errorOf = (code: string) => Object.assign(new Error(code), { code });
 
-/** Full: it takes the first bytes of a record, and then no more. */
+/** A full disk: it takes the first bytes of a record and then fails. */
 function full(disk: Disk): void {
   let taken = 0;
   disk.write = (file, bytes, from) => {
@@ -25,12 +25,12 @@ function full(disk: Disk): void {
   };
 }
 
-/** Takes nothing, and says nothing. */
+/** Writes nothing and reports no error. */
 function silent(disk: Disk): void {
   disk.write = () => 0;
 }
 
-describeStores('the recorder on a bad disk', ({ open }) => {
+describeStores('the recorder with a failing disk', ({ open }) => {
   const { asKilled, freshDir, setUp, start } = recorders(open);
   afterEach(() => void vi.useRealTimers());
 
@@ -40,7 +40,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     return { database, store, sound, data_dir: dataDir, recorder: await start(store, dataDir, { disk }) };
   }
 
-  test('one that takes a few bytes at a time loses none', async () => {
+  test('writes a record whole if each write takes only a few bytes', async () => {
     const disk = breakable();
     disk.write = (file, bytes, from) => nodeDisk.write(file, bytes.subarray(0, from + 7), from);
     const { database, store, data_dir, recorder } = await onDisk(disk);
@@ -58,30 +58,27 @@ describeStores('the recorder on a bad disk', ({ open }) => {
 
   test.each([
     ['full', full],
-    ['that takes nothing, and says nothing', silent],
-  ])(
-    'one %s refuses attempts, loses no outcome, damages no file, and serves again when there is room',
-    async (_, spoil) => {
-      const disk = breakable();
-      const { database, store, data_dir, recorder } = await onDisk(disk);
-      await recorder.attempt(attempt('g1'));
-      spoil(disk);
-      await expect(recorder.attempt(attempt('g2'))).rejects.toMatchObject({ status: 503 });
-      expect(recorder.admits()).toBe(false);
-      await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
-      await recorder.flush();
-      disk.write = nodeDisk.write;
-      await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
-      await recorder.attempt(attempt('g3'));
-      await (await start(store, asKilled(data_dir))).flush();
-      expect(await stored(database)).toMatchObject([
-        { id: 'g1', cost: 3 },
-        { id: 'g3', outcome: 'unknown' },
-      ]);
-    },
-  );
+    ['that writes nothing and reports no error', silent],
+  ])('on a disk %s refuses attempts, loses no outcome, damages no file, and recovers', async (_, spoil) => {
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    await recorder.attempt(attempt('g1'));
+    spoil(disk);
+    await expect(recorder.attempt(attempt('g2'))).rejects.toMatchObject({ status: 503 });
+    expect(recorder.admits()).toBe(false);
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
+    await recorder.flush();
+    disk.write = nodeDisk.write;
+    await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
+    await recorder.attempt(attempt('g3'));
+    await (await start(store, asKilled(data_dir))).flush();
+    expect(await stored(database)).toMatchObject([
+      { id: 'g1', cost: 3 },
+      { id: 'g3', outcome: 'unknown' },
+    ]);
+  });
 
-  test('after a sync that failed the disk is not relied on any more: attempts are refused, outcomes reach the store', async () => {
+  test('after a failed sync attempts are refused, and outcomes reach the store', async () => {
     const disk = breakable();
     const { database, store, data_dir, recorder } = await onDisk(disk);
     await recorder.attempt(attempt('g1'));
@@ -93,7 +90,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
     await recorder.flush();
     await (await start(store, asKilled(data_dir))).flush();
-    // The record of the second one is in the file, durable or not: refused, and counted as one whose end is not known.
+    // The record of the second one is in the file, durable or not: it is refused, and counted with an unknown outcome.
     expect(await stored(database)).toMatchObject([
       { id: 'g1', cost: 3 },
       { id: 'g2', outcome: 'unknown' },
@@ -137,7 +134,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     full(disk);
     await recorder.outcome(generation({ id: 'g1', cost_nano: 100 }), hold);
     disk.write = nodeDisk.write;
-    // The second call has money that the first one's outcome freed. It is killed with its attempt written.
+    // The second call uses money that the first one's outcome freed. It is killed with its attempt written.
     const next = await recorder.reserve(request('g2', 800));
     await recorder.attempt({ ...attempt('g2'), hold: next });
     const restarted = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
@@ -150,7 +147,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     expect(window?.spent).toBe(900);
   });
 
-  test('an outcome that neither the disk nor the store takes for a while is written when the disk has room', async () => {
+  test('an outcome that disk and store refused for a while is written when the disk has room', async () => {
     const disk = breakable();
     const { database, store, data_dir, recorder } = await onDisk(disk);
     await recorder.attempt(attempt('g1'));
@@ -163,7 +160,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'completed', cost: 3 }]);
   });
 
-  test('an outcome is written however long it is', async () => {
+  test('an outcome is written whatever its length', async () => {
     const { database, store, data_dir, recorder } = await onDisk(breakable());
     await recorder.attempt(attempt('g1'));
     store.settle = down;
@@ -173,7 +170,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'completed', cost: 3 }]);
   });
 
-  test('an attempt that was refused after a failed sync keeps its money reserved, since the next start may count it', async () => {
+  test('an attempt that was refused after a failed sync keeps its hold, since the next start may count it', async () => {
     const disk = breakable();
     const { database, store, data_dir, recorder } = await onDisk(disk);
     const budget = await budgetOf(database, 1_000);
@@ -187,7 +184,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     disk.sync = () => Promise.reject(errorOf('EIO'));
     await expect(recorder.attempt({ ...attempt('g1'), hold })).rejects.toMatchObject({ status: 503 });
     expect(recorder.state().held_nano).toBe(900);
-    // One that comes later is not in the file.
+    // A later attempt is not in the file.
     const later = await recorder.reserve({
       id: 'g2',
       budgets: [budget],
@@ -202,7 +199,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'unknown', cost: 900 }]);
   });
 
-  test('a larger hold that cannot be written down is not relied on', async () => {
+  test('a larger hold that cannot be written is not granted', async () => {
     const disk = breakable();
     const { database, recorder } = await onDisk(disk);
     const budget = await budgetOf(database, 1_000_000);
@@ -228,7 +225,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     expect(recorder.state().held_nano).toBe(0);
   });
 
-  test('the folders of a new slot are durable, up to the one that was there', async () => {
+  test('the folders of a new slot are synced, up to the existing one', async () => {
     const { store } = await setUp();
     const home = freshDir();
     const synced = vi.spyOn(nodeDisk, 'syncNames');

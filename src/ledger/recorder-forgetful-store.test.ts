@@ -11,10 +11,10 @@ import { FLUSH_REFUSALS_MAX } from './pipe.ts';
 import type { Recorder } from './recorder.ts';
 import type { LedgerStore } from './settle.ts';
 
-describeStores('a store that forgets', ({ open }) => {
+describeStores('a store that loses batches', ({ open }) => {
   const { asKilled, freshDir, start, stop, setUp } = recorders(open);
 
-  /** Records calls one batch each, and takes the store back to what it was after the first. */
+  /** Records calls in one batch each; the returned function resets the store to its state after the first. */
   async function forgetAllButFirst(database: Database, recorder: Recorder, ids: string[]) {
     for (const id of ids) {
       await recorder.outcome(generation({ id }), noHold());
@@ -30,7 +30,7 @@ describeStores('a store that forgets', ({ open }) => {
     };
   }
 
-  /** The next time that the node reads its position, the store is set back right after the answer. */
+  /** After the node reads its position the next time, the store is reset. */
   function forgetAfterLook(store: LedgerStore, forget: () => Promise<void>): void {
     const { position } = store;
     store.position = async (node) => {
@@ -41,7 +41,7 @@ describeStores('a store that forgets', ({ open }) => {
     };
   }
 
-  /** The next registration happens, and nobody hears of it. */
+  /** The next registration is applied, and its answer is lost. */
   function loseRegistration(store: LedgerStore): void {
     const { register } = store;
     store.register = async (registration) => {
@@ -52,7 +52,7 @@ describeStores('a store that forgets', ({ open }) => {
     };
   }
 
-  test('a store that forgot acknowledged batches gets them again', async () => {
+  test('a store that lost acknowledged batches gets them again', async () => {
     const { database, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -63,7 +63,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
   });
 
-  test('what a store forgot is sent again also where the answer to the new registration was lost', async () => {
+  test('lost batches are sent again also if the answer to the new registration is lost', async () => {
     const { database, store, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -74,7 +74,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
   });
 
-  test('a store that is older after an outage gets what it forgot, also if a registration notices it first', async () => {
+  test('a store that is older after an outage gets its lost batches, also if a registration detects it first', async () => {
     const { database, store, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -85,7 +85,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
   });
 
-  test('so does one of which the answer to that registration is lost', async () => {
+  test('the same holds if the answer to that registration is lost', async () => {
     const { database, store, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -97,7 +97,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
   });
 
-  test('a store that is set back while a node starts, and whose answer to that start is lost, gets what it forgot at the next', async () => {
+  test('a store reset during a node’s start with a lost answer gets its lost batches at the next start', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -109,7 +109,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test('a store that is set back while a node starts gets what it forgot', async () => {
+  test('a store that is reset while a node starts gets its lost batches', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -119,7 +119,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test('a store that is set back a second time, to before it got again what it had forgotten, gets all of it', async () => {
+  test('a store that is reset a second time, before it got its lost batches, gets all of them', async () => {
     const { database, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -136,7 +136,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(all).toEqual([...ids, 'g4', 'g5']);
   });
 
-  test('what is sent to a store again is pending until it is acknowledged, and its windows are sent as new', async () => {
+  test('a resent batch is pending until it is acknowledged, and its windows are sent as new', async () => {
     const { database, store, recorder } = await setUp();
     const budget = await budgetOf(database, 1_000_000);
     const spend = async (id: string, costNano: number) => {
@@ -164,7 +164,7 @@ describeStores('a store that forgets', ({ open }) => {
     expect(returned.every(({ own, returned: idle }) => idle <= own)).toBe(true);
   });
 
-  test('a store restored to an earlier batch of the same epoch, while the gateway was down, gets what it misses', async () => {
+  test('a store restored to an earlier batch of the same epoch while the gateway was down gets the later ones', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -174,7 +174,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test('that an operator released the node hides nothing of what its store forgot', async () => {
+  test('a node that an operator released still sends the batches that its store lost', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const { epoch, node } = recorder.state();
@@ -182,7 +182,7 @@ describeStores('a store that forgets', ({ open }) => {
     await stop(recorder);
     await forget();
     const { batch } = await store.position(node);
-    // Long unheard, by whichever clock the store goes.
+    // Silent for long, by whichever clock the store uses.
     await database.queries.updateTable('ledger_nodes').set({ seen_at: 0 }).execute();
     const { release } = ledgerOperations(database.queries, database.engine);
     await release(node, Date.now());
@@ -195,7 +195,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test('nor is it taken for a life of the node that the store forgot', async () => {
+  test('a release by an operator is not taken for an epoch that the store lost', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     for (const id of ['g1', 'g2']) {
       await recorder.outcome(generation({ id }), noHold());
@@ -221,7 +221,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(all);
   });
 
-  test('a life of the node whose journal a power loss took is none that its store forgot', async () => {
+  test('an epoch whose journal a power loss removed is not taken for one that the store lost', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const dataDir = freshDir();
@@ -244,7 +244,7 @@ describeStores('a store that forgets', ({ open }) => {
     expect(await stored(database)).toHaveLength(4);
   });
 
-  test('damage in a kept segment costs what is damaged, not the start and not the rest of what a store forgot', async () => {
+  test('damage in a kept segment loses the damaged part, and neither the start nor the other batches', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -265,7 +265,7 @@ describeStores('a store that forgets', ({ open }) => {
     expect(error).toHaveBeenCalledWith({ file, at }, expect.stringContaining('damaged'));
   });
 
-  test('a kill while a restored store is being sent what it misses loses nothing of it', async () => {
+  test('a kill while a restored store receives its lost batches loses none of them', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -283,7 +283,7 @@ describeStores('a store that forgets', ({ open }) => {
     broken.settle = store.settle;
   });
 
-  test('a store restored from a backup while the gateway was down gets what it misses', async () => {
+  test('a store restored from a backup while the gateway was down gets its lost batches', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1' }), noHold());
     await stop(recorder);

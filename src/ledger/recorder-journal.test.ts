@@ -14,10 +14,10 @@ import { SLOTS_LOOK_MS } from './start-recorder.ts';
 
 const { organization_id } = generation({ id: '' });
 
-describeStores('the files of the recorder', ({ open }) => {
+describeStores('the journal files of the recorder', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
-  test('a journal that was deleted under the running gateway continues in a new file', async () => {
+  test('a journal that was deleted while the gateway runs continues in a new file', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const dataDir = freshDir();
@@ -35,7 +35,7 @@ describeStores('the files of the recorder', ({ open }) => {
     }
   });
 
-  test('damage in the journal of a running gateway is logged once, not with every check', async () => {
+  test('damage in the journal of a running gateway is logged once, not at every check', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const dataDir = freshDir();
@@ -65,7 +65,7 @@ describeStores('the files of the recorder', ({ open }) => {
     }
   });
 
-  test('a start drops the files that go on from an end that a power loss took, and what it writes then is read', async () => {
+  test('a start drops files that continue a lost end, and the records that it then writes are read', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const { settle } = store;
     store.settle = down;
@@ -83,7 +83,7 @@ describeStores('the files of the recorder', ({ open }) => {
     await (await start(ledgerStore(database.queries, database.engine), asKilled(copy))).flush();
     const unknown = (await stored(database)).filter(({ outcome }) => outcome === 'unknown');
     expect(unknown.map(({ id }) => id)).toEqual(['new', 'old']);
-    // Nodes stop as soon as the store has what they know of.
+    // Nodes stop as soon as the store has all of their outcomes.
     store.settle = settle;
   });
 
@@ -97,7 +97,7 @@ describeStores('the files of the recorder', ({ open }) => {
     await expect(start(store, copy)).rejects.toThrow(/newer version/);
   });
 
-  test('an attempt of an older journal, which recorded an end, and one of this version become the same outcome', async () => {
+  test('attempts of an older journal with a recorded end and of this version become the same outcome', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const known: OpenRecord = {
       id: '',
@@ -154,7 +154,7 @@ describeStores('the files of the recorder', ({ open }) => {
     expect(other).toStrictEqual({ ...one, id: 'before' });
   });
 
-  test('a damaged journal in the slot of one stopped process does not keep the others waiting', async () => {
+  test('a damaged journal in the slot of a stopped process does not delay the other slots', async () => {
     const { database, store, data_dir } = await setUp();
     store.settle = down;
     const [second, third] = [await start(store, data_dir), await start(store, data_dir)];
@@ -173,7 +173,7 @@ describeStores('the files of the recorder', ({ open }) => {
     store.settle = whole.settle;
   });
 
-  test('an unreadable folder of slots is logged once, and keeps no node from its clean stop', async () => {
+  test('an unreadable slot folder is logged once, and does not prevent a clean stop', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const dataDir = freshDir();
@@ -219,7 +219,7 @@ describeStores('the files of the recorder', ({ open }) => {
     expect(await stored(database)).toHaveLength(1);
   });
 
-  test('an unreachable slot folder fails the start', async () => {
+  test('a slot folder that cannot be created fails the start', async () => {
     const { store } = await setUp();
     const dataDir = freshDir();
     mkdirSync(join(dataDir, 'slots'));
@@ -227,7 +227,7 @@ describeStores('the files of the recorder', ({ open }) => {
     await expect(start(store, dataDir)).rejects.toThrow(/EEXIST|ENOTDIR/);
   });
 
-  test('full segments are settled in order, and deleted when they were kept long enough', async () => {
+  test('full segments are settled in order, and deleted after their retention', async () => {
     const database = await open();
     let skewMs = 0;
     let passedMs = 0;
@@ -248,7 +248,7 @@ describeStores('the files of the recorder', ({ open }) => {
     await recorder.outcome(generation({ id: 'open' }), noHold());
     await recorder.flush();
     await expect.poll(() => files(dataDir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
-    // A clock that is set is no passing of time.
+    // Setting a clock forward is no passage of time.
     skewMs = limits.journal_keep_ms + 60_000;
     await recorder.outcome(generation({ id: 'later' }), noHold());
     await recorder.flush();

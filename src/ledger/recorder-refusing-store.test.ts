@@ -9,7 +9,7 @@ import type { SettleBatch } from './settle.ts';
 describeStores('a store that refuses', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
-  test('an outcome that the store refuses is put aside: the others arrive, and it stays in the journal', {
+  test('an outcome that the store refuses is set aside: the others are stored, and it stays in the journal', {
     timeout: 180_000,
   }, async () => {
     const { database, store, data_dir, recorder } = await setUp();
@@ -33,7 +33,7 @@ describeStores('a store that refuses', ({ open }) => {
     expect((await stored(database)).map(({ id }) => id)).toContain('g5');
   });
 
-  test('outcomes with values that no column holds are stored without them, at full cost, and hold up no others', async () => {
+  test('outcomes with values that no column accepts are stored without them, at full cost, and delay no others', async () => {
     const { database, store, recorder } = await setUp();
     const odd = [{ finish_reason: Object }, { finish_reason: {} }, { model: 'a\u0000b' }, { latency: Number.NaN }];
     const records = odd.map((fields, index) => generation({ id: `odd${index}`, cost_nano: 7, ...(fields as object) }));
@@ -49,7 +49,7 @@ describeStores('a store that refuses', ({ open }) => {
     expect(store.batches.length).toBeLessThanOrEqual(4);
   });
 
-  test('a refused outcome is tried again by itself', { timeout: 180_000 }, async () => {
+  test('a refused outcome is tried again automatically', { timeout: 180_000 }, async () => {
     const database = await open();
     const store = faulty(ledgerStore(database.queries, database.engine));
     const real = store.settle;
@@ -70,7 +70,7 @@ describeStores('a store that refuses', ({ open }) => {
     }
   });
 
-  test('while the store takes nothing at all, nothing is put aside', { timeout: 180_000 }, async () => {
+  test('while the store refuses everything, no outcome is set aside', { timeout: 180_000 }, async () => {
     const { store, recorder } = await setUp();
     store.settle = down;
     store.register = down;
@@ -80,7 +80,7 @@ describeStores('a store that refuses', ({ open }) => {
     store.settle = async () => ({ is: 'applied', windows: [], now: 0 });
   });
 
-  test('while the store is down outcomes wait; at the bound first attempts are refused, fallbacks are not', async () => {
+  test('while the store is down outcomes wait, and at the bound first attempts are refused and fallbacks are not', async () => {
     const { store, recorder } = await setUp();
     store.settle = down;
     const outcomes: Promise<void>[] = [];

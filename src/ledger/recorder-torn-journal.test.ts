@@ -9,7 +9,7 @@ import { scanSegment } from './journal/journal-format.ts';
 import { outcomeOf, replay } from './journal/replay.ts';
 import { Segments } from './journal/segments.ts';
 
-/** Of one client and endpoint, but of two keys; the third repeats the second's context after an outcome. */
+/** Attempts of one client and endpoint with two keys; the third repeats the context of the second after an outcome. */
 const OTHER_KEY = 'b'.repeat(64);
 const CALLS = ['g1', 'g2', 'g3', 'g4'];
 
@@ -18,10 +18,10 @@ function attemptOf(id: string) {
   return id === 'g2' || id === 'g3' ? { ...first, record: { ...first.record, key_hash: OTHER_KEY } } : first;
 }
 
-describeStores('a journal that was cut short', ({ open }) => {
+describeStores('a truncated journal', ({ open }) => {
   const { freshDir, asKilled, start, setUp } = recorders(open);
 
-  /** The journal of four attempts, of which one has an outcome, as a killed process leaves it. */
+  /** The journal of four attempts, one of them with an outcome, as a killed process leaves it. */
   async function killed() {
     const { recorder, data_dir, store } = await setUp();
     store.settle = () => new Promise(() => {});
@@ -37,7 +37,7 @@ describeStores('a journal that was cut short', ({ open }) => {
     return { dir, name, bytes };
   }
 
-  test('killed at any byte of a write, each whole line before it counts, and nothing else does', async () => {
+  test('after a kill at any byte of a write, exactly the whole lines before it are read', async () => {
     const { name, bytes } = await killed();
     const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([at]) => at + 1);
     // Start, two attempts, an outcome, two attempts.
@@ -51,7 +51,7 @@ describeStores('a journal that was cut short', ({ open }) => {
       const lines = ends.filter((end) => end <= cut).length;
       const read = [unknown.map(({ id }) => id).join(' '), outcomes.map(({ id }) => id).join(' ')];
       if (read[0] !== whole[lines] || read[1] !== (lines >= 4 ? 'g1' : '')) wrong.push({ cut, read });
-      // What an attempt has of its context is right, whichever line defined it.
+      // The context of an attempt is correct, whichever line defined it.
       for (const open of unknown) {
         const { record } = outcomeOf(open, 'hold', undefined);
         const sent = attemptOf(open.id).record;
@@ -61,7 +61,7 @@ describeStores('a journal that was cut short', ({ open }) => {
     expect(wrong).toEqual([]);
   });
 
-  test('a byte that differs, or zeros from there on, never give another record: a line is whole, or is dropped at the end, or is reported', async () => {
+  test('a changed byte or a tail of zeros never gives another record: a line is whole, dropped or reported', async () => {
     const { bytes } = await killed();
     const known = scanSegment(bytes).records.map((record) => JSON.stringify(record));
     const wrong: unknown[] = [];
@@ -73,14 +73,14 @@ describeStores('a journal that was cut short', ({ open }) => {
         const { records, damaged_at } = scanSegment(damaged);
         const read = records.map((record) => JSON.stringify(record));
         if (!read.every((record) => known.includes(record))) wrong.push({ at, read });
-        // Anything that is missing was the end of the file, or is reported.
+        // Any missing record was the end of the file or is reported.
         if (damaged_at === undefined && !read.every((record, index) => record === known[index])) wrong.push({ at });
       }
     }
     expect(wrong).toEqual([]);
   });
 
-  test('a start after a kill in the middle of a line settles what is whole, with all that is known of it', async () => {
+  test('a start after a kill in the middle of a line settles the whole lines with all of their facts', async () => {
     const { dir, name, bytes } = await killed();
     writeFileSync(join(dir, 'slots', '0', name), bytes.subarray(0, bytes.length - 3));
     const database = await open();

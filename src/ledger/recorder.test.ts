@@ -18,7 +18,7 @@ const { organization_id } = generation({ id: '' });
 describeStores('the recorder', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
-  test('an outcome is visible at once, and in the store after a flush', async () => {
+  test('an outcome is visible immediately, and in the store after a flush', async () => {
     const { database, recorder } = await setUp();
     const record = generation({ id: 'g1' });
     await recorder.attempt(attempt('g1'));
@@ -30,7 +30,7 @@ describeStores('the recorder', ({ open }) => {
     expect(recorder.state()).toMatchObject({ unflushed: 0, oldest_unflushed_ms: 0, admitting: true });
   });
 
-  test('the first outcome of a call counts, a second one is not sent to the store', async () => {
+  test('the first outcome of a call counts, and a second one is not sent to the store', async () => {
     const { database, store, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }), noHold());
     await recorder.outcome(generation({ id: 'g1', cost_nano: 8 }), noHold());
@@ -40,13 +40,13 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'completed', cost: 7 }]);
   });
 
-  test('an outcome reaches the store by itself, without a flush', async () => {
+  test('an outcome reaches the store without an explicit flush', async () => {
     const { database, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1' }), noHold());
     await expect.poll(() => stored(database)).toHaveLength(1);
   });
 
-  test('after a kill every outcome is there once, and an attempt without one is unknown', async () => {
+  test('after a kill every outcome is stored once, and an attempt without one is unknown', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     store.answers = Array.from({ length: 50 }, () => down);
     await recorder.attempt(attempt('stored'));
@@ -68,7 +68,7 @@ describeStores('the recorder', ({ open }) => {
     expect(metered?.usage).toEqual({ in_uncached: 5, out_text: 2, estimated: true });
   });
 
-  test('an attempt without a hold costs its declared minimum, or more if more was metered', async () => {
+  test('an attempt without a hold costs its declared minimum, or the metered usage if that is more', async () => {
     const { database, data_dir, store, recorder } = await setUp();
     const prompt = { usage: { in_uncached: 5 }, cost_nano: 50 };
     await recorder.attempt({ ...attempt('silent'), least: prompt });
@@ -92,7 +92,7 @@ describeStores('the recorder', ({ open }) => {
     expect(await find('own')).toMatchObject({ cost_nano: 0, byok_cost_nano: 50 });
   });
 
-  test('where something is set aside, that is what an unknown end costs', async () => {
+  test('an unknown outcome with a hold costs the hold', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10_000_000);
     const store = ledgerStore(database.queries, database.engine);
@@ -105,7 +105,7 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 1_000 }]);
   });
 
-  test('a call that is lost by a fault of ours costs no less than one whose gateway was killed', async () => {
+  test('a call that is lost by an internal error costs its declared minimum, as after a kill', async () => {
     const { database, recorder } = await setUp();
     const lost = { ...attempt('g1'), least: { usage: { in_uncached: 5 }, cost_nano: 50 } };
     await recorder.attempt(lost);
@@ -114,7 +114,7 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 50 }]);
   });
 
-  test('a kill between the commit and the note of it charges nothing twice', async () => {
+  test('a kill between the commit and its note in the journal charges nothing twice', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const before = asKilled(data_dir);
     await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }), noHold());
@@ -125,7 +125,7 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'completed', cost: 7 }]);
   });
 
-  test('a replay that is killed itself is replayed again', async () => {
+  test('a replay that is killed is replayed again', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));
     store.answers = Array.from({ length: 50 }, () => down);
@@ -138,7 +138,7 @@ describeStores('the recorder', ({ open }) => {
     expect((await stored(database)).map(({ id }) => id)).toEqual(['g1', 'g2']);
   });
 
-  test('a lost answer sends the same batch again, also when it had been applied', async () => {
+  test('a batch whose answer is lost is sent again, and counts once', async () => {
     const { database, store, recorder } = await setUp();
     const real = ledgerStore(database.queries, database.engine);
     store.answers = [
@@ -181,7 +181,7 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toHaveLength(1);
   });
 
-  /** A node that has files full and lets the time pass after which what is open in them is written again. */
+  /** A node that fills files and advances the clock until open calls in them are written again. */
   async function carriedOn(record: (recorder: Recorder, fillFile: () => Promise<void>) => Promise<void>) {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
@@ -209,7 +209,7 @@ describeStores('the recorder', ({ open }) => {
     return database;
   }
 
-  test('a call without an end is carried on, so that it keeps no file, and is still unknown after a kill', async () => {
+  test('an unfinished call is carried forward, so that its file is released, and is unknown after a kill', async () => {
     const database = await carriedOn(async (recorder, fillFile) => {
       await recorder.attempt(attempt('endless'));
       recorder.progress('endless', { out_text: 7 }, 0);
@@ -238,7 +238,7 @@ describeStores('the recorder', ({ open }) => {
     ]);
   });
 
-  test('a call is carried forward with its metered progress, and with nothing of an earlier attempt', async () => {
+  test('a call is carried forward with its metered progress, and without that of an earlier attempt', async () => {
     const database = await carriedOn(async (recorder, fillFile) => {
       const [extended, ...ids] = ['1 extended', '2 metered later', '3 tried again'];
       const hold = await recorder.reserve({ id: extended, budgets: [], is_byok: false, full_nano: 5, least_nano: 5 });
@@ -258,7 +258,7 @@ describeStores('the recorder', ({ open }) => {
     ]);
   });
 
-  test('what earlier attempts of a call cost is charged, also when its end is unknown', async () => {
+  test('the cost of earlier attempts of a call is charged, also if its outcome is unknown', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const again = attempt('g1');
     const [earlier] = generation({ id: 'g1' }).attempts;
@@ -278,7 +278,7 @@ describeStores('the recorder', ({ open }) => {
     expect(store.batches).toHaveLength(sent);
   });
 
-  test('recorders on one directory take different slots; the slot of a stopped process is replayed', async () => {
+  test('recorders in one directory use different slots, and the slot of a stopped process is replayed', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     store.settle = down;
     const second = await start(store, data_dir);
@@ -292,13 +292,13 @@ describeStores('the recorder', ({ open }) => {
     store.settle = whole.settle;
   });
 
-  describe('a gateway that died in a slot which no later one takes', () => {
+  describe('a gateway killed in a slot that no later process uses', () => {
     async function leased({ queries }: Database): Promise<number> {
       const rows = await queries.selectFrom('ledger_windows').select(['leased', 'spent']).execute();
       return rows.reduce((sum, row) => sum + row.leased, 0);
     }
 
-    test.each(['while another runs', 'when the other stops'])('leaves no money aside: %s', async (when) => {
+    test.each(['while another runs', 'when the other stops'])('leaves no money reserved: %s', async (when) => {
       vi.useFakeTimers({ toFake: ['setInterval'] });
       try {
         const database = await open();
@@ -328,7 +328,7 @@ describeStores('the recorder', ({ open }) => {
     });
   });
 
-  test('money that is not whole never enters the store', async () => {
+  test('an amount that is not an integer is not stored', async () => {
     const { database, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1', cost_nano: 0.5 }), noHold());
     await recorder.outcome(generation({ id: 'g2', cost_nano: 1 }), noHold());

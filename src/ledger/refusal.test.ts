@@ -20,7 +20,7 @@ function budget(id: string): Budget {
   return { id, scope: 'key', label: `limit of ${id}`, reset_interval: 'never', limit_nano: 1_000, include_byok: true };
 }
 
-/** What the promise rejects with, or the hold. */
+/** The rejection of the promise, or the hold. */
 function outcomeOf(reserve: () => Hold | Promise<Hold>): Promise<Hold | GatewayError> {
   return (async () => reserve())().catch((error: unknown) => {
     if (error instanceof GatewayError) return error;
@@ -36,7 +36,7 @@ const ask = (fullNano: number, ...budgets: Budget[]) => ({
   least_nano: fullNano,
 });
 
-/** The answer to a batch: of each budget, what the store could still give and what other nodes have. */
+/** The answer to a batch: for each budget, the remaining amount in the store and the leases of other nodes. */
 function answer(number: number, standing: Record<string, { free: number; elsewhere: number }>): void {
   leases.freeze([], number, true);
   const windows = Object.entries(standing).map(([budgetId, { free, elsewhere }]) => ({
@@ -56,13 +56,13 @@ function answer(number: number, standing: Record<string, { free: number; elsewhe
 
 const STANDING = { plenty: { free: 0, elsewhere: 900 }, empty: { free: 0, elsewhere: 0 } };
 
-test('the budget that is empty is named, not the one that others have', async () => {
+test('the refusal names the empty budget, not one with money at other nodes', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty'), budget('empty')), undefined));
   answer(1, STANDING);
   expect(await outcome).toMatchObject({ status: 402, message: expect.stringContaining('limit of empty') });
 });
 
-test('for a moment who needs as much of that budget is refused without asking, and nobody else', async () => {
+test('a refusal applies for a moment to requests of as much from the same budget, without a query, and to no others', async () => {
   const first = outcomeOf(() => leases.reserve(ask(50, budget('plenty'), budget('empty')), undefined));
   answer(1, STANDING);
   await first;
@@ -78,7 +78,7 @@ test('for a moment who needs as much of that budget is refused without asking, a
   expect(requests).toBe(3);
 });
 
-test('whom the store has not answered gets a 503, and no 402', async () => {
+test('a request gets a 503, not a 402, if the store does not answer', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
   leases.freeze([], 1, true);
   now += limits.store_read_ms_max;
@@ -86,7 +86,7 @@ test('whom the store has not answered gets a 503, and no 402', async () => {
   expect(await outcome).toMatchObject({ status: 503 });
 });
 
-test('a store that takes longer than others may take to give back is waited for', async () => {
+test('a store slower than the wait for other nodes is still awaited', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
   leases.freeze([], 1, true);
   now += limits.store_read_ms_max - 1;
@@ -98,7 +98,7 @@ test('a store that takes longer than others may take to give back is waited for'
   await outcome;
 });
 
-/** What is left of a request's time for the store, by the ledger's clock. */
+/** The remaining store wait of a request, by the clock of the ledger. */
 function storeWait(leftMs: number) {
   let begun: number | undefined;
   const counted: number[] = [];
@@ -112,7 +112,7 @@ function storeWait(leftMs: number) {
   };
 }
 
-test('who has waited for the store before waits only for what is left', async () => {
+test('a request that already waited for the store waits only for the rest of its bound', async () => {
   const wait = storeWait(300);
   const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined));
   leases.freeze([], 1, true);
@@ -125,14 +125,14 @@ test('who has waited for the store before waits only for what is left', async ()
   expect(wait.counted).toEqual([300]);
 });
 
-test('who has waited for the store as long as one may is refused without asking', async () => {
+test('a request that has used up its store wait is refused without a query', async () => {
   const wait = storeWait(0);
   const reserve = () => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined);
   expect(await outcomeOf(reserve)).toMatchObject({ status: 503 });
   expect([requests, leases.waiting, wait.counted]).toEqual([0, 0, []]);
 });
 
-test('the wait for other nodes is none for the store', async () => {
+test('the wait for other nodes does not count as wait for the store', async () => {
   const wait = storeWait(300);
   const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait: wait }, undefined));
   now += 200;
@@ -146,7 +146,7 @@ test('the wait for other nodes is none for the store', async () => {
   expect(wait.counted).toEqual([200]);
 });
 
-test('whom the store has answered, and others did not give back enough, gets a 402', async () => {
+test('a request gets a 402 if the store answered and other nodes did not return enough', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
   answer(1, STANDING);
   now += limits.recall_wait_ms;

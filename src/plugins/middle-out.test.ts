@@ -48,7 +48,7 @@ test('a bound of messages keeps half from the start and half from the end', () =
   );
 });
 
-test('instructions stay at any position, and so does the last question of the user', () => {
+test('instructions stay at any position, and so does the last user message', () => {
   const messages: Message[] = [
     { role: 'system', content: 'rules' },
     user('x'.repeat(50)),
@@ -70,7 +70,7 @@ test('a call is removed with its results and its reasoning', () => {
   expect(compressed?.messages).toEqual([messages[0], messages[4], messages[5]]);
 });
 
-test('a text that is too long is cut in its middle, with a mark that states the missing length', () => {
+test('a text that is too long is cut in its middle, with a note of the missing length', () => {
   const text = `${'a'.repeat(500)}${'b'.repeat(500)}`;
   const compressed = compressMiddleOut([user('short'), assistant('also short'), user(text)], room(200));
   const [last] = compressed!.messages.slice(-1);
@@ -135,7 +135,7 @@ describe('any conversation', () => {
         (messages, tokens, count) => {
           const compressed = compressMiddleOut(messages, room(tokens, count));
           if (compressed === undefined) {
-            // Only what must stay may be too much: its calls and pictures, its marks, or its number.
+            // Only the parts that must stay may be too large: calls and images, the notes, or their number.
             return;
           }
           const { messages: kept, dropped } = compressed;
@@ -143,7 +143,7 @@ describe('any conversation', () => {
           expect(kept.reduce((sum, one) => sum + textLength(one), 0)).toBeLessThanOrEqual(tokens);
           expect(kept.length).toBeLessThanOrEqual(count);
           expect(dropped).toBe(messages.length - kept.length);
-          // Each is one of the conversation, whole or cut, after the one before it.
+          // Each is a message of the conversation, whole or cut, after the previous one.
           let at = -1;
           const places = kept.map((message) => {
             at = messages.findIndex((one, n) => n > at && isOf(message, one));

@@ -6,7 +6,7 @@ const ask = (more: Record<string, unknown>) =>
   withServerTools({ messages: [{ role: 'user', content: 'Hi' }], ...more } as ChatRequest);
 const refusal = (message: string) => expect.objectContaining({ status: 400, message });
 
-describe('a tool of the gateway under any of its names', () => {
+describe('a tool of the gateway, under any of its names', () => {
   test.each([
     ['gateway:web_search', 'gateway:web_search'],
     ['openrouter:web_search', 'gateway:web_search'],

@@ -41,13 +41,13 @@ test.each<[string, object]>([
   ['fill', { reason: 'large' }],
   ['leap', { reason: 'large' }],
   ['hoard', { reason: 'large' }],
-])('a process that does %s ends its work, and the next has another', async (does, failure) => {
+])('a process that does %s ends its work, and the next work gets a new process', async (does, failure) => {
   const run = made();
   await expect(run(does)).rejects.toMatchObject(failure);
   expect(await run('answer')).toBe(0);
 });
 
-test('work that takes too long is ended', async () => {
+test('work above its time limit is ended', async () => {
   const run = made({ ms_max: 300 });
   await expect(run('stall')).rejects.toMatchObject({ reason: 'late' });
   expect(await run('answer')).toBe(0);

@@ -6,7 +6,7 @@ import { createEndpointStatistics, type EndpointStatistics } from './endpoint-st
 import { PERCENTILE_CALLS_MIN, UPTIME_CALLS_MIN } from './endpoint-windows.ts';
 
 const MINUTE = 60_000;
-/** Some midnight, so that quarters of an hour begin where one expects. */
+/** A midnight, so that quarters of an hour start at round times. */
 const T0 = Date.UTC(2026, 0, 1);
 
 const success: Sample = { result: 'success' };
@@ -22,7 +22,7 @@ function observeMany(statistics: EndpointStatistics, sample: Sample, count: numb
   for (let n = 0; n < count; n += 1) statistics.observe('e', sample, nowMs);
 }
 
-/** What a process has to write, as another reads it. */
+/** The rows that a process has to write, as another process reads them. */
 function rowsOf(statistics: EndpointStatistics, run: string): (BucketRow & { run: string })[] {
   return statistics.unwritten(10_000).map((row) => ({ ...row, run }));
 }
@@ -37,7 +37,7 @@ describe('uptime', () => {
     expect(statistics.performance('e', T0)).toMatchObject({ uptime_5m: 75, uptime_30m: 75, uptime_1d: 75 });
   });
 
-  test('leaves out rate limits, and what has no result', () => {
+  test('ignores rate limits, and samples without a result', () => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, success, 10, T0);
     observeMany(statistics, { result: 'rate_limited' }, 50, T0);
@@ -58,7 +58,7 @@ describe('uptime', () => {
     ['uptime_last_5m', 4, 5],
     ['uptime_last_30m', 29, 30],
     ['uptime_last_1d', 23 * 60 + 44, 24 * 60],
-  ] as const)('%s reaches back as far as it says', (name, insideMinutes, outsideMinutes) => {
+  ] as const)('%s covers the time of its name', (name, insideMinutes, outsideMinutes) => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, error, 20, T0);
     expect(statistics.figures('e', T0 + insideMinutes * MINUTE)[name]).toBe(0);
@@ -67,7 +67,7 @@ describe('uptime', () => {
 });
 
 describe('percentiles', () => {
-  test('are listed from the first call on, with the number of calls, to one percent', () => {
+  test('are listed from the first call on, with the number of calls, at a precision of one percent', () => {
     const statistics = createEndpointStatistics();
     expect(statistics.figures('e', T0)).toMatchObject({ latency_last_30m: null, samples_last_30m: 0 });
     statistics.observe('e', streamed(200, 40), T0);
@@ -91,14 +91,14 @@ describe('percentiles', () => {
     for (const value of Object.values(throughputLast30m ?? {})) expect(Math.abs(value - 40)).toBeLessThan(1);
   });
 
-  test('reach back half an hour', () => {
+  test('cover half an hour', () => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, streamed(200), 10, T0);
     expect(statistics.figures('e', T0 + 29 * MINUTE).latency_last_30m).not.toBeNull();
     expect(statistics.figures('e', T0 + 30 * MINUTE).latency_last_30m).toBeNull();
   });
 
-  test('of throughput are what so many calls reach, of latency what they do not pass', () => {
+  test('of throughput are lower bounds, and those of latency upper bounds', () => {
     const statistics = createEndpointStatistics();
     for (let n = 1; n <= 100; n += 1) statistics.observe('e', streamed(n, n), T0);
     const { latency_last_30m: latencyLast30m, throughput_last_30m: throughputLast30m } = statistics.figures('e', T0);
@@ -110,7 +110,7 @@ describe('percentiles', () => {
     });
   });
 
-  test('for routing are of five minutes; if these have few samples, of thirty', () => {
+  test('for routing cover five minutes, or thirty if these have few samples', () => {
     const statistics = createEndpointStatistics();
     for (let n = 0; n < 20; n += 1) statistics.observe('e', streamed(1000), T0);
     const later = T0 + 10 * MINUTE;
@@ -121,7 +121,7 @@ describe('percentiles', () => {
     expect(statistics.performance('e', fresh).latency_ms?.p99).toBeLessThan(11);
   });
 
-  test('are listed whole after routing looked at the last minutes alone', () => {
+  test('are listed for the whole time also after routing used the last minutes alone', () => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, streamed(1000), 30, T0);
     const later = T0 + 10 * MINUTE;
@@ -130,7 +130,7 @@ describe('percentiles', () => {
     expect(statistics.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
   });
 
-  test('are of streamed answers; whole ones stand in where there are none', () => {
+  test('are of streamed answers, or of whole answers if there are none', () => {
     const statistics = createEndpointStatistics();
     const whole: Sample = { result: 'success', is_streamed: false, latency_ms: 5000, tokens_per_second: 3 };
     observeMany(statistics, whole, 10, T0);
@@ -140,7 +140,7 @@ describe('percentiles', () => {
   });
 });
 
-test('what a clock that is wrong by more than a moment put into the future is not of now, and not kept', () => {
+test('samples from a clock far in the future are not counted now, and not kept', () => {
   const statistics = createEndpointStatistics();
   const other = createEndpointStatistics();
   observeMany(statistics, success, 10, T0);
@@ -196,7 +196,7 @@ describe('rows of other processes', () => {
     { maxLength: 100 },
   );
 
-  test('together is what one process would know', () => {
+  test('result in the figures of a single process', () => {
     fc.assert(
       fc.property(samples, (list) => {
         const one = createEndpointStatistics();
@@ -225,7 +225,7 @@ describe('rows of other processes', () => {
     );
   });
 
-  test('is visible as soon as it is merged, in place of the earlier row', () => {
+  test('are visible when they are merged, and replace the earlier row', () => {
     const [one, other] = [createEndpointStatistics(), createEndpointStatistics()];
     observeMany(one, success, 10, T0);
     other.merge(rowsOf(one, 'r'));
@@ -235,7 +235,7 @@ describe('rows of other processes', () => {
     expect(other.figures('e', T0).uptime_last_5m).toBe(50);
   });
 
-  test('counts each sample once, also where the clock was set back into a minute that was over', () => {
+  test('count each sample once, also if the clock was set back into a past minute', () => {
     const statistics = createEndpointStatistics();
     for (let n = 0; n < 10; n += 1) statistics.observe('e', streamed(100), T0);
     statistics.sweep(T0 + MINUTE);
@@ -250,7 +250,7 @@ describe('rows of other processes', () => {
     expect(others.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
   });
 
-  test('is written once, and again when it has grown', () => {
+  test('are written once, and again after they have grown', () => {
     const statistics = createEndpointStatistics();
     statistics.observe('e', success, T0);
     const rows = statistics.unwritten(10);
@@ -262,7 +262,7 @@ describe('rows of other processes', () => {
     expect(statistics.unwritten(10)).toEqual([]);
   });
 
-  test('waits for a store within a bound; the rest is not written, and counts here all the same', () => {
+  test('wait for the store up to a bound; the others are not written, and still count in their own process', () => {
     const statistics = createEndpointStatistics();
     const count = limits.health_endpoints_max;
     for (let minute = 0; minute < 12; minute += 1) {
@@ -272,7 +272,7 @@ describe('rows of other processes', () => {
     expect(statistics.figures('e0', T0 + 11 * MINUTE).uptime_last_30m).toBe(100);
   });
 
-  test('waits while it cannot be written, until no window reaches it', () => {
+  test('wait while they cannot be written, until no window includes them', () => {
     const statistics = createEndpointStatistics();
     statistics.observe('e', success, T0);
     statistics.sweep(T0 + 29 * MINUTE);
@@ -284,7 +284,7 @@ describe('rows of other processes', () => {
     expect([...statistics.known()]).toEqual([]);
   });
 
-  test('is bounded in endpoints, in rows, and in what their sketches take', () => {
+  test('are bounded in endpoints, in rows, and in the size of their sketches', () => {
     const many = createEndpointStatistics();
     for (let n = 0; n < limits.health_endpoints_max + 10; n += 1) many.observe(`x${n}`, success, T0);
     expect([...many.known()]).toHaveLength(limits.health_endpoints_max);
@@ -308,7 +308,7 @@ describe('rows of other processes', () => {
     roomy.merge(wide);
     observeMany(roomy, error, 5_000, T0);
     expect(roomy.figures('e', T0).uptime_last_5m).toBe(50);
-    // What left made room.
+    // The removed rows made room.
     roomy.sweep(T0 + 31 * MINUTE);
     roomy.merge([{ ...counts, version, start: counts.start + 31, run: 'last', sketches: { latency: '5k.a' } }]);
     expect(roomy.figures('e', T0 + 31 * MINUTE).latency_last_30m).not.toBeNull();
@@ -323,7 +323,7 @@ function rowsOfOne(): BucketRow {
   return row;
 }
 
-test('an endpoint is quiet where nobody, here or elsewhere, counted anything of it for so long', () => {
+test('an endpoint is quiet if no process counted a call of it for the stated time', () => {
   const statistics = createEndpointStatistics();
   expect(statistics.isQuiet('e', 15, T0)).toBe(true);
   statistics.observe('e', { result: 'rate_limited' }, T0);
@@ -336,7 +336,7 @@ test('an endpoint is quiet where nobody, here or elsewhere, counted anything of 
   expect(other.isQuiet('e', 15, T0)).toBe(false);
 });
 
-test('an endpoint in use is not forgotten for others that come once', () => {
+test('an endpoint in use is not evicted by others that are used once', () => {
   const statistics = createEndpointStatistics();
   for (let n = 0; n < 2 * limits.health_endpoints_max; n += 1) {
     statistics.observe(`x${n}`, success, T0);

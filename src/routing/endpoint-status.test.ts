@@ -15,6 +15,6 @@ test.each<[Condition, number | null, number | null, string]>([
   ['failing', 10, 100, '-5'],
   ['refused', 100, 100, '-10'],
   ['refused', 10, 100, '-10'],
-])('%s, with %s and %s percent answered, is %s', (condition, uptimeLast5m, uptimeLast30m, status) => {
+])('%s, with %s and %s percent successful calls, is %s', (condition, uptimeLast5m, uptimeLast30m, status) => {
   expect(statusOf(condition, { uptime_last_5m: uptimeLast5m, uptime_last_30m: uptimeLast30m })).toBe(status);
 });

@@ -7,7 +7,7 @@ import { createHealth } from './health.ts';
 const NOW = 1_800_000_000_000;
 const endpoint = (name: string, more: Partial<Endpoint> = {}) => ({ id: `p|a/${name}`, ...more }) as Endpoint;
 
-test('the most severe is first; one that answers is listed from 5 percent of failed calls on; own credentials do not count', () => {
+test('the most severe is first; from 5 % failed calls an endpoint is listed; own credentials do not count', () => {
   const health = createHealth();
   const statistics = createEndpointStatistics();
   const count = (id: string, successes: number, errors: number) => {

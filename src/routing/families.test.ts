@@ -17,13 +17,13 @@ test.each([
   ['meta-llama/llama-3.3-70b-instruct', 'meta-llama/llama-70b-instruct'],
   ['mistralai/mistral-small-3.2-24b-instruct', 'mistralai/mistral-small-24b-instruct'],
   ['x-ai/grok-4-fast', 'x-ai/grok-fast'],
-])('%s is of the family %s', (id, family) => {
+])('%s is in the family %s', (id, family) => {
   expect(familyOf(id)).toBe(family);
 });
 
 const made = (id: string, created: number, extra = {}) => model(id, [], { created, ...extra });
 
-test('an alias is the newest model of its family that answers in text, and no variant', () => {
+test('an alias is the newest text model of its family, without variants', () => {
   const models = [
     made('a/fast-2', 20),
     made('a/fast-3', 30),
@@ -37,7 +37,7 @@ test('an alias is the newest model of its family that answers in text, and no va
   expect([...latest.keys()]).toHaveLength(2);
 });
 
-test('a model that has expired gives way to an older one, and is better than none', () => {
+test('an expired model is used as alias only if there is no other', () => {
   const models = [
     made('a/fast-3', 30, { is_expired: true }),
     made('a/fast-2', 20),
@@ -48,13 +48,13 @@ test('a model that has expired gives way to an older one, and is better than non
   expect(latestModels(models).get('~a/slow-latest')?.id).toBe('a/slow-2');
 });
 
-test('of those made at the same time it is always the same', () => {
+test('of models with the same creation time the same one is selected', () => {
   const models = [made('a/fast-3', 30), made('a/fast-2', 30)];
   expect(latestModels(models).get('~a/fast-latest')?.id).toBe('a/fast-3');
   expect(latestModels([...models].reverse()).get('~a/fast-latest')?.id).toBe('a/fast-3');
 });
 
-test('aliases are made once for a list of models', () => {
+test('aliases are computed once for a list of models', () => {
   const models = [made('a/fast-3', 30)];
   expect(latestModels(models)).toBe(latestModels(models));
 });

@@ -8,7 +8,7 @@ import {
   OUTAGE_RECENT_MS,
 } from './health.ts';
 
-test('a failure cools an endpoint down, for longer with each in a row, up to a bound', () => {
+test('a failure starts a cool-down, which doubles with each consecutive failure up to a bound', () => {
   const health = createHealth();
   const waits: number[] = [];
   for (let count = 0; count < 8; count += 1) {
@@ -19,7 +19,7 @@ test('a failure cools an endpoint down, for longer with each in a row, up to a b
   expect(waits.at(-1)).toBe(COOL_DOWN_MS_MAX);
 });
 
-test('an upstream’s own wait is kept', () => {
+test('an upstream’s stated wait is used', () => {
   const health = createHealth();
   health.failed('e', 'rate_limited', 1_500, 100);
   expect(health.coolingUntil('e', 1_599)).toBe(1_600);
@@ -42,13 +42,13 @@ test.each([
   'payment',
   'not_found',
   'invalid_response',
-] as const)('%s cools down', (failure) => {
+] as const)('%s starts a cool-down', (failure) => {
   const health = createHealth();
   health.failed('e', failure, undefined, 0);
   expect(health.coolingUntil('e', 0)).toBeGreaterThan(0);
 });
 
-test('a success ends a cool-down of our own making', () => {
+test('a success ends a cool-down without a stated wait', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 0);
   health.failed('e', 'timeout', undefined, 0);
@@ -57,7 +57,7 @@ test('a success ends a cool-down of our own making', () => {
   expect(health.begin('e', 1)).toBe('open');
 });
 
-test('an endpoint that fails again soon is still in its row of failures; one that was well for long is not', () => {
+test('an endpoint that fails again soon continues its row of failures; after a steady time it does not', () => {
   const wait = COOL_DOWN_MS_DEFAULT;
   const steady = 2 * wait + OUTAGE_RECENT_MS;
   for (const [at, waited] of [
@@ -73,7 +73,7 @@ test('an endpoint that fails again soon is still in its row of failures; one tha
   }
 });
 
-test('many calls that fail at once are one failure', () => {
+test('many concurrent failed calls are one failure', () => {
   const health = createHealth();
   for (let n = 0; n < 50; n += 1) health.failed('e', 'unavailable', undefined, 100 + n, n);
   expect(health.coolingUntil('e', 150)).toBe(100 + COOL_DOWN_MS_DEFAULT);
@@ -92,14 +92,14 @@ test('the wait for a rate limit without a stated wait does not double', () => {
   }
 });
 
-test('a success of what was sent before the failure ends nothing', () => {
+test('a success of a request that was sent before the failure does not end the cool-down', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 10);
   health.succeeded('e', 20, 9);
   expect(health.coolingUntil('e', 20)).toBe(10 + COOL_DOWN_MS_DEFAULT);
 });
 
-test('an upstream’s own wait is kept whatever is answered meanwhile', () => {
+test('an upstream’s stated wait is kept, whatever is answered meanwhile', () => {
   const health = createHealth();
   health.failed('e', 'rate_limited', 60_000, 0);
   health.succeeded('e', 30_000);
@@ -114,7 +114,7 @@ describe('after a cool-down', () => {
   };
   const over = COOL_DOWN_MS_DEFAULT;
 
-  test('one call tries it, and to others it cools until that is known', () => {
+  test('one call is the trial, and for others the endpoint cools down until the result', () => {
     const health = cooled();
     expect(health.begin('e', over - 1)).toBe('open');
     expect(health.coolingUntil('e', over)).toBe(0);
@@ -123,7 +123,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', over + 1)).toBe('busy');
   });
 
-  test('the trial’s success opens it for all', () => {
+  test('the success of the trial opens the endpoint for all', () => {
     const health = cooled();
     health.begin('e', over);
     health.succeeded('e', over + 5, over);
@@ -132,7 +132,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', over + 5)).toBe('open');
   });
 
-  test('the trial’s failure cools it for longer', () => {
+  test('the failure of the trial starts a longer cool-down', () => {
     const health = cooled();
     health.begin('e', over);
     health.failed('e', 'unavailable', undefined, over + 5);
@@ -140,7 +140,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', over + 6)).toBe('open');
   });
 
-  test('a trial that ended without an outcome lets the next in at once', () => {
+  test('a trial that ended without an outcome allows the next one immediately', () => {
     const health = cooled();
     health.begin('e', over);
     health.left('e');
@@ -148,7 +148,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', over + 1)).toBe('trial');
   });
 
-  test('a trial without an outcome is not waited for longer than a bound', () => {
+  test('a trial without an outcome is awaited for a bounded time', () => {
     const health = cooled();
     health.begin('e', over);
     const late = over + COOL_DOWN_TRIAL_MS_MAX;
@@ -157,7 +157,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', late)).toBe('trial');
   });
 
-  test('of a thousand calls that come at once, one is the trial', () => {
+  test('of a thousand concurrent calls, one is the trial', () => {
     const health = cooled();
     const turns = Array.from({ length: 1_000 }, () => health.begin('e', over));
     expect(turns.filter((turn) => turn === 'trial')).toHaveLength(1);
@@ -166,7 +166,7 @@ describe('after a cool-down', () => {
 });
 
 describe('an outage', () => {
-  test('is recent for half a minute, also when the endpoint is well again', () => {
+  test('is recent for half a minute, also after the endpoint recovered', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     health.succeeded('e', 10);
@@ -177,7 +177,7 @@ describe('an outage', () => {
     expect(health.hadOutage('other', 0)).toBe(false);
   });
 
-  test('is none where one of many calls failed', () => {
+  test('is not recorded if only few of many calls failed', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     for (let n = 0; n < 19; n += 1) health.succeeded('e', 1);
@@ -188,7 +188,7 @@ describe('an outage', () => {
     expect(health.hadOutage('e', 2)).toBe(true);
   });
 
-  test('is none where the endpoint only limits the rate', () => {
+  test('is not recorded for a rate limit', () => {
     const health = createHealth();
     health.failed('e', 'rate_limited', undefined, 0);
     expect(health.hadOutage('e', 0)).toBe(false);
@@ -222,7 +222,7 @@ test.each([
 });
 
 test.each(['invalid_request', 'content_filter', 'state_rejected'] as const)(
-  '%s says nothing about the endpoint',
+  '%s does not start a cool-down',
   (failure) => {
     const health = createHealth();
     health.failed('e', failure, undefined, 0);
@@ -230,7 +230,7 @@ test.each(['invalid_request', 'content_filter', 'state_rejected'] as const)(
   },
 );
 
-test('what is remembered is bounded; the longest-ago failure is forgotten first', () => {
+test('the number of remembered endpoints is bounded, and the oldest failure is forgotten first', () => {
   const health = createHealth();
   for (let n = 0; n <= limits.health_endpoints_max; n += 1) health.failed(`e${n}`, 'unavailable', undefined, 0);
   expect(health.coolingUntil('e0', 0)).toBe(0);
@@ -238,7 +238,7 @@ test('what is remembered is bounded; the longest-ago failure is forgotten first'
 });
 
 describe('silence', () => {
-  test('of one call says nothing of an endpoint that answers those that were sent later', () => {
+  test('of one call is no failure if the endpoint answers calls that were sent later', () => {
     const health = createHealth();
     health.answered('e', 1_000);
     health.silent('e', 20_000, 1_000);
@@ -249,7 +249,7 @@ describe('silence', () => {
     expect(health.condition('e', 20_000)).toBe('failing');
   });
 
-  test('is over, as if it had not been, as soon as anyone is answered', () => {
+  test('is withdrawn as soon as any call is answered', () => {
     const health = createHealth();
     health.silent('e', 20_000, 1_000);
     health.silent('e', 21_000, 20_500);
@@ -260,7 +260,7 @@ describe('silence', () => {
     expect(health.coolingUntil('e', 30_000)).toBe(30_000 + COOL_DOWN_MS_DEFAULT);
   });
 
-  test('leaves what stood against the endpoint before it, and what does since', () => {
+  test('leaves failures before it and after it', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     health.silent('e', 15_000, 11_000);
@@ -272,13 +272,13 @@ describe('silence', () => {
     expect(health.coolingUntil('e', 41_000)).toBe(101_000);
   });
 
-  test('of calls that were under way together is one failure', () => {
+  test('of concurrent calls is one failure', () => {
     const health = createHealth();
     for (let n = 0; n < 5; n += 1) health.silent('e', 20_000 + n, 10_000 + n);
     expect(health.coolingUntil('e', 20_000)).toBe(20_000 + COOL_DOWN_MS_DEFAULT);
   });
 
-  test('is forgotten of the endpoint that was answered longest ago, where there are too many', () => {
+  test('uses the last answer of an endpoint unless too many endpoints answered since', () => {
     const health = createHealth();
     for (let n = 0; n <= limits.health_endpoints_max; n += 1) health.answered(`e${n}`, 5_000);
     health.silent('e0', 20_000, 1_000);
@@ -288,7 +288,7 @@ describe('silence', () => {
   });
 });
 
-test('an endpoint that fails again after its stated wait waits as long as one without, and a zero wait counts as none', () => {
+test('an endpoint that fails again after its stated wait gets the default wait, and a zero wait counts as none', () => {
   const health = createHealth();
   health.failed('e', 'overloaded', 1_000, 0);
   expect(health.coolingUntil('e', 0)).toBe(1_000);
@@ -310,7 +310,7 @@ test('a short stated wait of a rate limit is used each time', () => {
   }
 });
 
-test('a clock that is set back makes no wait longer than it was', () => {
+test('a clock that is set back makes no wait longer', () => {
   const health = createHealth();
   const late = 10 * 3_600_000;
   health.failed('e', 'unavailable', undefined, late);
@@ -322,7 +322,7 @@ test('a clock that is set back makes no wait longer than it was', () => {
   expect(health.begin('e', 15_000)).toBe('trial');
 });
 
-test('failures since the last answer: the first and the last of them, and none once it has answered', () => {
+test('failures since the last answer are reported with the first and the last time, and none after an answer', () => {
   const health = createHealth();
   expect(health.failures('e', 0)).toBeUndefined();
   health.failed('e', 'unavailable', undefined, 1_000);

@@ -13,7 +13,7 @@ import {
 import type { ProviderPreferences } from '../schemas/inner.ts';
 import type { Plan, PlanContext } from './plan.ts';
 
-/** Prices 1, 2 and 3 at three providers, and one endpoint more that costs as much as the last. */
+/** Prices 1, 2 and 3 at three providers, and one more endpoint at the price of the last. */
 const GRADED = model('a/x', [
   endpoint('a/x', 'alpha', 1),
   endpoint('a/x', 'beta', 2),
@@ -34,7 +34,7 @@ function shares(of: (draw: number) => Plan, times = 1_000): Record<string, numbe
 const weights = ({ candidates }: Plan) => candidates.map(({ weight }) => weight);
 
 describe('the draw', () => {
-  test('follows the inverse square of the price; the others follow by price', () => {
+  test('follows the inverse square of the price, and the others are in order of price', () => {
     const total = 1 + 1 / 4 + 1 / 9 + 1 / 9;
     const drawnShares = shares((draw) => planned({}, { models: [GRADED], draw }));
     expect(drawnShares['alpha']).toBeCloseTo(1 / total, 2);
@@ -47,7 +47,7 @@ describe('the draw', () => {
     expect(weights(drawn).reduce<number>((sum, weight) => sum + (weight ?? 0), 0)).toBeCloseTo(1);
   });
 
-  test('is the example of the public documentation: A nine times as often as C, then C; B, which was out, last', () => {
+  test('equals the public example: A nine times as often as C, then C, and B last after its outage', () => {
     const three = model('a/x', [endpoint('a/x', 'alpha', 1), endpoint('a/x', 'beta', 2), endpoint('a/x', 'gamma', 3)]);
     const known = { outages: ['beta|a/x'] };
     const drawnShares = shares((draw) => planned({}, { models: [three], known, draw }));
@@ -57,7 +57,7 @@ describe('the draw', () => {
     expect(one.attempts.at(-1)?.because).toEqual(['price', 'recent_outage']);
   });
 
-  test('is even among those that cost nothing, and never of those that cost something beside them', () => {
+  test('is even among free endpoints, and never selects priced ones beside them', () => {
     const free = model('a/x', [endpoint('a/x', 'alpha', 0), endpoint('a/x', 'beta', 0), endpoint('a/x', 'gamma', 1)]);
     expect(shares((draw) => planned({}, { models: [free], draw }))).toEqual({
       alpha: expect.closeTo(0.5),
@@ -65,7 +65,7 @@ describe('the draw', () => {
     });
   });
 
-  test('is never of an endpoint without a known price beside one that has one', () => {
+  test('never selects an endpoint without a known price beside a priced one', () => {
     const drawnShares = shares((draw) => planned({}, { draw, allow_unpriced: true }));
     expect(Object.keys(drawnShares)).not.toContain('gamma');
     expect(tagsOf(planned({}, { allow_unpriced: true })).at(-1)).toBe('gamma');
@@ -77,7 +77,7 @@ describe('the draw', () => {
     ['a default sort', { default_sort: 'price' }, undefined],
     ['a single endpoint', {}, { only: ['alpha'] }],
     ['cooling endpoints alone', { known: { cooling: { 'alpha|a/x': 5_000 } } }, { only: ['alpha'] }],
-  ])('is not held with %s', (_title, context, provider) => {
+  ])('is skipped with %s', (_title, context, provider) => {
     const planFor = (draw: number) =>
       planned({ ...(provider && { provider }) }, { models: [GRADED], draw, ...context });
     expect(tagsOf(planFor(0.99))).toEqual(tagsOf(planFor(0)));
@@ -97,18 +97,14 @@ describe('a sort', () => {
     ['price', { sort: 'price' }, ['alpha', 'beta', 'gamma', 'beta/slow']],
     ['throughput', { sort: 'throughput' }, ['beta', 'alpha', 'gamma', 'beta/slow']],
     ['latency', { sort: 'latency' }, ['beta', 'gamma', 'alpha', 'beta/slow']],
-    [
-      'exacto: tool calls, and among much the same ones speed',
-      { sort: 'exacto' },
-      ['alpha', 'gamma', 'beta', 'beta/slow'],
-    ],
-    ['the form of an object', { sort: { by: 'latency' } }, ['beta', 'gamma', 'alpha', 'beta/slow']],
-    ['the rest behind an order', { sort: 'latency', order: ['alpha'] }, ['alpha', 'beta', 'gamma', 'beta/slow']],
-  ])('by %s; what nothing is known of comes last', (_title, provider, expected) => {
+    ['exacto: tool calls, and speed among similar ones', { sort: 'exacto' }, ['alpha', 'gamma', 'beta', 'beta/slow']],
+    ['an object', { sort: { by: 'latency' } }, ['beta', 'gamma', 'alpha', 'beta/slow']],
+    ['a sort behind an order', { sort: 'latency', order: ['alpha'] }, ['alpha', 'beta', 'gamma', 'beta/slow']],
+  ])('by %s; endpoints without data are last', (_title, provider, expected) => {
     expect(tagsOf(planned({ provider }, { models: [GRADED], known }))).toEqual(expected);
   });
 
-  test('of the request goes before the default, and the plan says which it was', () => {
+  test('of the request takes precedence over the default, and the plan names it', () => {
     const by = (provider?: ProviderPreferences) =>
       planned({ ...(provider && { provider }) }, { models: [GRADED], known, default_sort: 'throughput' });
     expect(tagsOf(by())[0]).toBe('beta');
@@ -117,7 +113,7 @@ describe('a sort', () => {
     expect(by({ sort: 'price' }).sort).toBe('price');
   });
 
-  test('takes no notice of an outage of late, but of a cool-down', () => {
+  test('ignores a recent outage, and respects a cool-down', () => {
     const down = { outages: ['alpha|a/x'] };
     expect(tagsOf(planned({ provider: { sort: 'price' } }, { models: [GRADED], known: down }))[0]).toBe('alpha');
     const cooling = { cooling: { 'alpha|a/x': 9_000 } };
@@ -135,26 +131,26 @@ describe('a sort', () => {
       { provider: { sort: { by: 'throughput', partition: 'model' } } },
       ['beta', 'alpha', 'gamma', 'beta/slow'],
     ],
-    ['none, by its older word', { route: 'sort', provider: { sort: 'throughput' } }, ['beta', 'alpha/two', 'alpha']],
+    ['none, in its older form', { route: 'sort', provider: { sort: 'throughput' } }, ['beta', 'alpha/two', 'alpha']],
     [
-      'model, said beside the older word for none',
+      'model, beside the older form of none',
       { route: 'sort', provider: { sort: { by: 'throughput', partition: 'model' } } },
       ['beta', 'alpha', 'gamma', 'beta/slow'],
     ],
-    ['model, by its older word', { route: 'fallback', provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma']],
+    ['model, in its older form', { route: 'fallback', provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma']],
   ])('over several models, partition %s', (_title, request, expected) => {
     const tagList = tagsOf(planned(request, { models: [GRADED, two], known: over }));
     expect(tagList.slice(0, expected.length)).toEqual(expected);
     expect(tagList).toHaveLength(5);
   });
 
-  test('without a sort as one list is one draw', () => {
+  test('in one list without a sort is one draw', () => {
     const first = (partition: string) =>
       tagsOf(planned({ provider: { sort: { by: null, partition } } }, { models: [two, GRADED] }))[0];
     expect([first('model'), first('none')]).toEqual(['alpha/two', 'alpha']);
   });
 
-  test('as one list is one order: that of the first model’s name', () => {
+  test('in one list is one order: that of the first model’s name', () => {
     const variants = new Map([[GRADED, { sort: 'throughput' as const }]]);
     const by = (first: typeof two, second: typeof two) =>
       planned({ route: 'sort' }, { models: [first, second], variants, known: over });
@@ -164,13 +160,13 @@ describe('a sort', () => {
     expect(plain.every(({ because }) => because?.at(-1) === 'price')).toBe(true);
   });
 
-  test('as one list without fallbacks is the first of all', () => {
+  test('in one list without fallbacks is the first of all', () => {
     const provider = { sort: { by: 'throughput', partition: 'none' }, allow_fallbacks: false };
     expect(tagsOf(planned({ provider }, { models: [two, GRADED], known: over }))).toEqual(['beta']);
   });
 });
 
-describe('a wished performance', () => {
+describe('a preferred performance', () => {
   const known: Known = {
     performance: {
       'alpha|a/x': { ...speed(10), ...wait(3_000) },
@@ -180,14 +176,18 @@ describe('a wished performance', () => {
   test.each<[string, ProviderPreferences, string[]]>([
     ['throughput', { preferred_min_throughput: 40 }, ['beta', 'gamma', 'beta/slow', 'alpha']],
     ['throughput of a percentile', { preferred_min_throughput: { p90: 40 } }, ['beta', 'gamma', 'beta/slow', 'alpha']],
-    ['throughput of all', { preferred_min_throughput: 5 }, ['alpha', 'beta', 'gamma', 'beta/slow']],
+    ['throughput at all percentiles', { preferred_min_throughput: 5 }, ['alpha', 'beta', 'gamma', 'beta/slow']],
     ['latency, in seconds', { preferred_max_latency: 2 }, ['beta', 'gamma', 'beta/slow', 'alpha']],
-    ['latency that nobody has', { preferred_max_latency: { p50: 0.5 } }, ['gamma', 'beta/slow', 'alpha', 'beta']],
-  ])('%s: who misses it stands behind, who is not known does not', (_title, provider, expected) => {
+    [
+      'latency that no endpoint reaches',
+      { preferred_max_latency: { p50: 0.5 } },
+      ['gamma', 'beta/slow', 'alpha', 'beta'],
+    ],
+  ])('%s: endpoints that miss it move back, and unknown ones do not', (_title, provider, expected) => {
     expect(tagsOf(planned({ provider }, { models: [GRADED], known }))).toEqual(expected);
   });
 
-  test('is of each percentile by itself', () => {
+  test('is checked for each percentile separately', () => {
     const uneven = { throughput: { p50: 90, p75: 60, p90: 30, p99: 10 } };
     const of = (preferredMinThroughput: object) =>
       tagsOf(
@@ -201,14 +201,14 @@ describe('a wished performance', () => {
     expect(of({ p50: null, p99: 11 })).not.toBe('alpha');
   });
 
-  test('can make a later model win, and never leaves anything out', () => {
+  test('can move a later model to the front, and excludes none', () => {
     const provider = { preferred_max_latency: 2, only: ['alpha'] };
     const result = planned({ provider }, { models: [GRADED, TWO], known });
     expect(result.attempts.map((one) => one.model.id)).toEqual(['a/two', 'a/x']);
     expect(result.attempts[1]?.because).toEqual(['price', 'below_preferred']);
   });
 
-  test('gives way to an order', () => {
+  test('is ignored with an order', () => {
     const provider = { preferred_max_latency: 2, order: ['alpha'] };
     expect(tagsOf(planned({ provider }, { models: [GRADED], known }))[0]).toBe('alpha');
   });
@@ -219,7 +219,7 @@ describe('a conversation', () => {
   const at = (request: Parameters<typeof planned>[0], known: Known = {}, more: Partial<PlanContext> = {}) =>
     planned(request, { models: [GRADED], known, sticky, ...more });
 
-  test('goes where it went before, and nothing is drawn', () => {
+  test('continues at its endpoint without a draw', () => {
     const result = at({}, {}, { draw: 0.5 });
     expect(tagsOf(result)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
     expect(result.attempts[0]?.because).toEqual(['sticky', 'price']);
@@ -228,23 +228,23 @@ describe('a conversation', () => {
   test.each<[string, Parameters<typeof planned>[0], Known]>([
     ['an order', { provider: { order: ['beta'] } }, {}],
     ['a sort', { provider: { sort: 'price' } }, {}],
-    ['a cool-down there', {}, { cooling: { 'gamma|a/x': 2_000 } }],
-    ['an outage there', {}, { outages: ['gamma|a/x'] }],
+    ['a cool-down of its endpoint', {}, { cooling: { 'gamma|a/x': 2_000 } }],
+    ['an outage of its endpoint', {}, { outages: ['gamma|a/x'] }],
     ['a filter', { provider: { ignore: ['gamma'] } }, {}],
-  ])('goes elsewhere with %s', (_title, request, known) => {
+  ])('moves to another endpoint with %s', (_title, request, known) => {
     expect(tagsOf(at(request, known))[0]).not.toBe('gamma');
   });
   test('does not change the candidates behind an order', () => {
     expect(tagsOf(at({ provider: { order: ['beta'] } }))).toEqual(['beta', 'beta/slow', 'alpha', 'gamma']);
   });
-  test('stays with its opaque state rather than with its cache', () => {
+  test('prefers the endpoint of its opaque state to that of its cache', () => {
     const result = at({}, {}, { prefers: ({ endpoint: { tag } }) => tag === 'beta' });
     expect(tagsOf(result)[0]).toBe('beta');
     expect(result.attempts[0]?.because).toEqual(['state', 'price']);
   });
 });
 
-test('a price is that of such a prompt, less its discount', () => {
+test('the price for ranking is that of the prompt length, less the discount', () => {
   const long = { price_tiers: [{ prompt_tokens_over: 100, price: { prompt: 90, completion: 90 } }] };
   const priced = model('a/x', [
     endpoint('a/x', 'alpha', 10, long),
@@ -279,7 +279,7 @@ test('an endpoint that a prompt probably does not fit is ranked lower', () => {
   expect(tagsOf(ask(2_000, 900))).toEqual(['beta', 'alpha']);
 });
 
-test('what is not tried says why', () => {
+test('endpoints that are not tried have a reason', () => {
   const first = planned({ provider: { allow_fallbacks: false } }, { models: [GRADED] });
   expect(first.candidates.filter(({ excluded }) => excluded?.step === 'Limit to First')).toHaveLength(3);
   expect(tagsOf(planned({ provider: { order: ['beta'], allow_fallbacks: false } }, { models: [ONE] }))).toEqual([
@@ -288,7 +288,7 @@ test('what is not tried says why', () => {
   ]);
 });
 
-test('what moves an endpoint back has an order of its own: each goes before all those after it', () => {
+test('the reasons that move an endpoint back have a fixed order of severity', () => {
   const prefers: PlanContext['prefers'] = ({ endpoint: { tag } }) => tag !== 'alpha/state';
   const tags = ['alpha/state', 'alpha/tight', 'alpha/outage', 'alpha/slow', 'alpha/cooling'];
   const at = (tag: string, place: number) =>

@@ -48,49 +48,54 @@ describe('own credentials', () => {
   const SHARED = ['shared@beta', 'shared@beta/turbo', 'shared@alpha'];
 
   test.each<[string, OwnCredential[], ProviderPreferences | undefined, string[]]>([
-    ['stand before all others', [own('1', 'alpha')], undefined, ['1@alpha', ...SHARED]],
-    ['stand at every endpoint of their provider', [own('1', 'beta')], undefined, ['1@beta', '1@beta/turbo', ...SHARED]],
+    ['are used before all others', [own('1', 'alpha')], undefined, ['1@alpha', ...SHARED]],
     [
-      'stand in sort_order at each endpoint',
+      'are used at every endpoint of their provider',
+      [own('1', 'beta')],
+      undefined,
+      ['1@beta', '1@beta/turbo', ...SHARED],
+    ],
+    [
+      'are used in sort_order at each endpoint',
       [own('2', 'beta', { sort_order: 2 }), own('1', 'beta', { sort_order: 1 })],
       { ignore: ['alpha', 'beta/turbo'] },
       ['1@beta', '2@beta', 'shared@beta'],
     ],
     [
-      'keep the order of the client among them, and before it',
+      'keep the order of the client',
       [own('1', 'alpha'), own('2', 'beta')],
       { order: ['alpha'], ignore: ['beta/turbo'] },
       ['1@alpha', '2@beta', 'shared@alpha', 'shared@beta'],
     ],
-    ['stand behind as fallbacks', [own('1', 'alpha', { is_fallback: true })], undefined, [...SHARED, '1@alpha']],
-    ['open a provider that has no other', [own('1', 'gamma')], { only: ['gamma'] }, ['1@gamma']],
+    ['are used last as fallbacks', [own('1', 'alpha', { is_fallback: true })], undefined, [...SHARED, '1@alpha']],
+    ['enable a provider without another credential', [own('1', 'gamma')], { only: ['gamma'] }, ['1@gamma']],
     [
-      'close the shared endpoints of every provider',
+      'exclude the shared endpoints of every provider',
       [own('1', 'alpha', { allow_shared_fallback: false })],
       undefined,
       ['1@alpha'],
     ],
     [
-      'close them where one of two does',
+      'exclude them if one of two does',
       [own('1', 'alpha'), own('2', 'alpha', { allow_shared_fallback: false })],
       undefined,
       ['1@alpha', '2@alpha'],
     ],
     [
-      'close nothing as fallbacks',
+      'exclude nothing as fallbacks',
       [own('1', 'alpha', { is_fallback: true, allow_shared_fallback: false })],
       undefined,
       [...SHARED, '1@alpha'],
     ],
     [
-      'close nothing where the client goes elsewhere',
+      'exclude nothing if the client selects other providers',
       [own('1', 'alpha', { allow_shared_fallback: false })],
       { only: ['beta'] },
       ['shared@beta', 'shared@beta/turbo'],
     ],
-    ['of other keys are not there', [own('1', 'alpha', { allowed_api_key_hashes: ['x'] })], undefined, SHARED],
-    ['of other users are not there', [own('1', 'alpha', { allowed_user_ids: ['x'] })], undefined, SHARED],
-    ['for other models are not there', [own('1', 'alpha', { allowed_models: ['a/two'] })], undefined, SHARED],
+    ['of other keys are ignored', [own('1', 'alpha', { allowed_api_key_hashes: ['x'] })], undefined, SHARED],
+    ['of other users are ignored', [own('1', 'alpha', { allowed_user_ids: ['x'] })], undefined, SHARED],
+    ['for other models are ignored', [own('1', 'alpha', { allowed_models: ['a/two'] })], undefined, SHARED],
     ['of providers that do not serve the model change nothing', [own('1', 'nobody')], undefined, SHARED],
     [
       'without fallbacks: those of the first endpoint',
@@ -104,9 +109,9 @@ describe('own credentials', () => {
 
   test.each<[string, Partial<OwnCredential>, string[]]>([
     ['for every model', {}, ['1@alpha', 'shared@beta', 'shared@beta/turbo']],
-    ['for models that it is not for', { allowed_models: ['a/two'] }, ['shared@beta', 'shared@beta/turbo']],
+    ['for models outside its list', { allowed_models: ['a/two'] }, ['shared@beta', 'shared@beta/turbo']],
     ['for keys that may not use it', { allowed_api_key_hashes: ['x'] }, ['shared@beta', 'shared@beta/turbo']],
-  ])("keep calls from the gateway's own account at their provider, where they say so, %s", (_title, over, expected) => {
+  ])("exclude the gateway's own account at their provider if is_byok_only is set, %s", (_title, over, expected) => {
     const { names, candidates } = planned([own('1', 'alpha', { is_byok_only: true, ...over })]);
     expect(names).toEqual(expected);
     expect(candidates.find((one) => one.endpoint.tag === 'alpha' && !one.own)?.excluded?.reason).toContain(
@@ -118,32 +123,29 @@ describe('own credentials', () => {
     [true, ['1@alpha', '1@beta']],
     [null, ['1@beta']],
     [false, []],
-  ])(
-    'whose owner declares their account to keep nothing (%s) serve calls that demand it, or do not',
-    (declared, names) => {
-      const kept = (slug: string) => ({
-        ...(PROVIDERS[slug] as Provider),
-        data_policy: { training: false as const, retention_days: slug === 'beta' ? 0 : 30 },
-      });
-      const credentials = ['alpha', 'beta'].map((slug) => own('1', slug, { declared_zdr: declared }));
-      const context = {
-        models: [ONE],
-        provider: kept,
-        health: createHealth(),
-        now_ms: 1000,
-        draw: 0,
-        allow_unpriced: true,
-        own: credentials,
-        caller: { key_hash: 'k', user_id: 'u' },
-      };
-      const request = { messages: [{ role: 'user' as const, content: 'x' }], provider: { zdr: true } };
-      const attempts = plan(request, context).attempts.filter((one) => one.endpoint.tag !== 'beta/turbo');
-      expect(attempts.flatMap((one) => (one.own ? `1@${one.endpoint.tag}` : [])).sort()).toEqual(names);
-      expect(attempts.some((one) => !one.own && one.endpoint.tag === 'alpha')).toBe(false);
-    },
-  );
+  ])('whose owner declares zero retention (%s) serve calls that require it, or do not', (declared, names) => {
+    const kept = (slug: string) => ({
+      ...(PROVIDERS[slug] as Provider),
+      data_policy: { training: false as const, retention_days: slug === 'beta' ? 0 : 30 },
+    });
+    const credentials = ['alpha', 'beta'].map((slug) => own('1', slug, { declared_zdr: declared }));
+    const context = {
+      models: [ONE],
+      provider: kept,
+      health: createHealth(),
+      now_ms: 1000,
+      draw: 0,
+      allow_unpriced: true,
+      own: credentials,
+      caller: { key_hash: 'k', user_id: 'u' },
+    };
+    const request = { messages: [{ role: 'user' as const, content: 'x' }], provider: { zdr: true } };
+    const attempts = plan(request, context).attempts.filter((one) => one.endpoint.tag !== 'beta/turbo');
+    expect(attempts.flatMap((one) => (one.own ? `1@${one.endpoint.tag}` : [])).sort()).toEqual(names);
+    expect(attempts.some((one) => !one.own && one.endpoint.tag === 'alpha')).toBe(false);
+  });
 
-  test('are drawn by endpoint, and at one endpoint used in sort_order whatever is drawn', () => {
+  test('are drawn by endpoint, and used in sort_order at each endpoint', () => {
     const three = [own('3', 'beta', { sort_order: 3 }), own('1', 'beta', { sort_order: 1 }), own('2', 'alpha')];
     const at = (draw: number, provider?: ProviderPreferences) => planned(three, provider, { draw });
     for (const draw of [0, 0.4, 0.8, 0.99]) {
@@ -167,7 +169,7 @@ describe('own credentials', () => {
     expect(at(0.99).names[0]).toBe('2@alpha');
   });
 
-  test('close each model by itself', () => {
+  test('exclude shared endpoints for each model separately', () => {
     const closed = own('1', 'beta', { allow_shared_fallback: false });
     expect(planned([closed], undefined, { models: [ONE, TWO] }).names).toEqual([
       '1@beta',
@@ -176,7 +178,7 @@ describe('own credentials', () => {
     ]);
   });
 
-  test('that cannot be used say why, and the funnel counts endpoints, not credentials', () => {
+  test('that are unusable have a reason, and the funnel counts endpoints, not credentials', () => {
     const dead = own('1', 'alpha', { unusable: 'it is dead', allow_shared_fallback: false });
     try {
       planned([dead, own('2', 'alpha', { is_fallback: true, unusable: 'it is dead too' })]);
@@ -191,7 +193,7 @@ describe('own credentials', () => {
     }
   });
 
-  test('that fail stand behind others, and nobody else’s stand elsewhere for it; a rotated one starts afresh', () => {
+  test('that fail move back at their endpoint alone, and a rotated one starts without failures', () => {
     const health = createHealth();
     const [one, two] = [own('1', 'beta'), own('2', 'alpha')];
     const [first] = planned([one, two]).attempts;

@@ -9,7 +9,7 @@ import { type Candidate, healthId, NoEndpoint, type Plan, type PlanContext, tagO
 const tags = ['alpha', 'alpha/turbo', 'beta', 'beta/eu', 'gamma'] as const;
 const names = [...tags, 'Alpha AI', 'BETA', 'nobody', 'alpha/flex'];
 
-/** Two models whose endpoints differ in everything that a rule looks at. */
+/** Two models whose endpoints differ in everything that a rule uses. */
 const models = fc.tuple(fc.constant('a/one'), fc.constant('a/two')).chain((ids) =>
   fc.tuple(
     ...ids.map((id) =>
@@ -140,7 +140,7 @@ function forbidden(candidate: Candidate, { request }: Situation): boolean {
 
 const runs = { numRuns: inTier(150, 1_500) };
 
-test('a plan is a permutation of what no rule forbids; whatever is not tried says why, and nothing else does', () => {
+test('a plan is a permutation of the allowed candidates, and exactly the others have a reason', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { attempts, candidates } = outcome(situation);
@@ -156,7 +156,7 @@ test('a plan is a permutation of what no rule forbids; whatever is not tried say
   );
 });
 
-test('what a rule leaves out it forbids, and what is left out for another’s sake has one to give way to', () => {
+test('an excluded candidate violates its rule, or gives way to another of its model', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { candidates, attempts } = outcome(situation);
@@ -174,7 +174,7 @@ test('what a rule leaves out it forbids, and what is left out for another’s sa
   );
 });
 
-test('the order of the client is kept: what it names comes first, as it names it', () => {
+test('the order of the client is kept: named endpoints come first, in its order', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { provider, service_tier: serviceTier } = situation.request;
@@ -195,7 +195,7 @@ test('the order of the client is kept: what it names comes first, as it names it
   );
 });
 
-test('the funnel never widens, ends at what is left, and names the step that left nothing', () => {
+test('the funnel never widens, ends at the number of candidates left, and names the step that excluded the last', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { funnel, attempts, candidates } = outcome(situation);
@@ -213,7 +213,7 @@ test('the funnel never widens, ends at what is left, and names the step that lef
   );
 });
 
-test('without a sort order an endpoint that cools down is behind those that do not, and shares of a draw add up to one', () => {
+test('without a sort order endpoints in a cool-down are last, and the weights of a draw have the sum one', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { request, known } = situation;
@@ -229,7 +229,7 @@ test('without a sort order an endpoint that cools down is behind those that do n
   );
 });
 
-test('every 404 says what the caller could change', () => {
+test('every 404 names the constraint that the caller can change', () => {
   const priced = model('a/one', [endpoint('a/one', 'beta', 1)]);
   for (const name of ['only', 'order'] as const) {
     const provider = { [name]: ['nobody'], allow_fallbacks: false };

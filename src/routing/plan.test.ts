@@ -38,15 +38,15 @@ const tags = (result: ReturnType<typeof plan>) =>
   result.attempts.map((candidate) => `${candidate.model.id}@${candidate.endpoint.tag}`);
 
 test.each<[string, ProviderPreferences | undefined, string[]]>([
-  ['cheapest first, unpriced never', undefined, ['beta', 'beta/turbo', 'alpha']],
-  ['order goes first, the rest follow', { order: ['alpha'] }, ['alpha', 'beta', 'beta/turbo']],
+  ['cheapest first, without unpriced endpoints', undefined, ['beta', 'beta/turbo', 'alpha']],
+  ['order is first, and the rest follow', { order: ['alpha'] }, ['alpha', 'beta', 'beta/turbo']],
   ['order takes display names in any case', { order: ['ALPHA ai'] }, ['alpha', 'beta', 'beta/turbo']],
   ['order of a tag', { order: ['beta/turbo'] }, ['beta/turbo', 'beta', 'alpha']],
   ['order of a base slug takes all its endpoints', { order: ['beta', 'alpha'] }, ['beta', 'beta/turbo', 'alpha']],
-  ['a name in order that is not there is passed over', { order: ['nobody', 'alpha'] }, ['alpha', 'beta', 'beta/turbo']],
+  ['an unknown name in order is ignored', { order: ['nobody', 'alpha'] }, ['alpha', 'beta', 'beta/turbo']],
   ['no fallbacks: only the first', { allow_fallbacks: false }, ['beta']],
   [
-    'no fallbacks with order: only those',
+    'no fallbacks with order: only those of the order',
     { order: ['alpha', 'beta/turbo'], allow_fallbacks: false },
     ['alpha', 'beta/turbo'],
   ],
@@ -62,7 +62,7 @@ test.each<[string, ProviderPreferences | undefined, string[]]>([
 });
 
 describe('models', () => {
-  test('have their turn, however many endpoints the first has', () => {
+  test('share the plan, whatever the number of endpoints of the first', () => {
     const of = (id: string, count: number) =>
       model(
         id,
@@ -81,7 +81,7 @@ describe('models', () => {
     expect(tried(...Array.from({ length: 20 }, () => 1))).toEqual([...Array(16).fill(1), 0, 0, 0, 0]);
   });
 
-  test('that a router chose are looked at beyond those that can be tried where these do not fill the plan', () => {
+  test('of a router are examined beyond the attempt bound if the first ones do not fill the plan', () => {
     const many = Array.from({ length: 40 }, (_, at) =>
       model(`a/${at}`, [endpoint(`a/${at}`, at === 39 ? 'gamma' : at < 20 ? 'alpha' : 'beta', 1)]),
     );
@@ -102,12 +102,12 @@ describe('models', () => {
       'a/one@alpha',
     ]);
   });
-  test('stay fallbacks when a provider may not fall back', () => {
+  test('stay fallbacks if provider fallbacks are disabled', () => {
     expect(tags(planFor({ allow_fallbacks: false }, { models: [ONE, TWO] }))).toEqual(['a/one@beta', 'a/two@alpha']);
   });
 });
 
-test('an endpoint that cools down is last but not excluded; the client’s own order is kept', () => {
+test('an endpoint in a cool-down is last but not excluded, and the client’s own order is kept', () => {
   const health = createHealth();
   health.failed('beta|a/one', 'unavailable', undefined, 900);
   expect(tags(planFor(undefined, { health }))).toEqual(['a/one@beta/turbo', 'a/one@alpha', 'a/one@beta']);
@@ -124,7 +124,7 @@ test('the endpoint of the conversation’s state precedes cheaper ones, but not 
   expect(tags(planFor(undefined, { prefers, health }))[2]).toBe('a/one@alpha');
 });
 
-test('require_parameters leaves out endpoints that lack one', () => {
+test('require_parameters excludes endpoints that lack one', () => {
   expect(tags(planFor({ require_parameters: true }, { request: { top_k: 5 } }))).toEqual([
     'a/one@beta',
     'a/one@beta/turbo',
@@ -137,14 +137,14 @@ test.each<[string, Partial<ChatRequest>, string[]]>([
   ['response_format', { response_format: { type: 'json_object' } }, ['structured_outputs']],
   ['reasoning_effort', { reasoning_effort: 'low' }, ['reasoning']],
   ['include_reasoning', { include_reasoning: true }, ['reasoning']],
-  ['an output bound, which is never missing', { max_tokens: 5, max_completion_tokens: 5 }, []],
+  ['an output bound, which is never unsupported', { max_tokens: 5, max_completion_tokens: 5 }, []],
   ['a null', { top_k: null }, []],
 ])('%s is supported by %s', (_title, request, supportedParameters) => {
   const able = endpoint('a/able', 'alpha', 1, { supported_parameters: supportedParameters });
   expect(unsupportedParameters({ messages: [], ...request }, able)).toEqual([]);
 });
 
-test('every other parameter counts as missing where it is not listed', () => {
+test('every other parameter is unsupported if it is not listed', () => {
   const request = { messages: [], tools: [], tool_choice: 'auto', reasoning: {}, seed: 1, prediction: {} };
   const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
   expect(unsupportedParameters(request as unknown as ChatRequest, none).sort()).toEqual([
@@ -156,7 +156,7 @@ test('every other parameter counts as missing where it is not listed', () => {
   ]);
 });
 
-test('parameters are listed in one order, whatever the order of a request', () => {
+test('unsupported parameters are listed in a fixed order', () => {
   const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
   const request: Partial<ChatRequest> = { seed: 1, top_k: 5, temperature: 1, tools: [], stop: 'x' };
   const turned = Object.fromEntries(Object.entries(request).reverse());
@@ -165,13 +165,13 @@ test('parameters are listed in one order, whatever the order of a request', () =
   expect(unsupportedParameters({ ...turned, messages: [] }, none)).toEqual(unsupported);
 });
 
-test('a provider that does not say whether it trains is not one that does not, unknown retention is not none', () => {
+test('an unknown training policy is not a refusal to train, and unknown retention is not zero retention', () => {
   const priced = model('a/x', [endpoint('a/x', 'gamma', 1), endpoint('a/x', 'alpha', 2)]);
   expect(tags(planFor({ data_collection: 'deny' }, { models: [priced] }))).toEqual(['a/x@alpha']);
   expect(tags(planFor({ zdr: true }, { models: [priced] }))).toEqual(['a/x@alpha']);
 });
 
-test('rank counts three prompt tokens to one of completion', () => {
+test('the ranking price weights three prompt tokens to one completion token', () => {
   const priced = (provider: string, prompt: number, completion: number) =>
     endpoint('a/x', provider, 1, { pricing: { prompt, completion } });
   const one = model('a/x', [priced('alpha', 10, 10), priced('beta', 9, 14), priced('gamma', 5, 24)]);
@@ -179,33 +179,33 @@ test('rank counts three prompt tokens to one of completion', () => {
 });
 
 test.each<[string, ProviderPreferences['max_price'], string[]]>([
-  ['request, in USD each', { request: 0.001 }, ['alpha']],
-  ['image, in USD each', { image: 0.001 }, ['alpha']],
-  ['a price that is not above it', { request: 0.002, image: 0.002 }, ['alpha', 'beta']],
-])('max_price of a %s', (_title, maxPrice, expected) => {
+  ['per request, in USD', { request: 0.001 }, ['alpha']],
+  ['per image, in USD', { image: 0.001 }, ['alpha']],
+  ['an equal price is not above it', { request: 0.002, image: 0.002 }, ['alpha', 'beta']],
+])('max_price excludes more expensive endpoints: %s', (_title, maxPrice, expected) => {
   const priced = (provider: string, each: number) =>
     endpoint('a/x', provider, 1, { pricing: { prompt: 1, completion: 1, request: each, image: each } });
   const one = model('a/x', [priced('alpha', 1_000_000_000), priced('beta', 2_000_000_000)]);
   expect(tags(planFor({ max_price: maxPrice }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
 });
 
-test('a max_price that is no price is a 400', () => {
+test('an invalid max_price is a 400', () => {
   expect(() => planFor({ max_price: { prompt: -1 } })).toThrow(expect.objectContaining({ status: 400 }));
 });
 
-test('no more endpoints are tried than the bound', () => {
+test('a plan has at most the bound of endpoints', () => {
   const many = Array.from({ length: limits.attempts_max + 3 }, (_, n) =>
     endpoint('a/x', 'alpha', n, { tag: `alpha/${n}` }),
   );
   expect(planFor(undefined, { models: [model('a/x', many)] }).attempts).toHaveLength(limits.attempts_max);
 });
 
-test('a request for one model is direct, for several it falls back', () => {
+test('a request for one model has the strategy direct, for several fallback', () => {
   expect(planFor(undefined).strategy).toBe('direct');
   expect(planFor(undefined, { models: [ONE, TWO] }).strategy).toBe('fallback');
 });
 
-test('a model that does not make the wanted output is left out', () => {
+test('a model without the requested output modality is excluded', () => {
   const speaking = model('a/speaks', [endpoint('a/speaks', 'alpha', 1)], { output_modalities: ['text', 'audio'] });
   const request = { modalities: ['text', 'audio'] };
   expect(tags(planFor(undefined, { request, models: [ONE, speaking] }))).toEqual(['a/speaks@alpha']);
@@ -222,7 +222,7 @@ test('404 of `only` names the available and the requested providers', () => {
   );
 });
 
-test('unpriced endpoints serve where the operator allows it', () => {
+test('unpriced endpoints are used if the operator allows it', () => {
   expect(tags(planFor({ only: ['gamma'] }, { allow_unpriced: true }))).toEqual(['a/one@gamma']);
 });
 
@@ -230,7 +230,7 @@ test.each<[string, InnerPart]>([
   ['image', { type: 'image_url', image_url: { url: 'data:image/png;base64,' } }],
   ['audio', { type: 'input_audio', input_audio: { data: '', format: 'wav' } }],
   ['video', { type: 'video_url', video_url: { url: 'data:video/mp4;base64,' } }],
-])('a model or a host that does not take %s gets none', (kind, part) => {
+])('a model or endpoint without support for %s is excluded', (kind, part) => {
   const image = { role: 'user' as const, content: [part] };
   const media = { input_modalities: ['text', kind] };
   const seeing = model('a/sees', [endpoint('a/sees', 'beta', 1), endpoint('a/sees', 'alpha', 2, media)], media);
@@ -243,7 +243,7 @@ test.each<[string, ProviderPreferences, string]>([
   ['max_price', { max_price: { completion: 0 } }, 'Filter by Max Price'],
   ['quantizations', { quantizations: ['int4'] }, 'Filter by Quantization'],
   ['order without fallbacks', { order: ['nobody'], allow_fallbacks: false }, 'Filter by Provider Order'],
-])('404 names the step that left nothing: %s', (_title, preferences, step) => {
+])('a 404 names the step that excluded the last endpoint: %s', (_title, preferences, step) => {
   const failure = (() => {
     try {
       return planFor(preferences);
@@ -259,7 +259,7 @@ test.each<[string, ProviderPreferences, string]>([
   expect(funnel.find((entry) => entry.step === step)?.endpoint_count).toBe(0);
 });
 
-test('a plan is a permutation of endpoints that no filter forbids, and explains all the others', () => {
+test('a plan is a permutation of the allowed endpoints, and has a reason for all others', () => {
   const slug = fc.constantFrom<string[]>('alpha', 'beta', 'gamma', 'beta/turbo', 'nobody');
   const list = fc.option(fc.array(slug, { maxLength: 3 }), { nil: undefined });
   fc.assert(

@@ -51,28 +51,32 @@ describe('the auto router', () => {
     ['a long answer', { max_tokens: 5_000 }, ['b/long']],
     ['models of one author', plugin({ allowed_models: ['b/*'] }), ['b/long', 'b/sees']],
     ['all but models of one author', plugin({ excluded_models: ['b/*'] }), ['a/best']],
-    ['what is allowed and not excluded', plugin({ allowed_models: ['b/*'], excluded_models: ['*/long'] }), ['b/sees']],
+    [
+      'allowed models without the excluded ones',
+      plugin({ allowed_models: ['b/*'], excluded_models: ['*/long'] }),
+      ['b/sees'],
+    ],
     ['no pattern at all', plugin({ allowed_models: [] }), ['a/best', 'b/long', 'b/sees']],
-    ['a plugin that is off', plugin({ allowed_models: ['b/*'], enabled: false }), ['a/best', 'b/long', 'b/sees']],
+    ['a disabled plugin', plugin({ allowed_models: ['b/*'], enabled: false }), ['a/best', 'b/long', 'b/sees']],
     ['quality alone', plugin({ cost_quality_tradeoff: 0 }), ['a/best', 'b/long', 'b/sees']],
     ['cost alone', plugin({ cost_quality_tradeoff: 10 }), ['b/long', 'b/sees', 'a/best']],
     [
-      'the lowest tier of cost, before the tradeoff',
+      'the lowest cost tier, over the tradeoff',
       plugin({ cost_tier: 'low', cost_quality_tradeoff: 0 }),
       ['b/long', 'b/sees', 'a/best'],
     ],
-    ['the highest tier of cost', plugin({ cost_tier: 'max' }), ['a/best', 'b/long', 'b/sees']],
-    ['both alike', plugin({ cost_quality_tradeoff: 5 }), ['b/long', 'a/best', 'b/sees']],
-  ])('tries what suits: %s', (_title, more, expected) => {
+    ['the highest cost tier', plugin({ cost_tier: 'max' }), ['a/best', 'b/long', 'b/sees']],
+    ['quality and cost alike', plugin({ cost_quality_tradeoff: 5 }), ['b/long', 'a/best', 'b/sees']],
+  ])('selects suitable models: %s', (_title, more, expected) => {
     expect(ids(autoModels(ALL, choice(more)))).toEqual(expected);
   });
 
-  test('keeps a conversation with the model that it had, while that suits', () => {
+  test('keeps the model of a conversation while it is suitable', () => {
     expect(ids(autoModels(ALL, choice({}, 'b/sees')))).toEqual(['b/sees', 'a/best', 'b/long']);
     expect(ids(autoModels(ALL, choice({ max_tokens: 5_000 }, 'b/sees')))).toEqual(['b/long']);
   });
 
-  test('keeps a conversation with the model that its last answer names, where that is wanted and may be chosen', () => {
+  test('keeps the model named by the last answer, if it is pinned and allowed', () => {
     const messages = [
       { role: 'assistant', content: 'x', model: 'b/sees' },
       { role: 'user', content: 'y' },
@@ -84,7 +88,7 @@ describe('the auto router', () => {
     expect(pinned({ excluded_models: ['b/sees'] })).toEqual(['a/best', 'b/long']);
   });
 
-  test('refuses where nothing suits', () => {
+  test('is a 404 if no model is suitable', () => {
     const error = expect.objectContaining({
       status: 404,
       message: 'No models match your request and model restrictions',
@@ -104,7 +108,7 @@ describe('the auto router', () => {
       'model',
       () => freeChoice([model('a/1', [endpoint('a/1', 'alpha', 0)])], choice({ modalities: ['audio'] })),
     ],
-  ])('says at which step nothing was left: %s', (step, field, choose) => {
+  ])('names the step that excluded the last model: %s', (step, field, choose) => {
     try {
       choose();
       expect.unreachable();
@@ -115,7 +119,7 @@ describe('the auto router', () => {
     }
   });
 
-  test('leaves it to the plan which of many models are tried', () => {
+  test('leaves the number of tried models to the plan', () => {
     const many = Array.from({ length: 40 }, (_, at) => model(`a/${at}`, [endpoint(`a/${at}`, 'alpha', 0)]));
     expect(autoModels(many, choice())).toHaveLength(40);
     expect(freeChoice(many, choice())).toHaveLength(40);
@@ -143,7 +147,7 @@ describe('the free router', () => {
   const free = (id: string, extra = {}) => model(id, [endpoint(id, 'alpha', 0, extra)]);
   const three = [free('a/1'), free('a/2', { supported_parameters: [] }), free('a/3')];
 
-  test('draws evenly among those that suit, and tries the others after it', () => {
+  test('draws evenly among suitable models, and the others follow', () => {
     const drawn = (draw: number, more: Partial<ChatRequest> = {}) =>
       ids(freeChoice(three, choice(more, undefined, draw)));
     expect(drawn(0)).toEqual(['a/1', 'a/2', 'a/3']);
@@ -154,7 +158,7 @@ describe('the free router', () => {
     expect(drawn(0.51, tools)).toEqual(['a/3', 'a/1']);
   });
 
-  test('looks at what costs nothing alone: what a priced endpoint of the same model can do is not on offer', () => {
+  test('considers free endpoints alone: abilities of a priced endpoint of the same model do not count', () => {
     const half = model('a/half', [
       endpoint('a/half', 'alpha', 0, { supported_parameters: [], context_length: 1_000 }),
       endpoint('a/half', 'beta', 1),
@@ -167,7 +171,7 @@ describe('the free router', () => {
     expect(ids(freeChoice(models, choice(long)))).toEqual(['a/whole']);
   });
 
-  test('knows which models cost nothing', () => {
+  test('selects the models with a free endpoint', () => {
     const priced = model('a/paid', [endpoint('a/paid', 'alpha', 1)]);
     const fee = model('a/fee', [endpoint('a/fee', 'alpha', 0, { pricing: { prompt: 0, completion: 0, request: 5 } })]);
     const unknown = model('a/unknown', [endpoint('a/unknown', 'alpha', undefined)]);
@@ -193,7 +197,7 @@ describe('patterns', () => {
     expect(matchesPattern(name, pattern)).toBe(expected);
   });
 
-  test('are what a regular expression of them is', () => {
+  test('match like the corresponding regular expression', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', '*', '.'), maxLength: 12 });
     fc.assert(
       fc.property(text, text, (name, pattern) => {

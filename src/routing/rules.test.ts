@@ -21,13 +21,13 @@ describe('quantizations', () => {
       ['unknown', 'bf16', 'int2'],
       ['bf16', 'unknown'],
     ],
-  ])('%j are %j', (quantizations, expected) => {
+  ])('%j allow the endpoints %j', (quantizations, expected) => {
     const result = planned({ provider: { quantizations } }, { models: [quantized] });
     expect(tagsOf(result)).toEqual(expected.map((name) => `alpha/${name}`));
   });
 });
 
-test('only models whose author is known to allow it are distilled', () => {
+test('only models whose author allows distillation are used', () => {
   const open = model('a/open', [endpoint('a/open', 'alpha', 1)], { is_distillable: true });
   const closed = model('a/closed', [endpoint('a/closed', 'alpha', 1)], { is_distillable: false });
   const unknown = model('a/unknown', [endpoint('a/unknown', 'alpha', 1)]);
@@ -36,7 +36,7 @@ test('only models whose author is known to allow it are distilled', () => {
   expect(result.attempts.map((one) => one.model.id)).toEqual(['a/open']);
 });
 
-test('a prompt that cannot fit is not sent, one that may is', () => {
+test('a prompt that cannot fit is not sent, and one that may fit is sent', () => {
   const small = model('a/x', [endpoint('a/x', 'alpha', 1, { context_length: 100 })]);
   const plugins = [{ id: 'context-compression', enabled: false }];
   const of = (chars: number): Partial<ChatRequest> => ({
@@ -63,15 +63,15 @@ describe('a prompt that may be shortened', () => {
     );
   const on = { plugins: [{ id: 'context-compression' }] };
 
-  test('goes to an endpoint with a small context that reads at least half of it, by default', () => {
+  test('is sent to an endpoint with a small context that holds at least half of it, by default', () => {
     expect(tagsOf(planned(of(8_000), { models: [sized(4_000)] }))).toEqual(['alpha/4000']);
     expect(tagsOf(planned(of(8_001), { models: [sized(4_000, 8_192)] }))).toEqual(['alpha/8192']);
   });
-  test('goes to the longest where none reads half of it', () => {
+  test('is sent to the largest context if none holds half of it', () => {
     expect(tagsOf(planned(of(900_000), { models: [sized(1_000, 8_192)] }))).toEqual(['alpha/8192']);
     expect(tagsOf(planned(of(900_000, on), { models: [sized(1_000, 100_000, 8_192)] }))).toEqual(['alpha/100000']);
   });
-  test('is not shortened for an endpoint with a larger context unless requested, by the older name as well', () => {
+  test('is shortened for a larger context only on request, also in the older form', () => {
     const models = [sized(10_000)];
     expect(refused(of(400_000), { models }).status).toBe(400);
     expect(tagsOf(planned(of(400_000, on), { models }))).toEqual(['alpha/10000']);
@@ -80,7 +80,7 @@ describe('a prompt that may be shortened', () => {
   });
 });
 
-test('files for the model alone go to endpoints that take files', () => {
+test('files for the model’s own parser are sent to endpoints that accept files', () => {
   const both = model('a/x', [
     endpoint('a/x', 'alpha', 1, { tag: 'alpha/text' }),
     endpoint('a/x', 'alpha', 2, { tag: 'alpha/files', input_modalities: ['text', 'file'] }),
@@ -94,7 +94,7 @@ test('files for the model alone go to endpoints that take files', () => {
   expect(tagsOf(planned(filesRequest('pdf-text'), { models: [both] }))).toEqual(['alpha/text', 'alpha/files']);
 });
 
-describe('what a request sends', () => {
+describe('a parameter of a request', () => {
   const able = (names: string[], tag: string, price = 9) =>
     endpoint('a/x', 'alpha', price, { supported_parameters: names, tag });
   const one = model('a/x', [
@@ -111,23 +111,23 @@ describe('what a request sends', () => {
     ['a verbosity', { verbosity: 'low' }, ['alpha/schema']],
     ['plain text', { response_format: { type: 'text' } }, ['alpha/plain', 'alpha/tools', 'alpha/json', 'alpha/schema']],
     ['a temperature', { temperature: 1 }, ['alpha/plain', 'alpha/tools', 'alpha/json', 'alpha/schema']],
-  ])('%s: goes to endpoints that support it where there are any', (_title, request, expected) => {
+  ])('%s: endpoints that support it are preferred', (_title, request, expected) => {
     expect(tagsOf(planned(request, { models: [one] }))).toEqual(expected);
   });
 
-  test('goes on without it where no endpoint supports it', () => {
+  test('is dropped if no endpoint supports it', () => {
     const none = model('a/y', [able(['temperature'], 'alpha/a'), able(['top_p'], 'alpha/b')]);
     expect(tagsOf(planned({ tools }, { models: [none] }))).toHaveLength(2);
     const result = planned({ tools }, { models: [one, none] });
     expect(tagsOf(result)).toEqual(['alpha/tools', 'alpha/a', 'alpha/b']);
   });
 
-  test('does not keep from an endpoint that the client named in order', () => {
+  test('does not exclude an endpoint that the client named in order', () => {
     const result = planned({ tools, provider: { order: ['alpha/plain'] } }, { models: [one] });
     expect(tagsOf(result)).toEqual(['alpha/plain', 'alpha/tools']);
   });
 
-  test('says why an endpoint is left out', () => {
+  test('is the reason of an excluded endpoint', () => {
     const { candidates, funnel } = planned({ tools }, { models: [one] });
     expect(candidates[0]?.excluded).toEqual({
       step: 'Filter by Tool Compatibility',
@@ -139,13 +139,13 @@ describe('what a request sends', () => {
   test.each<[string, Partial<ChatRequest>, string[]]>([
     ['a JSON schema', { response_format: json('json_schema') }, ['alpha/schema']],
     ['tools with a temperature', { tools, temperature: 1 }, []],
-  ])('with require_parameters %s has to be supported', (_title, request, expected) => {
+  ])('with require_parameters %s must be supported', (_title, request, expected) => {
     const strict = { ...request, provider: { require_parameters: true } };
     if (expected.length > 0) expect(tagsOf(planned(strict, { models: [one] }))).toEqual(expected);
     else expect(refused(strict, { models: [one] }).status).toBe(404);
   });
 
-  test('what is at the highest price is not above it, whatever a decimal fraction is worth', () => {
+  test('a price equal to the maximum is not above it, with any decimal fraction', () => {
     for (let thousandths = 1; thousandths < 5_000; thousandths += 1) {
       const usd = thousandths / 1_000;
       const pricing = { prompt: thousandths * 1_000, completion: 0, request: thousandths * 1e9 };
@@ -166,14 +166,14 @@ describe('what a request sends', () => {
     [{ stop: [] }],
     [{ logit_bias: {} }],
     [{ response_format: { type: 'text' } }],
-  ])('%j asks for nothing that has to be supported', (request) => {
+  ])('%j requires no parameter support', (request) => {
     const none = model('a/x', [endpoint('a/x', 'alpha', 1, { supported_parameters: [] })]);
     expect(tagsOf(planned({ ...request, provider: { require_parameters: true } }, { models: [none] }))).toEqual([
       'alpha',
     ]);
   });
 
-  test('an output bound goes where it holds, or anywhere where it holds nowhere', () => {
+  test('an output bound selects endpoints that allow it, or all if none does', () => {
     const bounded = model('a/x', [
       endpoint('a/x', 'alpha', 1, { max_completion_tokens: 100 }),
       endpoint('a/x', 'beta', 2, { max_completion_tokens: 500 }),
@@ -188,7 +188,7 @@ describe('what a request sends', () => {
   });
 });
 
-test('what costs something for a prompt of such a length is not free', () => {
+test('a price tier for the length of the prompt makes an endpoint not free', () => {
   const free = model('a/x', [
     endpoint('a/x', 'alpha', 0, { price_tiers: [{ prompt_tokens_over: 100, price: { prompt: 1, completion: 1 } }] }),
     endpoint('a/x', 'beta', 0),
@@ -237,7 +237,7 @@ describe('a refusal', () => {
     'Initial Endpoints': ['model', {}, { models: [model('a/none', [])] }],
   };
 
-  test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...args]) => {
+  test.each(Object.entries(cases))('by “%s” names the field that the caller can change', (step, [field, ...args]) => {
     const { status, message, metadata, plan } = refused(...args);
     const statuses: Record<string, number> = {
       'Filter by Context Length': 400,
@@ -251,7 +251,7 @@ describe('a refusal', () => {
     expect(plan.candidates.every(({ excluded }) => excluded !== undefined)).toBe(true);
   });
 
-  test('is there for every rule', () => {
+  test('has a case here for every rule', () => {
     expect(rules.map(({ step }) => step).filter((step) => !Object.hasOwn(cases, step))).toEqual([]);
   });
 });

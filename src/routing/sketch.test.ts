@@ -12,7 +12,7 @@ const SHARES = [0, 0.5, 0.75, 0.9, 0.99, 1];
 const quantiles = (sketch: Sketch) => SHARES.map((share) => sketch.quantile(share));
 const values = fc.array(fc.double({ min: 0.01, max: 1e7, noNaN: true }), { minLength: 1, maxLength: 200 });
 
-test('a quantile is that of the values, to one percent', () => {
+test('a quantile is that of the values, within one percent', () => {
   fc.assert(
     fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (list, share) => {
       const sorted = [...list].sort((a, b) => a - b);
@@ -22,7 +22,7 @@ test('a quantile is that of the values, to one percent', () => {
   );
 });
 
-test('sketches merge into the one of all values, packed or not', () => {
+test('merged sketches equal the sketch of all values, packed or not', () => {
   fc.assert(
     fc.property(values, values, (one, other) => {
       const all = sketchOf([...one, ...other]);
@@ -39,7 +39,7 @@ test('sketches merge into the one of all values, packed or not', () => {
   );
 });
 
-test('the longest text that can be packed is read again', () => {
+test('the longest packed sketch can be read', () => {
   const sketch = new Sketch();
   for (let value = 1e-4; value < 1e9; value *= 1.005) sketch.add(value);
   const text = sketch.pack();
@@ -50,7 +50,7 @@ test('the longest text that can be packed is read again', () => {
 });
 
 test.each(['x', '1', '1.', '1.0', '-zzzzz.1', 'zzzzzz.1', '1.1 1.-1', '.', 'NaN.1', ' '])(
-  'what is no packed sketch does no harm: %j',
+  'an invalid packed sketch is harmless: %j',
   (text) => {
     const sketch = sketchOf([100]);
     sketch.mergePacked(text);

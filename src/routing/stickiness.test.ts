@@ -16,19 +16,19 @@ const idOf = (messages: Message[], more: Partial<ChatRequest> = {}) => conversat
 
 describe('a conversation', () => {
   const first = [say('system', 'be brief'), say('user', 'hello')];
-  test('is known by how it begins', () => {
+  test('is identified by its first messages', () => {
     expect(idOf([...first, say('assistant', 'hi'), say('user', 'more')])).toBe(idOf(first));
     expect(idOf([say('system', 'be long'), say('user', 'hello')])).not.toBe(idOf(first));
     expect(idOf([say('system', 'be brief'), say('user', 'bye')])).not.toBe(idOf(first));
     expect(idOf([say('user', 'hello')])).not.toBe(idOf(first));
     expect(idOf([say('system', 'be brief'), say('user', [{ type: 'text', text: 'hello' }])])).toBe(idOf(first));
   });
-  test('is known by more than the first words of long messages', () => {
+  test('is identified by more than the first characters of long messages', () => {
     const long = (end: string) => [say('user', 'x'.repeat(CONVERSATION_CHARS_MAX) + end)];
     expect(idOf(long('ab'))).not.toBe(idOf(long('abc')));
     expect(idOf(long(''))).not.toBe(idOf([say('user', 'x')]));
   });
-  test('is what the client says it is', () => {
+  test('is identified by the client’s id if there is one', () => {
     const other = [say('user', 'other')];
     expect(idOf(first, { session_id: 's' })).toBe(idOf(other, { session_id: 's' }));
     expect(idOf(first, { prompt_cache_key: 'k' })).toBe(idOf(other, { prompt_cache_key: 'k' }));
@@ -36,20 +36,20 @@ describe('a conversation', () => {
     expect(idOf(first, { session_id: 's' })).not.toBe(idOf(first, { prompt_cache_key: 's' }));
     expect(idOf(first, { session_id: '' })).toBe(idOf(first));
   });
-  test('is known by a hash: part of a string from a client would hold the whole of it in memory', () => {
+  test('is identified by a hash: a part of a client’s string would keep the whole string in memory', () => {
     const long = 'x'.repeat(100_000);
     for (const more of [{ session_id: 's' }, { session_id: long }, { prompt_cache_key: long }, {}]) {
       expect(idOf([say('user', long)], more)).toMatch(/^[\w-]{43}$/);
     }
   });
-  test('that has said nothing is none', () => {
+  test('without a user message is none', () => {
     expect(idOf([say('system', 'be brief')])).toBeUndefined();
   });
 });
 
-describe('what is remembered', () => {
+describe('a remembered endpoint', () => {
   const key = (conversation: string, over = {}) => ({ account: 'o', name: 'a/x', conversation, ...over });
-  test('holds for a while after the last answer', () => {
+  test('is kept for a while after the last answer', () => {
     const stickiness = createStickiness();
     expect(stickiness.isEmpty()).toBe(true);
     stickiness.keep(key('1'), 'here', 0);
@@ -60,14 +60,14 @@ describe('what is remembered', () => {
     stickiness.keep(key('1'), 'there', 1_000);
     expect(stickiness.home(key('1'), 1_000)).toBe('there');
   });
-  test('is of one account and one model', () => {
+  test('belongs to one account and one model', () => {
     const stickiness = createStickiness();
     stickiness.keep(key('1'), 'here', 0);
     expect(stickiness.home(key('1', { account: 'p' }), 0)).toBeUndefined();
     expect(stickiness.home(key('1', { name: 'a/y' }), 0)).toBeUndefined();
     expect(stickiness.home(key('2'), 0)).toBeUndefined();
   });
-  test('is bounded; who was heard of longest ago goes', () => {
+  test('is bounded in number, and the least recently used is removed', () => {
     const stickiness = createStickiness();
     stickiness.keep(key('first'), 'here', 0);
     stickiness.keep(key('second'), 'here', 0);
@@ -85,7 +85,7 @@ test.each<[number | undefined, boolean]>([
   [5, true],
   [10, false],
   [undefined, false],
-])('a cache at %j of a prompt price of 10: %j', (inputCacheRead, expected) => {
+])('whether a cache price of %j is low for a prompt price of 10: %j', (inputCacheRead, expected) => {
   const one = endpoint('a/x', 'alpha', 10, {
     pricing: {
       prompt: 10,

@@ -27,22 +27,26 @@ function tags(
 
 describe('service tiers', () => {
   test.each<[string, ReturnType<typeof tags>, string[]]>([
-    ['are not there unless asked for', tags(undefined), ['beta', 'gamma', 'alpha']],
-    ['default is none', tags('default'), ['beta', 'gamma', 'alpha']],
+    ['are not used unless requested', tags(undefined), ['beta', 'gamma', 'alpha']],
+    ['default is no tier', tags('default'), ['beta', 'gamma', 'alpha']],
     ['flex: only endpoints that have it, by price', tags('flex'), ['alpha/flex', 'beta/flex']],
-    ['flex that a filter leaves no endpoint of: as usual', tags('flex', { only: ['gamma'] }), ['gamma']],
-    ['priority: first, then the others', tags('priority'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
-    ['fast is another word for it', tags('fast'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
-    ['a base slug means none of them', tags(undefined, { only: ['alpha'] }), ['alpha']],
-    ['a full slug means one', tags(undefined, { only: ['alpha/flex'] }), ['alpha/flex']],
-    ['in order', tags(undefined, { order: ['beta/flex', 'gamma'] }), ['beta/flex', 'gamma', 'beta', 'alpha']],
-    ['a base slug means them where the tier is asked for', tags('flex', { only: ['beta'] }), ['beta/flex']],
-    [':floor lets flex in', tags(undefined, undefined, FLOOR), ['alpha/flex', 'beta/flex', 'beta', 'gamma', 'alpha']],
-    [':nitro lets priority in', tags(undefined, undefined, NITRO), ['beta', 'gamma', 'alpha', 'alpha/priority']],
-    [':floor with an order does not', tags(undefined, { order: ['alpha'] }, FLOOR), ['alpha', 'beta', 'gamma']],
-    [':floor with tier default does not', tags('default', undefined, FLOOR), ['beta', 'gamma', 'alpha']],
     [
-      'an explicit sort beats the variant’s',
+      'flex, with all its endpoints excluded by a filter: the usual endpoints',
+      tags('flex', { only: ['gamma'] }),
+      ['gamma'],
+    ],
+    ['priority: first, then the others', tags('priority'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
+    ['fast is an alias of priority', tags('fast'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
+    ['a base slug names no tier', tags(undefined, { only: ['alpha'] }), ['alpha']],
+    ['a full slug names one tier', tags(undefined, { only: ['alpha/flex'] }), ['alpha/flex']],
+    ['in order', tags(undefined, { order: ['beta/flex', 'gamma'] }), ['beta/flex', 'gamma', 'beta', 'alpha']],
+    ['a base slug includes the requested tier', tags('flex', { only: ['beta'] }), ['beta/flex']],
+    [':floor includes flex', tags(undefined, undefined, FLOOR), ['alpha/flex', 'beta/flex', 'beta', 'gamma', 'alpha']],
+    [':nitro includes priority', tags(undefined, undefined, NITRO), ['beta', 'gamma', 'alpha', 'alpha/priority']],
+    [':floor with an order includes none', tags(undefined, { order: ['alpha'] }, FLOOR), ['alpha', 'beta', 'gamma']],
+    [':floor with tier default includes none', tags('default', undefined, FLOOR), ['beta', 'gamma', 'alpha']],
+    [
+      'an explicit sort takes precedence over that of the variant',
       tags(undefined, { sort: 'price' }, NITRO),
       ['beta', 'gamma', 'alpha', 'alpha/priority'],
     ],
@@ -50,7 +54,7 @@ describe('service tiers', () => {
     expect(actual).toEqual(expected);
   });
 
-  test('are requested of endpoints that have them, and only of these', () => {
+  test('are requested only from endpoints that have them', () => {
     const sends = (serviceTier: string | undefined, provider?: ProviderPreferences) =>
       Object.fromEntries(
         planned(
@@ -68,7 +72,7 @@ describe('service tiers', () => {
     });
   });
 
-  test('cost and fail by themselves', () => {
+  test('have their own prices and failures', () => {
     const cheap = { only: ['alpha', 'alpha/flex'], max_price: { prompt: 0.00006 } };
     expect(tags(undefined, cheap)).toEqual(['alpha/flex']);
     const [flex] = planned({ service_tier: 'flex' }, { models: [ONE] }).attempts;
@@ -76,7 +80,7 @@ describe('service tiers', () => {
   });
 });
 
-test('a provider’s name does not mean its tiers: they have to be named', () => {
+test('a provider’s name does not include its tiers', () => {
   const one = model('a/x', [
     endpoint('a/x', 'alpha', 4, { service_tiers: { flex: { pricing: { prompt: 2, completion: 2 } } } }),
     endpoint('a/x', 'beta', 5),

@@ -21,13 +21,13 @@ test.each<[string, string | undefined, Suffix[]]>([
   ['a/x:', undefined, []],
   [':free', undefined, []],
   ['a/nobody:free', undefined, []],
-])('%s is %s with %j', (name, model, suffixes) => {
+])('%s is model %s with suffixes %j', (name, model, suffixes) => {
   const resolved = resolveVariant(name, find);
   expect(resolved?.model).toBe(model);
   expect(resolved?.suffixes ?? []).toEqual(suffixes);
 });
 
-test('any text is looked up in time', () => {
+test('any text is resolved to a catalog model or to none', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(':', 'free', 'online', 'a/x', 'nitro'), { maxLength: 60 }), (pieces) => {
       const resolved = resolveVariant(pieces.join(''), find);
@@ -36,7 +36,7 @@ test('any text is looked up in time', () => {
   );
 });
 
-test('suffixes are preferences', () => {
+test('suffixes become preferences', () => {
   expect(variantOf(['nitro'])).toEqual({ sort: 'throughput', tiers: ['priority', 'fast'] });
   expect(variantOf(['floor'])).toEqual({ sort: 'price', tiers: ['flex'] });
   expect(variantOf(['exacto'])).toEqual({ sort: 'exacto' });

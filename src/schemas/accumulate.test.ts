@@ -14,7 +14,7 @@ describe('the flat fields', () => {
     expect(accumulate([{ delta: { role: 'assistant', content: '' } }], 7).choices[0].message.content).toBeNull();
   });
 
-  test('the last word on the envelope wins, remainders and usage field by field', () => {
+  test('the last value of an envelope field is used, and remainders and usage are merged by field', () => {
     const answer = accumulate(
       [
         {
@@ -43,7 +43,7 @@ describe('the flat fields', () => {
     });
   });
 
-  test('tool calls grow by index, also when they interleave', () => {
+  test('tool calls are joined by index, also if they are interleaved', () => {
     const chunks: ChatChunk[] = [
       { delta: { tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } }] } },
       { delta: { tool_calls: [{ index: 1, id: 'b', type: 'function', function: { name: 'g', arguments: '{"y"' } }] } },
@@ -56,7 +56,7 @@ describe('the flat fields', () => {
     ]);
   });
 
-  test('refusal, images, audio, annotations and token probabilities are gathered', () => {
+  test('refusal, images, audio, annotations and token probabilities are collected', () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } } as const;
     const citation = {
       type: 'url_citation',
@@ -92,7 +92,7 @@ describe('the flat fields', () => {
 });
 
 describe('reasoning', () => {
-  test('deltas of one index are one detail, with the last signature', () => {
+  test('deltas of one index become one detail, with the last signature', () => {
     const { reasoning, reasoning_details } = accumulate(
       [
         thought({ type: 'reasoning.text', text: 'a', format: 'anthropic-claude-v1', index: 0 }),
@@ -125,7 +125,7 @@ describe('reasoning', () => {
     expect(message.reasoning).toBe('ab');
   });
 
-  test('signatures and ciphers are no text', () => {
+  test('signatures and encrypted details are not text', () => {
     expect(joinReasoning([{ type: 'reasoning.encrypted', data: 'e' }])).toBeNull();
     expect(
       joinReasoning([
@@ -183,7 +183,7 @@ describe('the order of blocks', () => {
     });
   });
 
-  test('names natives and remainders; a call keeps its own remainder', () => {
+  test('includes native blocks and remainders, and a call keeps its own remainder', () => {
     const wire = 'anthropic-messages' as const;
     const native = { type: 'native' as const, wire, block: { type: 'server_tool_use', input: {} } };
     const whole = { ...native, block: { type: 'server_tool_use', input: { q: 1 } } };
@@ -227,7 +227,7 @@ test('reading the answer so far does not change the later answer', () => {
   expect(later.choices[0].message.tool_calls![0]!.function.arguments).toBe('{');
 });
 
-test('many details of one block are kept apart like few, in any order of their pieces', () => {
+test('many details of one block are separate, in any order of their pieces', () => {
   const open = { delta: {}, ext: { slot: { n: 0, open: { kind: 'reasoning' as const } } } };
   const piece = (index: number, text: string): ChatChunk => ({
     delta: { reasoning_details: [{ type: 'reasoning.text', text, format: 'unknown', index }] },

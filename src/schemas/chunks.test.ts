@@ -72,12 +72,12 @@ const answers: Record<string, ChatCompletion> = {
   }),
 };
 
-test.each(Object.keys(answers))('%s: its chunks add up to it', (name) => {
+test.each(Object.keys(answers))('%s: the accumulated chunks equal the answer', (name) => {
   const completion = answers[name]!;
   expect(accumulate(chunksOf(completion), 7)).toEqual(completion);
 });
 
-test('a citation belongs to the text that it ends in', () => {
+test('a citation belongs to the text in which it ends', () => {
   const chunks = chunksOf(answers['an order, remainders and natives']!);
   const cited = chunks.flatMap(({ delta }) => (delta.annotations ? [[delta.content, delta.annotations.length]] : []));
   expect(cited).toEqual([
@@ -86,7 +86,7 @@ test('a citation belongs to the text that it ends in', () => {
   ]);
 });
 
-test('the readable strings of several details add up to the whole one', () => {
+test('the readable strings of several details equal the joined reasoning', () => {
   const details = answers['reasoning and calls']!.choices[0].message.reasoning_details!;
   const order = details.map((_, at) => ({ kind: 'reasoning' as const, at }));
   const chunks = chunksOf(answer({ reasoning_details: details, ext: { wire: 'openai-chat', rest: {}, order } }));
@@ -102,7 +102,7 @@ test('a refusal in two blocks is emitted once', () => {
   expect(chunks.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
 });
 
-test('a delta of several blocks is split in the order of blocks, and nothing is lost', () => {
+test('a delta of several blocks is split in the order of blocks without loss', () => {
   const call = (index: number) => ({
     index,
     id: `call_${index}`,

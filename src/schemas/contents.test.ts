@@ -31,22 +31,22 @@ const cases: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] 
   ['an empty text', { role: 'user', content: '' }, {}],
   ['nothing', { role: 'assistant', content: null }, {}],
   ['an image', { role: 'user', content: [image] }, { media: 1, images: 1, kinds: ['image'], has_more: true }],
-  ['a sound', { role: 'user', content: [sound] }, { media: 1, sounds: 1, kinds: ['audio'], has_more: true }],
-  ['a film', { role: 'user', content: [film] }, { media: 1, kinds: ['video'], has_more: true }],
+  ['audio', { role: 'user', content: [sound] }, { media: 1, sounds: 1, kinds: ['audio'], has_more: true }],
+  ['a video', { role: 'user', content: [film] }, { media: 1, kinds: ['video'], has_more: true }],
   ['a file', { role: 'user', content: [text, file] }, { chars: 4, media: 1, has_files: true, has_more: true }],
   [
     'several kinds',
     { role: 'user', content: [film, image, image] },
     { media: 3, images: 2, kinds: ['video', 'image'], has_more: true },
   ],
-  ["a wire's own part", { role: 'user', content: [native] }, { has_natives: true, has_more: true }],
+  ['a native part of a wire', { role: 'user', content: [native] }, { has_natives: true, has_more: true }],
   [
-    "a wire's own object beside the text",
+    'a native object of a wire beside the text',
     { role: 'assistant', content: 'a', ext: { wire: 'anthropic-messages', rest: {}, natives: [native] } },
     { chars: 1, has_natives: true, has_more: true },
   ],
   [
-    'pictures that a model made',
+    'images that a model made',
     { role: 'assistant', content: null, images: [{ type: 'image_url', image_url: { url: 'data:,' } }] },
     { has_more: true },
   ],
@@ -81,7 +81,7 @@ function requestOf(messages: Message[]): ChatRequest {
   return { messages, ext: { wire: 'openai-chat', client: chatClient, rest: {} } };
 }
 
-test('copies of a request look over the same messages once', () => {
+test('copies of a request share the record of the same messages', () => {
   const request = requestOf([{ role: 'user', content: 'a' }]);
   noteContents(request);
   const contents = contentsOf(request);
@@ -90,7 +90,7 @@ test('copies of a request look over the same messages once', () => {
   expect(contentsOf(request)).toBe(contents);
 });
 
-test('other messages than the recorded ones are walked', () => {
+test('changed messages are recorded again', () => {
   const request = requestOf([{ role: 'user', content: 'a' }]);
   noteContents(request);
   const changed = { ...request, messages: [...request.messages, { role: 'user', content: [file] } as Message] };

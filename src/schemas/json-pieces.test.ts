@@ -22,7 +22,7 @@ describe('JSON in pieces', () => {
     ),
   }));
 
-  test('equals JSON.stringify, byte for byte, wherever it is cut', () => {
+  test('equals JSON.stringify, byte for byte, wherever it is split', () => {
     fc.assert(
       fc.property(value, fc.integer({ min: 1, max: 20 }), (one, chars) => {
         const whole = { a: one };
@@ -31,7 +31,7 @@ describe('JSON in pieces', () => {
     );
   });
 
-  test('omits what JSON cannot express, as JSON.stringify does', () => {
+  test('omits values that JSON cannot express, like JSON.stringify', () => {
     const odd = [
       { a: undefined, b: () => 1, c: Symbol('c'), d: 1 },
       [undefined, () => 1, Symbol('c'), Number.NaN],
@@ -51,7 +51,7 @@ describe('JSON in pieces', () => {
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(8 * limits.json_piece_chars);
   });
 
-  test('writes values as deep as a body may have them, and deeper', () => {
+  test('may be of any depth', () => {
     const deep = JSON.parse(`${'[{"a":'.repeat(1_000)}1${'}]'.repeat(1_000)}`);
     expect(written(deep)).toBe(JSON.stringify(deep));
   });

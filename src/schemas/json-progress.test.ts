@@ -11,7 +11,7 @@ const isJson = (text: string) => {
   }
 };
 
-test('a text that grows is whole exactly when it is JSON, however it is cut and whenever it is checked', () => {
+test('a growing text is complete exactly if it is JSON, however it is split and whenever it is checked', () => {
   const piece = fc.constantFrom('{', '}', '[', ']', '"', '\\', '"a":', '1', ',', ' ', '\n', '{"a":"}"}', 'null', 'x');
   const value = fc.json().map((text) => [...text]);
   fc.assert(

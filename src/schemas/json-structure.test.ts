@@ -6,7 +6,7 @@ const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length
 const bounds = { values_max: 10, levels_max: 3, keys_max: 2 };
 
 describe('the levels of a value', () => {
-  test('count lists and objects inside each other', () => {
+  test('count nested lists and objects', () => {
     expect(isDeeperThan('a', 0)).toBe(false);
     expect(isDeeperThan([], 0)).toBe(true);
     expect(isDeeperThan({ a: [1, { b: [] }] }, 4)).toBe(false);
@@ -32,7 +32,7 @@ describe('the structure of a text', () => {
     expect(structureBreach(text.padEnd(10), bounds)).toBe(breach);
   });
 
-  test('is the same however the text is cut into pieces', () => {
+  test('is the same however the text is split', () => {
     const text = JSON.stringify({ a: ['"', '\\', '\\"', 'x\\\\'], 'b"\\': { c: [{}, [], 1.5, true] }, d: 'é[,' });
     const whole = new JsonStructure();
     whole.write(text);
@@ -46,7 +46,7 @@ describe('the structure of a text', () => {
     expect(whole.values).toBeGreaterThanOrEqual(10);
   });
 
-  test('has as many values as are counted, at least, in any JSON', () => {
+  test('has at least the number of values, for any JSON', () => {
     const count = (value: unknown): number =>
       typeof value === 'object' && value !== null
         ? 1 + Object.values(value).reduce((sum: number, one) => sum + count(one), 0)
@@ -59,7 +59,7 @@ describe('the structure of a text', () => {
     }
   });
 
-  test('of an answer has a rule for its levels alone', () => {
+  test('of an answer is bounded in its levels alone', () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     const { answer_levels_max } = limits;
     expect(structureBreach(deep(answer_levels_max), answerLevels)).toBeUndefined();
@@ -77,7 +77,7 @@ describe('the structure of a text', () => {
     expect(structureBreach(`[${'[]'.repeat(60)}]`, few)).toMatch(/values$/);
   });
 
-  test('does not include text in strings, wherever they end', () => {
+  test('ignores text in strings, wherever they end', () => {
     const inside = '['.repeat(100) + ','.repeat(100);
     const text = JSON.stringify({ a: inside, b: `"${inside}\\`, c: `\\\\"${inside}` });
     expect(structureBreach(text, few)).toBeUndefined();
@@ -85,7 +85,7 @@ describe('the structure of a text', () => {
     expect(structureBreach(`["${inside}`, few)).toBeUndefined();
   });
 
-  test('has its rule broken by a short text of many levels, and by none of few', () => {
+  test('is refused for a short text of many levels, and accepted for one of few', () => {
     const roomy = { values_max: 1_000, levels_max: 10, keys_max: 1_000 };
     expect(structureBreach('[{"a":'.repeat(5), roomy)).toBeUndefined();
     expect(structureBreach('[{"a":'.repeat(6), roomy)).toMatch(/levels$/);

@@ -5,7 +5,7 @@ test.each([
   '{"id":12345678901234567890}',
   '[1,-9223372036854775808,2]',
   '{"a":{"b":[ 18446744073709551615 ]},"c":1.5,"d":"x"}',
-])('integers of 64 bits stay as they were written: %s', (text) => {
+])('integers of 64 bits are unchanged: %s', (text) => {
   expect(hasLongIntegers(text)).toBe(true);
   expect(JSON.stringify(parseJson(text))).toBe(text.replaceAll(' ', ''));
 });
@@ -16,11 +16,11 @@ test.each([
   '{"a":"12345678901234567890"}',
   '[]',
   'null',
-])('what a number holds is one: %s', (text) => {
+])('numbers within the range of a double are numbers: %s', (text) => {
   expect(parseJson(text)).toEqual(JSON.parse(text));
 });
 
-test('a long integer in a text makes no difference', () => {
+test('a long integer inside a string has no effect', () => {
   const text = '{"a":"x: 12345678901234567890","b":3,"c":1.1e2}';
   expect(hasLongIntegers(text)).toBe(true);
   expect(parseJson(text)).toEqual(JSON.parse(text));

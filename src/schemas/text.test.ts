@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { checkStorable, UNSTORABLE } from './text.ts';
 
-test('a text that a store would not keep is refused by the name of its field', () => {
+test('a text that a store cannot keep is refused with the name of its field', () => {
   expect(() => checkStorable({ name: 'naïve 👋', label: null, note: undefined })).not.toThrow();
   for (const text of ['a\u0000b', 'a\ud83d']) {
     expect(() => checkStorable({ name: 'good', 'filters[1].label': text })).toThrow(

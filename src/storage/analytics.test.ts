@@ -62,7 +62,7 @@ describeStores('sums of usage', ({ open }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('a correction changes the hour, the day and the sum of the organization that counted the call', async () => {
+  test('a correction changes the hour, the day and the organization’s sum that counted the call', async () => {
     const database = await open();
     const { queries, engine } = database;
     const settle = await spendingNode(database);
@@ -86,7 +86,7 @@ describeStores('sums of usage', ({ open }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('values that callers choose are bounded in each hour; the rest is one value, and no call is lost', async () => {
+  test('values of callers are bounded for each hour; the rest is one value, and every call counts', async () => {
     const database = await open();
     const settle = await spendingNode(database);
     const calls = Array.from({ length: 250 }, (_, index) => ({ id: `g${index}`, cost_nano: 1, title: `app ${index}` }));
@@ -99,7 +99,7 @@ describeStores('sums of usage', ({ open }) => {
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
   });
 
-  test('a batch that is sent again, and a generation that is sent in two batches, count once', async () => {
+  test('a resent batch, and a generation in two batches, count once', async () => {
     const { queries, engine } = await open();
     const store = ledgerStore(queries, engine);
     const { epoch } = await registerNode(store, 'n');
@@ -119,7 +119,7 @@ describeStores('sums of usage', ({ open }) => {
     expect(counted.calls).toBe(3);
   });
 
-  test('a store that was set back gets the series again that the node had stored before', async () => {
+  test('a store that was reset gets series again that the node had stored before', async () => {
     const { queries, engine } = await open();
     const store = ledgerStore(queries, engine);
     const settle = async (epoch: number, id: string) => {
@@ -158,7 +158,7 @@ describeStores('sums of usage', ({ open }) => {
     expect(await store.sum(query({ rows_max: 5 }))).toHaveLength(1);
   });
 
-  test('a filter on a value of a list finds it among others, and takes no character for a pattern', async () => {
+  test('a filter on a list value matches among others, and treats no character as a pattern', async () => {
     const database = await open();
     const settle = await spendingNode(database);
     await settle(

@@ -56,7 +56,7 @@ function writeOn(): { stop: () => Promise<number> } {
   };
 }
 
-test('a copy taken while the store is written is whole and consistent, and can be opened as a store', async () => {
+test('a copy of a store under write load is consistent and can be opened', async () => {
   const writer = writeOn();
   const counts: number[] = [];
   const first = () => database.queries.selectFrom('ledger_generations').select('id').executeTakeFirst();
@@ -88,13 +88,13 @@ test('a copy taken while the store is written is whole and consistent, and can b
   expect(counts.at(-1)).toBeLessThanOrEqual(batches * 20);
 });
 
-test('a backup is for its user alone, like the folder that the store is in', async () => {
+test('a backup file is accessible to its owner only', async () => {
   const file = join(dataDir, 'copy');
   await backUp({ data_dir: dataDir, file });
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-test('a backup never overwrites, and leaves nothing half done', async () => {
+test('a backup never overwrites a file, and leaves no partial file', async () => {
   const file = join(dataDir, 'taken');
   writeFileSync(file, 'precious');
   await expect(backUp({ data_dir: dataDir, file })).rejects.toThrow(`${file} exists`);
@@ -102,14 +102,14 @@ test('a backup never overwrites, and leaves nothing half done', async () => {
   expect(readdirSync(dataDir).filter((name) => name.includes('partial'))).toEqual([]);
 });
 
-test('a backup makes no folders: the operator may have mistyped one', async () => {
+test('a backup creates no folders, since the name may be mistyped', async () => {
   const folder = join(dataDir, 'no', 'such');
   const sentence = `The folder ${folder} does not exist: create it, or choose a file in another folder`;
   await expect(backUp({ data_dir: dataDir, file: join(folder, 'copy') })).rejects.toThrow(sentence);
   expect(existsSync(join(dataDir, 'no'))).toBe(false);
 });
 
-test('without a store there is nothing to copy, and none is made', async () => {
+test('without a store a backup fails and creates none', async () => {
   const empty = join(dataDir, 'empty');
   await expect(backUp({ data_dir: empty, file: join(dataDir, 'copy') })).rejects.toThrow('There is no embedded store');
   expect(existsSync(empty)).toBe(false);

@@ -63,7 +63,7 @@ describeStores('budgets', ({ open }) => {
         ...over,
       });
     };
-    /** Each budget by its id without the ids in it: what is left of the limit now, and what was there when it began. */
+    /** Each budget by its id without the variable ids: its current limit, its usage, and its usage at the start. */
     const budgets = async () => {
       const rows = await queries
         .selectFrom('ledger_budgets as b')
@@ -80,7 +80,7 @@ describeStores('budgets', ({ open }) => {
     return { ...home, database, queries, workspace_id: workspaceId, user_id: userId, keys, makeKey, spend, budgets };
   }
 
-  test('limits are listed with what they are set for, by filter, and never those of another organization', async () => {
+  test('limits are listed with their subject, by filter, and never those of another organization', async () => {
     const { makeKey, queries, organization_id, workspace_id, user_id } = await setUp();
     const key = await makeKey({ name: 'listed', limit_nano: 5 * USD });
     const guardrail = await guardrailStore(queries).insert({
@@ -120,7 +120,7 @@ describeStores('budgets', ({ open }) => {
     }
   });
 
-  test('a key that is made with a limit has a budget, one without has none', async () => {
+  test('a key created with a limit has a budget, and one without has none', async () => {
     const { makeKey, queries } = await setUp();
     await makeKey();
     const { hash } = await makeKey({ limit_nano: USD, limit_reset: 'weekly', include_byok_in_limit: true });
@@ -149,7 +149,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('a limit that is changed in the middle of its window keeps its usage', async () => {
+  test('a limit changed in the middle of its window keeps its usage', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'daily' });
     await spend(hash, 3);
@@ -158,7 +158,7 @@ describeStores('budgets', ({ open }) => {
     expect(await budgets()).toEqual([['key:K:daily', 5, '2026-11-21', 4, 0]]);
   });
 
-  test('a limit that is removed and set again counts what was spent in between, in its own window only', async () => {
+  test('a limit that is removed and set again includes the spending in between, within its window', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'weekly' });
     await spend(hash, 1, { created_at: '2026-11-15T23:59:59.999Z' });
@@ -176,7 +176,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('a limit of another interval begins with what its window has seen, and the old one ends', async () => {
+  test('a limit with another interval starts with the usage of its window, and the old one ends', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 100, limit_reset: 'daily' });
     const another = await makeKey();
@@ -197,7 +197,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('own accounts count from the beginning of the window when they are counted, and not at all when they are not', async () => {
+  test('BYOK usage counts from the start of the window if it is included, and not at all otherwise', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 100, limit_reset: 'daily' });
     await spend(hash, 1);
@@ -210,7 +210,7 @@ describeStores('budgets', ({ open }) => {
     expect(await budgets()).toEqual([['key:K:daily', 100, '2026-11-21', 1, -4]]);
   });
 
-  test('a guardrail limits each whom it is assigned to: the key alone, and the member over all keys', async () => {
+  test('a guardrail limits each of its subjects: a key alone, and a member over all keys', async () => {
     const { makeKey, spend, budgets, queries, organization_id, workspace_id, user_id } = await setUp();
     const [one, other] = [await makeKey(), await makeKey()];
     await spend(one.hash, 1);
@@ -242,7 +242,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('a guardrail without a limit, or a deleted one, ends its budgets; a new name is taken over', async () => {
+  test('a guardrail without a limit, or a deleted one, ends its budgets; a new name is used', async () => {
     const { makeKey, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
     const { hash } = await makeKey();
     const guardrails = guardrailStore(queries);
@@ -276,7 +276,7 @@ describeStores('budgets', ({ open }) => {
     expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
   });
 
-  test('a guardrail that counts own accounts does so where its workspace does not', async () => {
+  test('a guardrail may include BYOK if its workspace does not', async () => {
     const { makeKey, spend, queries, budgets, organization_id, workspace_id } = await setUp();
     const { hash } = await makeKey();
     const guardrails = guardrailStore(queries);
@@ -290,7 +290,7 @@ describeStores('budgets', ({ open }) => {
     expect((await budgets()).map(([, , , spent]) => spent)).toEqual([1]);
   });
 
-  test('budgets of a workspace count all its keys; what they count of own accounts goes for its guardrails too', async () => {
+  test('budgets of a workspace count all its keys; its choice to include BYOK applies to its guardrails too', async () => {
     const { makeKey, spend, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
     const workspaces = workspaceStore(queries);
     const { hash } = await makeKey();
@@ -325,7 +325,7 @@ describeStores('budgets', ({ open }) => {
     expect((await budgets()).map(([, limit]) => limit)).toEqual([9, null, 90]);
   });
 
-  test('what limited a key, and a workspace with all that is filed under it, ends with it', async () => {
+  test('a deleted key ends its budgets, and a deleted workspace ends all budgets in it', async () => {
     const { makeKey, keys, queries, budgets, organization_id, user_id } = await setUp();
     const workspaces = workspaceStore(queries);
     const shared = { organization_id, created_at: AT };
@@ -345,7 +345,7 @@ describeStores('budgets', ({ open }) => {
     expect(await limits()).toEqual([null, null, null, null]);
   });
 
-  test('what settles under an old hold while its budget is set again is counted once', async () => {
+  test('a settlement of an old hold while its budget is set again counts once', async () => {
     const { database, makeKey, keys, spend, budgets, queries, organization_id, workspace_id, user_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'daily' });
     await spend(hash, 1);
@@ -362,7 +362,7 @@ describeStores('budgets', ({ open }) => {
       await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows, divisor: 2 });
     };
     let settling: Promise<void> | undefined;
-    // Between what is read and what is written.
+    // Between the read and the write.
     const interrupted = queries.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {
@@ -382,7 +382,7 @@ describeStores('budgets', ({ open }) => {
     expect(await budgets()).toEqual([['key:K:daily', 20, '2026-11-21', 7, 2]]);
   });
 
-  test('the migration follows the limits of keys that were there before it', async () => {
+  test('the migration creates budgets for existing limits of keys', async () => {
     const { queries, makeKey, spend, budgets } = await setUp();
     const lasting = await makeKey({ limit_nano: 50, include_byok_in_limit: true });
     const counting = await makeKey({ limit_nano: 40 });
@@ -449,7 +449,7 @@ describeStores('budgets', ({ open }) => {
     }
   });
 
-  test('a limit that begins while leases are charged counts each charge once', async () => {
+  test('a limit that starts while leases are charged counts each charge once', async () => {
     const { database, makeKey, queries, organization_id, workspace_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 1_000 });
     const store = ledgerStore(queries, database.engine);
@@ -485,7 +485,7 @@ describeStores('budgets', ({ open }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('the spending of keys that were made with a key counts when its limit begins, also after they are deleted', async () => {
+  test('spending of keys created by a key counts when its limit starts, also after they are deleted', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const parent = await makeKey();
     const child = await makeKey({ parent_hash: parent.hash, made_by: 'key' });

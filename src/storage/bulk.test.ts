@@ -4,8 +4,8 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { BulkStatement, transact } from './bulk.ts';
 
 describeStores('a transaction of bulk statements', ({ open }) => {
-  // A node that stops returns every window of its budgets in one batch, however many they are.
-  test('returns the answers of more rows than the stack takes as arguments', async () => {
+  // A node that stops returns every window of its budgets in one batch, whatever their number.
+  test('returns more rows than a call takes as arguments', async () => {
     const { queries } = await open();
     const many = new BulkStatement<{ at: number }, { n: number }>((tx) =>
       sql`SELECT n FROM (

@@ -34,7 +34,7 @@ async function openFeed(
   return { feed, received };
 }
 
-/** As a change does it. */
+/** Announces a change as an operation does. */
 async function announce(feed: ChangeFeed, { queries }: Database, changes = [CHANGE]) {
   await queries.transaction().execute((tx) => feed.note(tx, changes));
   await feed.deliver(changes);
@@ -47,7 +47,7 @@ async function settled(feed: ChangeFeed) {
 const withAddress = (databaseUrl: string, { port }: AddressInfo) =>
   Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href;
 
-/** A connection to the server on which every answer is late. */
+/** A connection to the server on which every answer is delayed. */
 async function startSlowWay(databaseUrl: string, lateMs: number): Promise<string> {
   const target = new URL(databaseUrl);
   const server = createServer((client) => {
@@ -66,8 +66,8 @@ async function startSlowWay(databaseUrl: string, lateMs: number): Promise<string
 }
 
 /**
- * What a pooler between transactions does to a connection (PgBouncer, `handle_server_work`): the notifications that come
- * while it runs no query are dropped, those of its own queries are not, and its process id is the pooler's.
+ * The effects of a transaction pooler on a connection (PgBouncer, `handle_server_work`): notifications that arrive while it runs no query
+ * are dropped, those of its own queries are not, and its process id is that of the pooler.
  */
 async function startPooler(databaseUrl: string): Promise<string> {
   const target = new URL(databaseUrl);
@@ -103,7 +103,7 @@ async function startPooler(databaseUrl: string): Promise<string> {
   return withAddress(databaseUrl, server.address() as AddressInfo);
 }
 
-describeStores('the feed of changes', ({ engine, freshUrl }) => {
+describeStores('the change feed', ({ engine, freshUrl }) => {
   async function setUp() {
     const dataDir = mkdtempSync(join(tmpdir(), 'gateway-feed-'));
     cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -113,7 +113,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     return { data_dir: dataDir, url, database };
   }
 
-  test('another node that would use its memory has forgotten it once a change was heard; the own one too', async () => {
+  test('after a change is announced, each node that uses its cache has received it, including the own node', async () => {
     const { data_dir, url, database } = await setUp();
     const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
     for (const { feed } of [one, other]) await settled(feed);
@@ -128,7 +128,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     }
   });
 
-  test('what is read between the word of a change and its commit is forgotten after the commit', async () => {
+  test('entries read between the announcement and the commit of a change are removed after the commit', async () => {
     const { data_dir, url, database } = await setUp();
     const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
     for (const { feed } of [one, other]) await settled(feed);
@@ -148,7 +148,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
   });
 
   if (engine !== 'postgres') {
-    test('a mark that is incomplete or missing is none: no cached entry is used', async () => {
+    test('an incomplete or missing mark is invalid, and no cached entry is used', async () => {
       const { data_dir } = await setUp();
       const { feed, received } = await openFeed(data_dir, undefined);
       const file = join(data_dir, 'changes');
@@ -171,7 +171,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
   }
 
   if (engine === 'postgres') {
-    test('a node that notifications reach by a pooler trusts nothing it remembers, says why, and waits for those that do', async () => {
+    test('a node with notifications through a pooler uses no cached entry and reports why; nodes that do are awaited', async () => {
       const { data_dir, url = '', database } = await setUp();
       const reasons: string[] = [];
       const pooled = await openFeed(data_dir, await startPooler(url), (reason) => void reasons.push(reason));
@@ -188,7 +188,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       expect(direct.received).toContainEqual(CHANGE);
     }, 20_000);
 
-    test('a node that was suspended, while one of its clocks stood still, trusts nothing until it has heard again', async () => {
+    test('a suspended node, also if one of its clocks stood still, uses no cached entry until a new beat', async () => {
       const { data_dir, url = '' } = await setUp();
       let suspendedMs = 0;
       const clock = { now_ms: () => Date.now() + suspendedMs, monotonic_ms: () => performance.now() };
@@ -203,7 +203,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       expect(feed.current()).toBe(true);
     });
 
-    test('a node that hears late trusts nothing it remembers, however steadily it hears', async () => {
+    test('a node with delayed notifications uses no cached entry, however regular they are', async () => {
       const { data_dir, url = '' } = await setUp();
       const { feed } = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max + 100));
       const untilMs = performance.now() + 6 * limits.feed_silence_ms_max;
@@ -213,7 +213,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       }
     }, 20_000);
 
-    test('a change is heard when the slowest node that trusts its memory has heard it', async () => {
+    test('an announcement ends after the slowest node that uses its cache has received it', async () => {
       const { data_dir, url = '', database } = await setUp();
       const one = await openFeed(data_dir, url);
       const other = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max / 5));
@@ -224,14 +224,14 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         await announce(one.feed, database);
         if (other.feed.current()) expect(other.received).toContainEqual(CHANGE);
       }
-      // One that listens only now has heard no beat of the others.
+      // A node that has just connected has received no beat of the others.
       const newcomer = await openFeed(data_dir, url);
       other.received.length = 0;
       await announce(newcomer.feed, database);
       if (other.feed.current()) expect(other.received).toContainEqual(CHANGE);
     }, 20_000);
 
-    test('a node that stopped a while ago is waited for by nobody', async () => {
+    test('a node that stopped some time ago is not awaited', async () => {
       const { data_dir, url, database } = await setUp();
       const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
       for (const { feed } of [one, other]) await settled(feed);
@@ -251,7 +251,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       expect(foreign.received).not.toContainEqual(CHANGE);
     });
 
-    test('many changes at once are all received, and the connection runs one query at a time', async () => {
+    test('many concurrent changes are all received, and the connection runs one query at a time', async () => {
       const { data_dir, url, database } = await setUp();
       const warnings: Error[] = [];
       const warn = (warning: Error) => void warnings.push(warning);

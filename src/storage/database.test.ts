@@ -14,14 +14,14 @@ const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 const organization = (id: string) => ({ id, name: 'n', created_at: '2026-11-21T10:00:00.000Z' });
 
 describeStores('the database', ({ open }) => {
-  test('a transaction is seen by others when it has committed, not before', async () => {
+  test('a transaction is visible to others only after its commit', async () => {
     const { queries } = await open();
     const count = async () => (await queries.selectFrom('organizations').selectAll().execute()).length;
     let during: Promise<number> | undefined;
     await queries.transaction().execute(async (tx) => {
       await tx.insertInto('organizations').values(organization('a')).execute();
       expect(await tx.selectFrom('organizations').selectAll().execute()).toHaveLength(1);
-      // In memory the reader waits for its turn, elsewhere it sees the state before.
+      // In memory the reader waits for its turn; in other databases it sees the state before.
       during = count();
       await Promise.race([during, new Promise((resolve) => setTimeout(resolve, 50))]);
     });
@@ -29,7 +29,7 @@ describeStores('the database', ({ open }) => {
     expect(await count()).toBe(1);
   });
 
-  test('a transaction that throws leaves nothing, and the next one works', async () => {
+  test('a transaction that throws is rolled back, and the next one works', async () => {
     const { queries } = await open();
     const broken = queries.transaction().execute(async (tx) => {
       await tx.insertInto('organizations').values(organization('a')).execute();
@@ -41,7 +41,7 @@ describeStores('the database', ({ open }) => {
     expect(await queries.selectFrom('organizations').select('id').execute()).toEqual([{ id: 'b' }]);
   });
 
-  test('writers take turns; none is lost', async () => {
+  test('concurrent writers are serialized, and no write is lost', async () => {
     const { queries } = await open();
     await queries.insertInto('counters').values({ name: 'c', value: 0 }).execute();
     const raise = () =>
@@ -64,20 +64,20 @@ describeStores('the database', ({ open }) => {
     expect(deleted?.numDeletedRows).toBe(1n);
   });
 
-  test('a reference to what does not exist is refused', async () => {
+  test('a reference to a missing row is refused', async () => {
     const { queries } = await open();
     const member = { id: 'm', organization_id: 'none', user_id: 'none', role: 'admin', created_at: 'now', seq: 1 };
     await expect(queries.insertInto('organization_members').values(member).execute()).rejects.toThrow(/foreign key/i);
   });
 
-  test('integers that a number cannot hold are an error, never another number', async () => {
+  test('integers beyond the safe range are an error, not another number', async () => {
     const { queries } = await open();
     const read = (value: string) => sql`SELECT CAST(${sql.lit(value)} AS BIGINT) AS value`.execute(queries);
     expect((await read('9007199254740991')).rows).toEqual([{ value: 9_007_199_254_740_991 }]);
     await expect(read('9007199254740993')).rejects.toThrow();
   });
 
-  test('whole numbers are integers in every place of a statement', async () => {
+  test('whole numbers are integers at every place of a statement', async () => {
     const { queries } = await open();
     const value = sql`CAST(${7} AS BIGINT) / ${2}`;
     expect((await sql`SELECT ${value} AS half`.execute(queries)).rows).toEqual([{ half: 3 }]);
@@ -86,7 +86,7 @@ describeStores('the database', ({ open }) => {
     expect(read?.value).toBe(9_007_199_254_740_991);
   });
 
-  test('a failed statement does not repeat its values', async () => {
+  test('the error of a failed statement does not contain its values', async () => {
     const { queries } = await open();
     const secret = 'sk-gw-v1-secret';
     const refused = await queries
@@ -99,8 +99,8 @@ describeStores('the database', ({ open }) => {
   });
 });
 
-describe.skipIf(TEST_DATABASE_URL === undefined)('the bound of a statement (postgres)', () => {
-  test('does not hold for migrations, nor for the wait until another process has made them', async () => {
+describe.skipIf(TEST_DATABASE_URL === undefined)('the statement timeout (postgres)', () => {
+  test('does not apply to migrations, nor to the wait for those of another process', async () => {
     const url = new URL(TEST_DATABASE_URL ?? '');
     const schema = `test_${process.pid}_patience`;
     url.searchParams.set('options', `-c search_path=${schema} -c statement_timeout=150`);
@@ -128,7 +128,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-test('a file is opened with a write-ahead log that is synced at every commit, and keeps what was written', async () => {
+test('a file has a write-ahead log that is synced at every commit, and keeps its rows', async () => {
   const first = await openDatabase({ data_dir: dataDir });
   expect((await sql`PRAGMA journal_mode`.execute(first.queries)).rows).toEqual([{ journal_mode: 'wal' }]);
   await first.queries.transaction().execute(async (tx) => {
@@ -152,7 +152,7 @@ test('a reader of a file does not wait for an open transaction, and sees the sta
   await close();
 });
 
-test('several processes may open a fresh file together and write to it', async () => {
+test('several processes can open a new file together and write to it', async () => {
   const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ data_dir: dataDir })));
   await Promise.all(
     all.flatMap(({ queries }, process) =>
@@ -170,7 +170,7 @@ test('several processes may open a fresh file together and write to it', async (
   await Promise.all(all.map((database) => database.close()));
 });
 
-test('a file that is no database fails the start in words, and at once', async () => {
+test('a file that is not a database fails the start immediately with a message', async () => {
   writeFileSync(join(dataDir, DATABASE_FILE), 'not a database, and long enough to be looked at '.repeat(30));
   const began = performance.now();
   await expect(openDatabase({ data_dir: dataDir })).rejects.toThrow(/not a database/);

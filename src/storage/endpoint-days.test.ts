@@ -4,8 +4,8 @@ import { endpointStatisticsStore } from './endpoint-statistics.ts';
 
 const ROWS_MAX = { minutes: 1_000, quarters: 1_000 };
 
-describeStores('days of endpoints', ({ open }) => {
-  test('are the sums of their quarter hours of all nodes, do not fall when these are deleted, and end after a month', async () => {
+describeStores('daily statistics of endpoints', ({ open }) => {
+  test('are sums of the quarter hours of all nodes, are kept when these are deleted, and expire after a month', async () => {
     const { queries, engine } = await open();
     const store = endpointStatisticsStore(queries, engine);
     const nowMs = await store.now(Date.now());

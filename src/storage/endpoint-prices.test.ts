@@ -10,7 +10,7 @@ const row = (endpointId: string, seq: number, fromMs: number) => ({
 });
 
 describeStores('prices of endpoints', ({ open }) => {
-  test('pages hold every row once, the newest first, each with the row before and the end; others are not listed', async () => {
+  test('pages contain each row of the listed endpoints once, newest first, with the previous row and the end', async () => {
     const store = endpointPriceStore((await open()).queries);
     await store.add([row('a', 1, 10), row('a', 2, 30), row('b', 1, 30), row('b', 2, 30), row('c', 1, 40)]);
     const listed = [];
@@ -29,7 +29,7 @@ describeStores('prices of endpoints', ({ open }) => {
     expect(await store.list([], { limit: 10 })).toEqual([]);
   });
 
-  test('a row whose number is used already is left out, the last row of each endpoint is found, and old rows are deleted', async () => {
+  test('a row with a used number is skipped, the last row of each endpoint is found, and old rows are deleted', async () => {
     const store = endpointPriceStore((await open()).queries);
     expect(await store.add([row('a', 1, 10), row('b', 1, 10)])).toBe(2);
     expect(await store.add([row('a', 1, 99), row('a', 2, 20)])).toBe(1);

@@ -4,8 +4,8 @@ import { endpointProbeStore } from './endpoint-probes.ts';
 
 const EVERY = 60_000;
 
-describeStores('who probes an endpoint', ({ engine, open }) => {
-  test('is one of all, once in so long', async () => {
+describeStores('the probe of an endpoint', ({ engine, open }) => {
+  test('is granted to one of several claimants, once per interval', async () => {
     const store = endpointProbeStore((await open()).queries, engine);
     const at = Date.now();
     const claims = await Promise.all(Array.from({ length: 8 }, () => store.claim('e', EVERY, at)));
@@ -14,7 +14,7 @@ describeStores('who probes an endpoint', ({ engine, open }) => {
     expect(await store.claim('other', EVERY, at)).toBe(true);
   });
 
-  test('is claimed again after a clock that was wrong by days is corrected', async () => {
+  test('is granted again after a clock that was days ahead is corrected', async () => {
     const { queries } = await open();
     const store = endpointProbeStore(queries, engine);
     await queries

@@ -23,7 +23,7 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     return { queries, store: endpointStatisticsStore(queries, engine) };
   };
 
-  test('are read by others, as they were written', async () => {
+  test('are read by other runs as written', async () => {
     const { store } = await opened();
     await store.save('mine', [row(), row({ span: 15, sketches: '' })], at);
     expect(await store.findOthers('other', 0, undefined, 10)).toEqual([
@@ -33,7 +33,7 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     expect(await store.findOthers('mine', 0, undefined, 10)).toEqual([]);
   });
 
-  test('are replaced when they have grown', async () => {
+  test('are replaced by later counts of the same run', async () => {
     const { store } = await opened();
     await store.save('mine', [row()], at);
     await store.save('mine', [row({ successes: 7, sketches: '' })], at);
@@ -45,7 +45,7 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     ]);
   });
 
-  test('are listed in pages, each once', async () => {
+  test('are listed in pages, each row once', async () => {
     const { store } = await opened();
     const rows = Array.from({ length: 450 }, (_, n) =>
       row({ endpoint_id: `e${n % 7}`, start: n, span: n % 2 ? 1 : 15 }),
@@ -63,7 +63,7 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     expect(new Set(listed).size).toBe(450);
   });
 
-  test('are selected by when they were written, by the store’s clock', async () => {
+  test('are selected by their write time, by the store’s clock', async () => {
     const { queries, store } = await opened();
     await store.save('mine', [row({ endpoint_id: 'old' }), row({ endpoint_id: 'new' })], at);
     const now = await store.now(at);
@@ -78,7 +78,7 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     expect(rows.map(({ endpoint_id }) => endpoint_id)).toEqual(['new']);
   });
 
-  test('are swept by their age, minutes sooner than quarter hours, and the oldest beyond a number', async () => {
+  test('are deleted by age, minutes sooner than quarter hours, and the oldest above a number', async () => {
     const { queries, store } = await opened();
     const ages: [string, number, number][] = [
       ['minute', 1, 0],

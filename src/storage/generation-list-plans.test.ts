@@ -1,4 +1,4 @@
-/** The indexes that lists of generations follow in SQLite. PostgreSQL chooses by statistics, which an empty table does not have. */
+/** The indexes that lists of generations use in SQLite. PostgreSQL chooses by statistics, which an empty table lacks. */
 import type { CompiledQuery } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from './database.ts';
@@ -16,7 +16,7 @@ const FILTERS: readonly [Partial<GenerationFilter>, index: string][] = [
   [{ user_id: 'u', workspace_id: 'w' }, 'ledger_generations_user'],
 ];
 
-test('a list with a filter that has an index reads that index, from a cursor on and in its order', async () => {
+test('a list with an indexed filter reads the index, starts at the cursor and keeps its order', async () => {
   const database = await openDatabase({});
   onTestFinished(() => database.close());
   const after = { created_at: '2026-11-21T10:00:00.000Z', id: 'g' };
@@ -35,7 +35,7 @@ test('a list with a filter that has an index reads that index, from a cursor on 
       return JSON.stringify(rows);
     });
     expect([filter, plan]).toEqual([filter, expect.stringMatching(new RegExp(`${index}\\b`))]);
-    // The order of time comes from the index; only rows of one moment are sorted.
+    // The order by time comes from the index; only rows of one time are sorted.
     expect([filter, plan]).not.toEqual([filter, expect.stringContaining('TEMP B-TREE FOR ORDER BY')]);
   }
 });

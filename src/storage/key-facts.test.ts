@@ -24,7 +24,7 @@ function counting({ queries }: Database) {
   return counted;
 }
 
-describeStores('what belongs to a key', ({ open }) => {
+describeStores('the facts of a key', ({ open }) => {
   async function setUp() {
     const database = await open();
     const { queries } = database;
@@ -50,7 +50,7 @@ describeStores('what belongs to a key', ({ open }) => {
     return { database, queries, makeKey, organization_id, workspaceId, userId };
   }
 
-  test('is read in one statement, and is what the single lookups say', async () => {
+  test('are read in one statement, and equal the results of the single lookups', async () => {
     const { database, queries, makeKey, organization_id, workspaceId, userId } = await setUp();
     const guardrail = (name: string) =>
       guardrailStore(queries).insert({
@@ -104,7 +104,7 @@ describeStores('what belongs to a key', ({ open }) => {
     expect(ofParent).toMatchObject([{ include_byok: true, limit_nano: 20 }]);
   });
 
-  test('is read by the SHA-256 of any secret that it has, in one statement and with the same parts; by those before not at all', async () => {
+  test('are found by each valid secret of a key, in one statement, and not by its earlier secrets', async () => {
     const { database, queries, makeKey, organization_id } = await setUp();
     const parent = await makeKey({ limit_nano: 20 });
     const key = await makeKey({ parent_hash: parent.hash, made_by: 'key', limit_nano: 10 });
@@ -134,7 +134,7 @@ describeStores('what belongs to a key', ({ open }) => {
     expect(byHash?.lineage[0]).toMatchObject({ secret_hash: third.hash, previous_secret_hash: second.hash });
   });
 
-  test('is nothing for an unknown key, and for a key alone only the key and its workspace', async () => {
+  test('are undefined for an unknown key, and are the key and its workspace for a key alone', async () => {
     const { queries, makeKey, workspaceId } = await setUp();
     const key = await makeKey({ creator_user_id: null });
     expect(await findKeyFacts(queries, createSecret().hash)).toBeUndefined();

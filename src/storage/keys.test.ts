@@ -44,7 +44,7 @@ describeStores('organizations and keys', ({ open }) => {
   const storedKeys = (database: Database) =>
     database.queries.selectFrom('api_keys').select(['name', 'is_management', 'limit_nano']).orderBy('id').execute();
 
-  test('the first start makes one home and one key of each kind, and starts at once share them', async () => {
+  test('the first start creates one home and one key of each kind, and concurrent starts share them', async () => {
     const database = await open();
     const store = organizationStore(database.queries);
     const homes = await Promise.all(Array.from({ length: 6 }, () => store.insertFirst({ at: AT })));
@@ -55,7 +55,7 @@ describeStores('organizations and keys', ({ open }) => {
       store.insertFirstKeys({ at: AT, home, offered: offer() }, (stored) => kept.push(stored)),
     );
     const stored = await Promise.all(starts);
-    // Both are one start's, which shows them together.
+    // Both belong to the start that prints them together.
     expect(stored.filter(({ management, ordinary }) => management && ordinary)).toHaveLength(1);
     expect(stored.filter(({ management, ordinary }) => management || ordinary)).toHaveLength(1);
     expect(kept).toEqual([{ management: true, ordinary: true }]);
@@ -70,7 +70,7 @@ describeStores('organizations and keys', ({ open }) => {
     ]);
   });
 
-  test('a start makes no ordinary key where there is any key, and none of either kind where they cannot be kept', async () => {
+  test('a start creates no ordinary key if there is any key, and none of either kind if they cannot be saved', async () => {
     const { database, made: first, key, keys } = await home();
     const store = organizationStore(database.queries);
     const failed = store.insertFirstKeys({ at: AT, home: first, offered: offer() }, () => {
@@ -85,7 +85,7 @@ describeStores('organizations and keys', ({ open }) => {
     });
   });
 
-  test('the default workspace has its booleans, JSON and numbers', async () => {
+  test('the default workspace has booleans, JSON and numbers of the right types', async () => {
     const { database, made } = await home();
     const workspace = await organizationStore(database.queries).findDefaultWorkspace(made.organization_id);
     expect(workspace).toMatchObject({
@@ -112,13 +112,13 @@ describeStores('organizations and keys', ({ open }) => {
     expect(await keys.findByHash('0'.repeat(64))).toBeUndefined();
   });
 
-  test('keys made at once get different numbers', async () => {
+  test('keys created concurrently get different numbers', async () => {
     const { keys, key } = await home();
     const made = await Promise.all(Array.from({ length: 8 }, () => keys.insert(key())));
     expect(made.map(({ id }) => id).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test('a hash is stored once', async () => {
+  test('a second key with the same hash is refused', async () => {
     const { keys, key } = await home();
     const stored = await keys.insert(key());
     const refused = await keys.insert(key({ hash: stored.hash })).catch((error: unknown) => error);
@@ -155,7 +155,7 @@ describeStores('organizations and keys', ({ open }) => {
     expect(await keys.findUsage('unused', starts)).toMatchObject({ usage: { total: 0, daily: 0 } });
   });
 
-  test('a key descends from its parent and from all that one descends from; they are deleted together', async () => {
+  test('a key’s ancestors are its parent and the parent’s ancestors, and its descendants are deleted with it', async () => {
     const { keys, key, database } = await home();
     const made = [await keys.insert(key())];
     for (let depth = 0; depth < 3; depth += 1) {
@@ -173,7 +173,7 @@ describeStores('organizations and keys', ({ open }) => {
     expect(isReferenceViolation(refused)).toBe(true);
     await keys.delete({ organization_id, keys: made });
     expect(hashes(await keys.listBy({ organization_id }))).toEqual([other.hash]);
-    // What they spent counts against limits that come later.
+    // Their spending counts against limits that start later.
     const kept = await database.queries.selectFrom('api_key_ancestors').selectAll().execute();
     expect(kept).toHaveLength(6);
   });

@@ -79,7 +79,7 @@ class Peer {
     const batch: SettleBatch = { ...head, settles, windows };
     const answers = await Promise.all([
       this.#store.settle(batch),
-      // A late copy, or one that overtakes.
+      // A late copy, or one that arrives early.
       ...(random.chance(0.2) ? [this.#store.settle(batch)] : []),
     ]);
     const applied = answers.find((answer) => answer.is === 'applied');
@@ -90,9 +90,9 @@ class Peer {
   }
 }
 
-describeStores('the ledger store, with many at once', ({ engine, open }) => {
+describeStores('the ledger store under concurrent requests', ({ engine, open }) => {
   test.runIf(engine === 'postgres')(
-    'a grant that waits while the limit is lowered goes by the lowered limit',
+    'a grant that waits while the limit is lowered uses the lowered limit',
     async () => {
       const database = await open();
       const budget = await budgetOf(database, 1_000);
@@ -119,7 +119,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
   );
 
   test.runIf(engine === 'postgres')(
-    'a charge that its lease covers waits for nobody who has locked the window, and counts as spent at once',
+    'a charge within its lease does not wait for a locked window, and counts as spent immediately',
     async () => {
       const database = await open();
       const { queries } = database;
@@ -145,7 +145,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       run.mockRestore();
       expect(await store.look([window])).toMatchObject([{ spent: 30, leased: 70 }]);
       await commit();
-      // The next request for money brings it to the row of the window.
+      // The next request for money moves it to the row of the window.
       const asks = { ...owned, own: 70, need: 5, want: 5 };
       expect(await store.settle({ ...batch, number: 3, settles: [], windows: [asks] })).toMatchObject({
         windows: [{ lease: 75, leased: 75, spent: 30, free: 895 }],
@@ -157,7 +157,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
   );
 
   test.runIf(engine === 'postgres')(
-    'while a node of a version that does not read leases may run, no charge is counted in a lease alone',
+    'no charge is counted in a lease alone while a node of an older version may run',
     async () => {
       const database = await open();
       const { queries } = database;
@@ -190,7 +190,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     },
   );
 
-  test('what other nodes have spent of their leases is not claimed', async () => {
+  test('the spent part of other nodes’ leases is not claimed', async () => {
     const database = await open();
     const budget = await budgetOf(database, 100);
     const store = ledgerStore(database.queries, database.engine);
@@ -212,7 +212,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     expect(await send('two', 2, asks(10))).toMatchObject({ windows: [{ leased: 10, spent: 90, claims: true }] });
   });
 
-  test('no interleaving of batches, limits that change and released nodes exceeds a limit or loses a unit', {
+  test('no order of batches, changed limits and released nodes exceeds a limit or loses a unit', {
     timeout: 180_000,
   }, async () => {
     const database = await open();
@@ -248,7 +248,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     const change = async () => {
       while (running) {
         const id = random.pick(ids);
-        // Only upwards is it known at every moment what may be spent.
+        // Only while limits rise is the allowed amount known at every moment.
         const limitNano = (highest.get(id) ?? 0) + random.whole(0, 4_000);
         highest.set(id, limitNano);
         await queries.updateTable('ledger_budgets').set({ limit_nano: limitNano }).where('id', '=', id).execute();
@@ -258,7 +258,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     const giveUp = async () => {
       while (running) {
         await sleep(random.whole(50, 120));
-        // What it has not settled is granted to others: a node that continues is fenced.
+        // Its unsettled amount is granted to others: a node that continues is fenced.
         await queries
           .updateTable('ledger_nodes')
           .set(({ eb }) => ({ seen_at: eb('seen_at', '-', 2 * limits.node_lost_ms) }))

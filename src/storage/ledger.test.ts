@@ -44,7 +44,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ usage_nano: 200, requests: 2 }]);
   });
 
-  test('a generation is charged once, in whatever batch, and however often one batch names it', async () => {
+  test('a generation is charged once, whatever its batches and however often one batch names it', async () => {
     const database = await open();
     const { send } = await registered(database);
     await send(1, [settleOf('g1'), settleOf('g1')]);
@@ -52,7 +52,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ usage_nano: 200, requests: 2 }]);
   });
 
-  test('usage is added up by key and by the UTC day of admission; BYOK counts what the provider charged', async () => {
+  test('usage is summed by key and by the UTC day of admission; BYOK usage is the provider’s charge', async () => {
     const database = await open();
     const { send } = await registered(database);
     const late = { key_hash: 'a', created_at: '2026-11-21T23:59:59.999Z' };
@@ -66,7 +66,7 @@ describeStores('the ledger store', ({ open }) => {
     ]);
   });
 
-  /** Two nodes at one budget of 1,000: `one` has 100 of it, and `two` was refused 950. */
+  /** Two nodes with one budget of 1,000: `one` has leased 100 of it, and `two` was refused 950. */
   async function claimed(database: Database) {
     const store = ledgerStore(database.queries, database.engine);
     const { id: budgetId } = await budgetOf(database, 1_000);
@@ -89,7 +89,7 @@ describeStores('the ledger store', ({ open }) => {
     return { store, send, wanted, t };
   }
 
-  test('nobody claims what all others together do not have', async () => {
+  test('a claim above the leases of all other nodes is not accepted', async () => {
     const database = await open();
     const { send, wanted } = await claimed(database);
     await send('two', 2, { need: 0, want: 0, withdraws: true });
@@ -97,7 +97,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await wanted()).toBe(0);
   });
 
-  test('a claim makes room for another node’s after its time, however often its own node repeats it', async () => {
+  test('a claim expires for the benefit of another node’s, however often its own node repeats it', async () => {
     const database = await open();
     const { send } = await claimed(database);
     await send('two', 2, { need: 100, want: 100 });
@@ -109,7 +109,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await ask('one', 2)).toMatchObject({ windows: [{ claims: true, claimed: false }] });
   });
 
-  test('a claim ends when nobody waits for it any more', async () => {
+  test('a claim ends when its node withdraws it', async () => {
     const database = await open();
     const { send, wanted } = await claimed(database);
     const withdrawn = await send('two', 2, { need: 0, want: 0, withdraws: true });
@@ -118,7 +118,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await wanted()).toBe(0);
   });
 
-  test('a claim ends with the life of the node that made it', async () => {
+  test('a claim ends with the epoch of its node', async () => {
     const database = await open();
     const { store, send, wanted, t } = await claimed(database);
     await registerNode(store, 'two', { at: t });
@@ -126,7 +126,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
   });
 
-  test('a claim of a node that was not heard of for long ends', async () => {
+  test('a claim of a node that is silent for long ends', async () => {
     const database = await open();
     const { send, wanted } = await claimed(database);
     await database.queries
@@ -138,7 +138,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
   });
 
-  test('a full batch goes in one step', async () => {
+  test('a full batch is applied in one step', async () => {
     const database = await open();
     const { send } = await registered(database);
     const settles = Array.from({ length: 200 }, (_, index) => settleOf(`g${index}`));
@@ -146,7 +146,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ usage_nano: 20_000, requests: 200 }]);
   });
 
-  test('a registration fences the batches of the epoch before', async () => {
+  test('a registration fences the batches of the previous epoch', async () => {
     const database = await open();
     const { store, epoch, send } = await registered(database);
     const next = await registerNode(store, NODE, { epoch_seen: epoch, at: 3 });
@@ -155,7 +155,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toEqual([]);
   });
 
-  test('a store that forgot says what it still knows', async () => {
+  test('a store that lost batches answers with its own position', async () => {
     const database = await open();
     const { epoch, send } = await registered(database);
     await send(1, [settleOf('g1')]);
@@ -165,7 +165,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ requests: 1 }]);
   });
 
-  test('the position of a node is its last batch; a registration starts anew', async () => {
+  test('the position of a node is its last batch, and a registration resets it', async () => {
     const { store, epoch, send } = await registered(await open());
     await send(1, [settleOf('g1')]);
     await send(2, []);
@@ -175,7 +175,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await store.position('unheard-of')).toEqual({ epoch: 0, batch: 0 });
   });
 
-  test('a registration that goes by what the store knew before changes nothing', async () => {
+  test('a registration with an outdated position changes nothing', async () => {
     const { store, epoch, send } = await registered(await open());
     await send(1, [settleOf('g1')]);
     const register = (known: { epoch: number; batch: number }) =>
@@ -191,20 +191,20 @@ describeStores('the ledger store', ({ open }) => {
     expect(await register({ epoch, batch: 1 })).toMatchObject({ epoch: epoch + 1 });
   });
 
-  test('registrations at once get different epochs', async () => {
+  test('concurrent registrations get different epochs', async () => {
     const store = ledgerStore((await open()).queries, 'sqlite');
     const all = await Promise.all(Array.from({ length: 8 }, () => registerNode(store, NODE)));
     expect(all.map(({ epoch }) => epoch).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test('an epoch is higher than the one the journal remembers', async () => {
+  test('an epoch is higher than that of the journal', async () => {
     const store = ledgerStore((await open()).queries, 'sqlite');
     expect(await registerNode(store, NODE, { epoch_seen: 9 })).toMatchObject({
       epoch: 10,
     });
   });
 
-  test('two nodes that raise the same keys at once neither deadlock nor lose a charge', async () => {
+  test('nodes that charge the same keys concurrently neither deadlock nor lose a charge', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const run = async (node: string, keys: string[]) => {
@@ -220,7 +220,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ requests: 60 }, { requests: 60 }, { requests: 60 }]);
   });
 
-  test('a record is returned unchanged, only to its own organization', async () => {
+  test('a record is returned unchanged, and only to its own organization', async () => {
     const database = await open();
     const { send } = await registered(database);
     const text = 'a \u0000 ü \ud83d\ude00 \ud83d';

@@ -44,7 +44,7 @@ describeStores('contents of calls', ({ open }) => {
     expect(await contents.find('b', organization_id, at(49))).toBeUndefined();
   });
 
-  test('that come a second time change nothing', async () => {
+  test('that are inserted a second time are ignored', async () => {
     const { contents, row, organization_id } = await setUp();
     await contents.insert([row('a')]);
     await contents.insert([row('a', { sealed: 'other' }), row('b')]);
@@ -52,7 +52,7 @@ describeStores('contents of calls', ({ open }) => {
     expect(await contents.find('b', organization_id, at(1))).toBeDefined();
   });
 
-  test('are listed by workspace, the newest first, page after page, without what is older or has expired', async () => {
+  test('are listed by workspace in pages, newest first, without older and expired ones', async () => {
     const { contents, row, addWorkspace, workspace_id } = await setUp();
     const other = await addWorkspace('other');
     await contents.insert([
@@ -71,7 +71,7 @@ describeStores('contents of calls', ({ open }) => {
     expect(await contents.list({ ...page, after: second[0] })).toEqual([]);
   });
 
-  test('are swept when they have expired, and the oldest beyond a length of a workspace, and of all', async () => {
+  test('are deleted when they expire, and the oldest above the size bounds of a workspace and of all', async () => {
     const { contents, row, addWorkspace, left } = await setUp();
     const other = await addWorkspace('other');
     const of = (id: string, second: number, workspaceId?: string) =>
@@ -90,7 +90,7 @@ describeStores('contents of calls', ({ open }) => {
     expect(await left()).toEqual(['b9']);
   });
 
-  test.each([1, 2, 3, 5])('are added up the same, %i at once', async (rowsAtOnce) => {
+  test.each([1, 2, 3, 5])('are summed the same in portions of %i rows', async (rowsAtOnce) => {
     const { contents, row, addWorkspace, left } = await setUp();
     const other = await addWorkspace('other');
     const of = (id: string, second: number, workspaceId?: string) =>

@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true }));
 
 describeStores('migrations', ({ open }) => {
-  test('a new migration is applied once, also when several processes start together', async () => {
+  test('a new migration is applied once, also if several processes start together', async () => {
     const { queries, engine } = await open();
     writeFileSync(join(dir, '0099_more.sql'), "CREATE TABLE more (a TEXT);\nINSERT INTO more (a) VALUES ('x;y');\n");
     await Promise.all([1, 2, 3, 4].map(() => migrate(queries, engine, folder)));
@@ -26,7 +26,7 @@ describeStores('migrations', ({ open }) => {
     expect((await sql`SELECT a FROM more`.execute(queries)).rows).toEqual([{ a: 'x;y' }]);
   });
 
-  test('a store that a newer version wrote is refused, and left as it is', async () => {
+  test('a store of a newer version is refused', async () => {
     const { queries, engine } = await open();
     writeFileSync(join(dir, '0099_more.sql'), 'CREATE TABLE more (a TEXT);\n');
     await migrate(queries, engine, folder);
@@ -39,7 +39,7 @@ describeStores('migrations', ({ open }) => {
     await expect(migrate(queries, engine, folder)).rejects.toThrow(/0001_foundation\.sql.*checksum/);
   });
 
-  test('a migration that fails leaves nothing of itself behind', async () => {
+  test('a migration that fails is rolled back', async () => {
     const { queries, engine } = await open();
     writeFileSync(join(dir, '0099_more.sql'), 'CREATE TABLE more (a TEXT);\nINSERT INTO nowhere (a) VALUES (1);\n');
     await expect(migrate(queries, engine, folder)).rejects.toThrow(/nowhere/);

@@ -29,7 +29,7 @@ const callsOf = (name: string, count: number): Settle[] =>
     );
   });
 
-describeStores('sums of usage that are pending', ({ open, engine }) => {
+describeStores('pending sums of usage', ({ open, engine }) => {
   const nodeOf = async (queries: Queries, node = 'n') => {
     const ledger = ledgerStore(queries, engine);
     const { epoch } = await registerNode(ledger, node);
@@ -45,7 +45,7 @@ describeStores('sums of usage that are pending', ({ open, engine }) => {
       ({ batch }) => batch,
     );
 
-  test('a batch stores its sums in one row, and whoever reads sums adds all that are pending first', async () => {
+  test('a batch stores its sums in one row, and a reader of sums first adds all pending rows', async () => {
     const { queries } = await open();
     const settle = await nodeOf(queries);
     await settle(...callsOf('a', 20));
@@ -61,7 +61,7 @@ describeStores('sums of usage that are pending', ({ open, engine }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('several processes that add pending sums at once add each batch once', async () => {
+  test('several processes that add pending sums concurrently add each batch once', async () => {
     const { queries } = await open();
     const settle = await nodeOf(queries);
     for (let batch = 0; batch < 5; batch += 1) await settle(...callsOf(`a${batch}`, 8));
@@ -70,7 +70,7 @@ describeStores('sums of usage that are pending', ({ open, engine }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('a node adds what is pending after some batches, of all nodes', async () => {
+  test('a node adds pending sums of all nodes after some batches', async () => {
     const { queries } = await open();
     await (await nodeOf(queries, 'lost'))(...callsOf('lost', 3));
     const settle = await nodeOf(queries);
@@ -80,7 +80,7 @@ describeStores('sums of usage that are pending', ({ open, engine }) => {
     expect(await sumOf(queries)).toBe(67_000_335);
   });
 
-  test('a correction of a call whose sums are pending is kept', async () => {
+  test('a correction of a call with pending sums is kept', async () => {
     const { queries } = await open();
     const settle = await nodeOf(queries);
     await settle(toSettle(generation({ id: 'a', outcome: 'unknown', cost_nano: 5 }), []), ...callsOf('b', 2));

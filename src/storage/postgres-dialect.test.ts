@@ -12,7 +12,7 @@ test('integers of PostgreSQL are numbers while they are exact', () => {
   expect(() => parseInteger('9007199254740992')).toThrow(RangeError);
 });
 
-describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that breaks (postgres)', () => {
+describe.skipIf(TEST_DATABASE_URL === undefined)('broken connections to the server (postgres)', () => {
   let proxy: Server;
   let pairs: Socket[][];
   let silent: Set<Socket>;
@@ -48,7 +48,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
 
   const one = (over = queries) => sql<{ one: number }>`SELECT 1 AS one`.execute(over).then(({ rows }) => rows[0]?.one);
 
-  test('a connection that is cut in a transaction fails it, and nothing else', async () => {
+  test('a connection that is cut in a transaction fails this transaction alone', async () => {
     const broken = queries.transaction().execute(async (tx) => {
       await one(tx);
       const sleeping = sql`SELECT pg_sleep(5)`.execute(tx);
@@ -59,7 +59,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     expect(await one()).toBe(1);
   });
 
-  test('a connection that is cut between two statements of a transaction fails it, and nothing else', async () => {
+  test('a connection that is cut between two statements of a transaction fails this transaction alone', async () => {
     const broken = queries.transaction().execute(async (tx) => {
       await one(tx);
       for (const socket of pairs.flat()) socket.destroy();
@@ -70,7 +70,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     expect(await one()).toBe(1);
   });
 
-  test('a connection that falls silent is closed after one timeout, not lent again', async () => {
+  test('a silent connection is closed after one timeout and not reused', async () => {
     expect(await one()).toBe(1);
     for (const [client] of pairs) if (client) silent.add(client);
     await expect(queries.transaction().execute((tx) => one(tx))).rejects.toThrow(/timeout/);

@@ -24,13 +24,13 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
   async function setUp() {
     const { queries } = await open();
     const store = rateWindowStore(queries, engine);
-    // A day lasts longer than this test, almost always: with PostgreSQL's clock, a minute would pass during the test.
+    // A day almost always lasts longer than this test: with PostgreSQL's clock, a minute could pass during the test.
     const inDay = (request: RateAsk, at = 0) =>
       store.ask([{ ...request, span_ms: DAY_MS }], at).then(([first]) => first!);
     return { queries, store, inDay };
   }
 
-  test('grant what is requested while there is enough, then nothing, and count what is owed', async () => {
+  test('grant requests while there is enough, then nothing, and count owed units', async () => {
     const { inDay } = await setUp();
     expect(await inDay(taking('a', 10, 4))).toMatchObject({ granted: 4, used: 4 });
     expect(await inDay(taking('a', 10, 7))).toMatchObject({ granted: 0, used: 4 });
@@ -40,7 +40,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     expect(await inDay(taking('b', 10, 1))).toMatchObject({ granted: 1, used: 1 });
   });
 
-  test('give of what is only wanted no more than a part of what is left', async () => {
+  test('grant of optional units at most a part of what is left', async () => {
     const { inDay } = await setUp();
     const got: number[] = [];
     for (let n = 0; n < 5; n += 1) got.push((await inDay(taking('a', 800, 1, 1_000))).granted);
@@ -49,7 +49,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     expect(limits.rate_block_divisor).toBe(8);
   });
 
-  test('take back what was not used, only in the window it was granted in', async () => {
+  test('accept returned units only in the window in which they were granted', async () => {
     const { inDay } = await setUp();
     const { window_start_ms: backStartMs } = await inDay(taking('a', 10, 10));
     expect(await inDay(ask('a', 10, { back: 4, back_start_ms: backStartMs }))).toMatchObject({ used: 6 });
@@ -60,7 +60,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     });
   });
 
-  test('begin anew with each window, and go back only where a clock was wrong', async () => {
+  test('reset in each window, and go back in time only if a clock was wrong', async () => {
     const { queries, store, inDay } = await setUp();
     const { window_start_ms } = await inDay(taking('a', 10, 10), DAY_MS * 3 + 5);
     await queries
@@ -80,7 +80,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     else expect(Math.abs(minute!.now_ms - Date.now())).toBeLessThan(60_000);
   });
 
-  test('are deleted when nothing was counted in them for long', async () => {
+  test('are deleted if nothing was counted in them for long', async () => {
     const { queries, store } = await setUp();
     const now = Date.now();
     await store.ask([taking('old', 10, 1), taking('new', 10, 1)], now);
@@ -93,7 +93,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     expect(await queries.selectFrom('rate_windows').select('id').execute()).toEqual([{ id: 'new' }]);
   });
 
-  test('answer as their model does, whatever is requested', async () => {
+  test('give the same answers as their model for random requests', async () => {
     const { store } = await setUp();
     const model = createRateModel();
     const random = new Random(7);
@@ -129,7 +129,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     }
   });
 
-  test('never give more than there is to many who ask at once, and lock nobody out', { timeout: 30_000 }, async () => {
+  test('never exceed a limit for concurrent requests, and block none of them', { timeout: 30_000 }, async () => {
     const url = await freshUrl();
     const one = await (url === undefined ? open() : openDatabase({ database_url: url }));
     const other = url === undefined ? one : await openDatabase({ database_url: url });
@@ -150,7 +150,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
         }),
       );
       expect([...grantedById.values()].map((amount) => amount > 500)).toEqual([false, false, false, false]);
-      // What is left was too little for the last request.
+      // The remainder was too small for the last request.
       expect([...grantedById.values()].every((amount) => amount > 496)).toBe(true);
     } finally {
       if (url !== undefined) await Promise.all([one.close(), other.close()]);

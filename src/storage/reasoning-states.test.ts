@@ -17,7 +17,7 @@ describeStores('reasoning states', ({ open }) => {
     expect(await states.findMany(['a'], at(10))).toEqual([{ id: 'a', sealed: 'three' }]);
   });
 
-  test('are swept when they have expired, and the oldest beyond a number', async () => {
+  test('are deleted when they expire, and the oldest above the bounds of rows and size', async () => {
     const { queries } = await open();
     const states = reasoningStateStore(queries);
     const rows = [5, 9, 1, 7, 3].map((second) => ({
@@ -42,7 +42,7 @@ describeStores('reasoning states', ({ open }) => {
     expect(await left()).toEqual([]);
   });
 
-  test('go with their owner', async () => {
+  test('are deleted by owner', async () => {
     const states = reasoningStateStore((await open()).queries);
     const row = (id: string, owner: string) => ({ id, owner, sealed: id, expires_at: at(10) });
     await states.insert([row('a', 'one'), row('b', 'two'), row('c', 'one')]);

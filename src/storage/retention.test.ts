@@ -23,7 +23,7 @@ const WINDOWS = { kind: 'closed_windows', owner: 'one', at: AT } as const;
 
 type Call = Partial<GenerationRecord> & { id: string };
 
-/** A node of the ledger that charges a daily budget, and sends the same batches again if wanted. */
+/** A node of the ledger that charges a daily budget and can send the same batches again. */
 async function nodeOf({ queries, engine }: Database, name = 'n') {
   const store = ledgerStore(queries, engine);
   let { epoch } = await registerNode(store, name);
@@ -42,7 +42,7 @@ async function nodeOf({ queries, engine }: Database, name = 'n') {
   };
   return {
     settle: (calls: readonly Call[], isNew = true) => store.settle(batchOf(calls, isNew)),
-    /** As a start with an older journal. */
+    /** Like a start with an older journal. */
     registerAgain: async () => {
       ({ epoch } = await registerNode(store, name, { epoch_seen: epoch }));
       number = 0;
@@ -50,7 +50,7 @@ async function nodeOf({ queries, engine }: Database, name = 'n') {
   };
 }
 
-/** Calls of twenty days of October, 2,000 nano-USD and more each. */
+/** Calls of twenty days of October, at 2,000 nano-USD and more each. */
 function callsOf(count: number, name = 'g'): Call[] {
   return Array.from({ length: count }, (_, index) => ({
     id: `${name}-${index}`,
@@ -109,7 +109,7 @@ async function sweepWindows(database: Database): Promise<number> {
 }
 
 describeStores('deletion by retention settings', ({ open }) => {
-  test('deletes generations in portions, keeps every sum, and the ledger adds up after each portion', async () => {
+  test('deletes generations in portions, keeps every sum, and the ledger is consistent after each portion', async () => {
     const database = await open();
     const { queries } = database;
     const [one, two] = [await nodeOf(database), await nodeOf(database, 'm')];
@@ -128,7 +128,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     ]);
   });
 
-  test('keeps generations whose cost may still be corrected, and those that are not counted yet', async () => {
+  test('keeps generations with a correctable cost, and those that are not counted yet', async () => {
     const database = await open();
     const { queries, engine } = database;
     const node = await nodeOf(database);
@@ -148,7 +148,7 @@ describeStores('deletion by retention settings', ({ open }) => {
       .limit(1)
       .executeTakeFirstOrThrow();
     await queries.updateTable('ledger_generations').set({ series }).where('id', '=', c.id).execute();
-    // Once an operator has corrected it, it is deleted, and its correction still counts.
+    // After the correction of an operator it is deleted, and the correction still counts.
     const doubtful = await operations.findResolvable(a.id);
     await operations.resolve(doubtful!, { cost_nano: 9_000, reason: 'r', at: new Date(AT).toISOString() });
     expect((await store.sweep(SWEEP, BEFORE)).deleted).toBeGreaterThan(0);
@@ -156,7 +156,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     expect(await operations.findResolvable(a.id)).toBeUndefined();
   });
 
-  test('counts nothing twice when a node comes back with an old journal and sends deleted calls again', async () => {
+  test('counts nothing twice if a node with an old journal sends deleted calls again', async () => {
     const database = await open();
     const { queries } = database;
     const node = await nodeOf(database);
@@ -168,7 +168,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     expect((await node.settle(calls)).is).toBe('applied');
     expect(await sumsOf(queries)).toEqual(before);
     expect(await idsOf(queries)).toEqual([]);
-    // Those that it never sent are counted once, however often they are sent, together with deleted and stored ones.
+    // Calls that were never sent are counted once, also if they are sent repeatedly with deleted and stored ones.
     const late = callsOf(2, 'late');
     const fresh = [{ id: 'new', created_at: '2026-11-20T00:00:00.000Z', cost_nano: 5 }];
     await node.settle([...calls.slice(0, 3), ...late, ...fresh]);
@@ -179,7 +179,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     expect(await retentionStore(database, PORTION).states()).toMatchObject([{ deleted: 30 }]);
   });
 
-  test('deletes the same calls once, whatever is sent again at the same time', async () => {
+  test('deletes calls once while they are sent again concurrently', async () => {
     const database = await open();
     const { queries } = database;
     const node = await nodeOf(database);
@@ -233,7 +233,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     expect(await store.claim(SWEEP, '2026-11-02T00:00:00.000Z')).toBe(true);
   });
 
-  test('deletes closed windows once their generations are deleted, and counts a late charge in a new one', async () => {
+  test('deletes closed windows after their generations, and counts a late charge in a new window', async () => {
     const database = await open();
     const { queries } = database;
     const node = await nodeOf(database);
@@ -255,7 +255,7 @@ describeStores('deletion by retention settings', ({ open }) => {
     const left = await queries.selectFrom('ledger_windows').select('window_start').orderBy('window_start').execute();
     expect(left.map(({ window_start }) => window_start)).toEqual(['2026-10-01', '2026-10-02', '2026-11-20']);
     expect((await verifyLedger(queries)).differences).toEqual([]);
-    // The node still knows the window.
+    // The node still has the window in memory.
     const late = { id: 'late', created_at: '2026-10-03T05:00:00.000Z', cost_nano: 7 };
     expect((await node.settle([late], false)).is).toBe('applied');
     expect(
@@ -275,7 +275,7 @@ describeStores('deletion by retention settings', ({ open }) => {
       (queries) => queries.updateTable('analytics_usage').set({ usage_nano: 1 }).where('span', '=', 1).execute(),
       'analytics',
     ],
-  ])('verify finds %s of deleted generations that does not add up', async (_, plant, of) => {
+  ])('verify finds an inconsistency of deleted generations: %s', async (_, plant, of) => {
     const database = await open();
     await (await nodeOf(database)).settle(callsOf(3));
     await sweepAll(database);

@@ -22,7 +22,7 @@ async function leasing({ queries, engine }: Database, budgetId: string) {
       windows: [{ budget_id: budgetId, window_start: '', is_new: number === 1, own: 0, ...none, ...over }],
     });
   };
-  // The first two read all windows, as every first of a minute does, and learn which programs run.
+  // The first two watches read all windows, as the first one of each minute does, and detect which programs run.
   const begin = async () => {
     await store.watch('one', Date.now());
     await store.watch('one', Date.now());
@@ -36,8 +36,8 @@ async function leasing({ queries, engine }: Database, budgetId: string) {
   return { store, send, begin, seen, marks };
 }
 
-describeStores('windows of which money is scarce', ({ open }) => {
-  test('a window is marked while less is free than eight times what is leased', async () => {
+describeStores('windows with little money left', ({ open }) => {
+  test('a window is marked as scarce while less than eight times its leases is free', async () => {
     const database = await open();
     const { id } = await budgetOf(database, 1_000);
     const { send, begin, seen, marks } = await leasing(database, id);
@@ -54,7 +54,7 @@ describeStores('windows of which money is scarce', ({ open }) => {
     expect(await marks()).toEqual([0]);
   });
 
-  test('a limit that is lowered or removed makes nodes look at its leases, in the transaction of the change', async () => {
+  test('a lowered or removed limit marks its leases as wanted, in the transaction of the change', async () => {
     const database = await open();
     const { queries } = database;
     const { organization_id } = await organizationStore(queries).insertFirst({ at: AT });
@@ -74,7 +74,7 @@ describeStores('windows of which money is scarce', ({ open }) => {
     expect(await seen()).toEqual({ wanted: 1, scarce: 0 });
   });
 
-  test('a window without leases does not stay marked', async () => {
+  test('a window without leases loses its mark', async () => {
     const database = await open();
     const { id } = await budgetOf(database, 1_000);
     const { store, send, marks } = await leasing(database, id);
@@ -85,7 +85,7 @@ describeStores('windows of which money is scarce', ({ open }) => {
     expect(await marks()).toEqual([0]);
   });
 
-  test('a window that a program left unmarked is seen within a minute; while an older one runs, at once, and nothing is kept', async () => {
+  test('an unmarked scarce window is found within a minute, or at once while an older version runs', async () => {
     const database = await open();
     const { queries, engine } = database;
     const { id } = await budgetOf(database, 1_000);

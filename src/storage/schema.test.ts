@@ -6,7 +6,7 @@ import { tables } from './schema.ts';
 
 type Described = Record<string, Record<string, string>>;
 
-/** What the database says it holds, in the words of schema.ts. */
+/** The actual tables of the database, in the terms of schema.ts. */
 async function introspect({ engine, queries }: Database): Promise<Described> {
   const query =
     engine === 'sqlite'
@@ -26,7 +26,7 @@ async function introspect({ engine, queries }: Database): Promise<Described> {
 }
 
 describeStores('the schema', ({ open }) => {
-  test('an emptily migrated store holds exactly the tables and columns of schema.ts', async () => {
+  test('a migrated empty store has exactly the tables and columns of schema.ts', async () => {
     const described: Described = {};
     for (const [table, columns] of Object.entries(tables)) {
       described[table] = {};

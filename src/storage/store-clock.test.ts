@@ -4,7 +4,7 @@ import { StoreClock } from './store-clock.ts';
 
 const NOON = Date.parse('2026-11-21T12:00:00.000Z');
 
-/** A machine whose clock is behind by so much, and the store's time beside it. */
+/** A machine whose clock is behind by this amount, and the store's time beside it. */
 function setUp(behindMs = 0) {
   const machine = { wall_ms: NOON - behindMs, monotonic_ms: 5_000 };
   const skews: number[] = [];
@@ -19,27 +19,27 @@ function setUp(behindMs = 0) {
   return { machine, clock, skews, pass };
 }
 
-test('before the store has said its time it is the machine’s', () => {
+test('before the first answer of the store the time is that of the machine', () => {
   const { clock } = setUp(7_200_000);
   expect(clock.now_ms()).toBe(NOON - 7_200_000);
   expect(clock.is_sure).toBe(true);
 });
 
-test('the store’s time goes on by the monotonic clock, whatever the machine’s says', () => {
+test('the store’s time advances by the monotonic clock, whatever the machine’s wall clock shows', () => {
   const { clock, pass } = setUp(7_200_000);
   clock.adjust(NOON, 5_000);
   pass(60_000);
   expect(clock.now_ms()).toBe(NOON + 60_000);
 });
 
-test('a question was answered in the middle of its way', () => {
+test('the store’s time counts as read in the middle of its round trip', () => {
   const { clock, pass } = setUp();
   pass(100);
   clock.adjust(NOON, 5_000);
   expect(clock.now_ms()).toBe(NOON + 50);
 });
 
-test('an answer that was long on its way does not replace one that was not', () => {
+test('an answer after a long round trip does not replace one after a short round trip', () => {
   const { clock, pass } = setUp();
   clock.adjust(NOON, 5_000);
   pass(2_000);
@@ -60,7 +60,7 @@ test('a skew above two seconds is logged once and counted, and again when it ret
   expect(clock.skews).toBe(2);
 });
 
-test('on a machine that slept the later of both clocks counts until the store is heard, and nothing is sure', () => {
+test('after the machine slept, the later of both clocks is used and is unsure until the store answers', () => {
   const { clock, machine } = setUp();
   clock.adjust(NOON, 5_000);
   machine.wall_ms += 3_600_000;
@@ -70,7 +70,7 @@ test('on a machine that slept the later of both clocks counts until the store is
   expect(clock.is_sure).toBe(true);
 });
 
-test('a machine’s clock that is set back takes no time back', () => {
+test('a machine clock that is set back does not set the time back', () => {
   const { clock, machine } = setUp();
   clock.adjust(NOON, 5_000);
   machine.wall_ms -= 3_600_000;

@@ -48,7 +48,7 @@ describeStores('stored responses', ({ open }) => {
     await expect(insert('a', 20)).rejects.toThrow();
   });
 
-  test('are swept when they have expired, and the oldest beyond a length of all', async () => {
+  test('are deleted when they expire, and the oldest above a total size', async () => {
     const { responses, insert, left } = await setUp();
     for (const second of [5, 9, 1, 7, 3]) await insert(`s${second}`, second, 'x'.repeat(second));
     await responses.sweep(all.now, all.chars);

@@ -6,24 +6,28 @@ const failed = (message: string, facts: object = {}) => Object.assign(new Error(
 test.each<[string, unknown, boolean]>([
   ['no connection', new StoreUnavailable('connect ECONNREFUSED'), true],
   ['SQLite: locked by another process', failed('database is locked', { code: 'ERR_SQLITE_ERROR', errcode: 5 }), true],
-  ['SQLite: locked, an extended code', failed('database is locked', { code: 'ERR_SQLITE_ERROR', errcode: 517 }), true],
+  [
+    'SQLite: locked, with an extended code',
+    failed('database is locked', { code: 'ERR_SQLITE_ERROR', errcode: 517 }),
+    true,
+  ],
   ['SQLite: a full disk', failed('database or disk is full', { code: 'ERR_SQLITE_ERROR', errcode: 13 }), true],
-  ['SQLite: a broken uniqueness rule', failed('UNIQUE', { code: 'ERR_SQLITE_ERROR', errcode: 2067 }), false],
-  ['PostgreSQL: a statement that took too long', failed('canceling statement', { code: '57014' }), true],
+  ['SQLite: a unique violation', failed('UNIQUE', { code: 'ERR_SQLITE_ERROR', errcode: 2067 }), false],
+  ['PostgreSQL: a statement timeout', failed('canceling statement', { code: '57014' }), true],
   ['PostgreSQL: a server that shuts down', failed('terminating connection', { code: '57P01' }), true],
   [
-    'PostgreSQL: a server that only reads',
+    'PostgreSQL: a read-only server',
     failed('cannot execute INSERT in a read-only transaction', { code: '25006' }),
     true,
   ],
   ['PostgreSQL: too many connections', failed('sorry, too many clients already', { code: '53300' }), true],
-  ['PostgreSQL: a broken uniqueness rule', failed('duplicate key', { code: '23505' }), false],
+  ['PostgreSQL: a unique violation', failed('duplicate key', { code: '23505' }), false],
   ['PostgreSQL: a wrong statement', failed('syntax error', { code: '42601' }), false],
-  ['pg: a connection that fell silent', failed('Query read timeout'), true],
-  ['pg: a connection that broke', failed('Connection terminated unexpectedly'), true],
-  ['a socket that broke', failed('read ECONNRESET', { code: 'ECONNRESET' }), true],
-  ['a fault of ours', new TypeError('x is not a function'), false],
-  ['no error at all', undefined, false],
-])('%s', (_name, error, expected) => {
+  ['pg: a silent connection', failed('Query read timeout'), true],
+  ['pg: a broken connection', failed('Connection terminated unexpectedly'), true],
+  ['a broken socket', failed('read ECONNRESET', { code: 'ECONNRESET' }), true],
+  ['an internal error', new TypeError('x is not a function'), false],
+  ['no error', undefined, false],
+])('whether the store is unavailable: %s', (_name, error, expected) => {
   expect(isUnavailable(error)).toBe(expected);
 });

@@ -12,7 +12,7 @@ const NOW = Date.parse('2026-11-23T10:00:00.000Z');
 const DAY_MS = 86_400_000;
 
 describeStores('the usual length of answers', ({ open }) => {
-  test('is what completed answers of the last days came to, by model and provider; no more is read than a bound', async () => {
+  test('is summed over completed answers of the last days by model and provider, up to a bound of rows', async () => {
     const { queries, engine } = await open();
     const store = ledgerStore(queries, engine);
     const { epoch } = await registerNode(store, 'one', { at: NOW });

@@ -15,7 +15,7 @@ import { verifyLedger } from './verify-ledger.ts';
 const AT = '2026-11-21T10:00:00.000Z';
 const WINDOW = '2026-11-21';
 
-describeStores('the ledger put to the test', ({ open }) => {
+describeStores('the verification of the ledger', ({ open }) => {
   async function setUp() {
     const database = await open();
     const { queries } = database;
@@ -51,7 +51,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     return { database, queries, hash, organization_id, settle, payer, window: `key:${hash}:daily ${WINDOW}` };
   }
 
-  test('a ledger that adds up has no differences', async () => {
+  test('a consistent ledger has no differences', async () => {
     const { queries } = await setUp();
     expect(await verifyLedger(queries)).toEqual({ generations: 5, windows: 3, differences: [] });
   });
@@ -59,12 +59,12 @@ describeStores('the ledger put to the test', ({ open }) => {
   type Fault = [fault: string, plant: (queries: Queries, hash: string) => Promise<unknown>, differences: object[]];
   test.each<Fault>([
     [
-      'more spent in a window than was settled',
+      'a window with more spent than was settled',
       (queries) => queries.updateTable('ledger_windows').set({ spent: 22 }).where('spent', '=', 21).execute(),
       [{ of: 'window', expected: 21, actual: 22 }],
     ],
     [
-      'an opening that nobody spent',
+      'an opening amount that was not spent',
       (queries) => queries.updateTable('ledger_windows').set({ opening: 1 }).where('spent', '=', 21).execute(),
       [{ of: 'window', expected: 22, actual: 21 }],
     ],
@@ -86,12 +86,12 @@ describeStores('the ledger put to the test', ({ open }) => {
       [{ of: 'window', expected: 19, actual: 21 }],
     ],
     [
-      'a window that is missing',
+      'a missing window',
       (queries) => queries.deleteFrom('ledger_windows').where('spent', '=', 21).execute(),
       [{ of: 'generations', expected: 21, actual: 0 }],
     ],
     [
-      'a lease that the window does not know of',
+      'a lease that its window does not contain',
       (queries, hash) =>
         queries
           .insertInto('ledger_leases')
@@ -100,22 +100,22 @@ describeStores('the ledger put to the test', ({ open }) => {
       [{ of: 'leases', expected: 8, actual: 0 }],
     ],
     [
-      'a window that says more is set aside than nodes have',
+      'a window with more reserved than its nodes have',
       (queries) => queries.updateTable('ledger_windows').set({ leased: 9 }).where('spent', '=', 21).execute(),
       [{ of: 'leases', expected: 0, actual: 9 }],
     ],
     [
-      'a day that counts another sum',
+      'a day with a wrong sum',
       (queries) => queries.updateTable('usage_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
       [{ of: 'usage', expected: 4, actual: 1 }],
     ],
     [
-      'a day that counts another number of requests',
+      'a day with a wrong number of requests',
       (queries) => queries.updateTable('usage_days').set({ requests: 2 }).where('requests', '=', 1).execute(),
       [{ of: 'requests', expected: 1, actual: 2 }],
     ],
     [
-      'activity that counts another sum',
+      'activity with a wrong sum',
       (queries) => queries.updateTable('activity_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
       [
         { of: 'activity', expected: 4, actual: 1 },
@@ -123,7 +123,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       ],
     ],
     [
-      'activity that counts own accounts otherwise',
+      'activity with a wrong BYOK sum',
       (queries) =>
         queries.updateTable('activity_days').set({ byok_usage_nano: 1 }).where('byok_usage_nano', '=', 12).execute(),
       [
@@ -132,7 +132,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       ],
     ],
     [
-      'a generation that is missing',
+      'a missing generation',
       (queries) => queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute(),
       [
         { of: 'window', expected: 0, actual: 4 },
@@ -145,7 +145,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       ],
     ],
     [
-      'an hour of usage that counts another sum',
+      'an hour of usage with a wrong sum',
       (queries) => queries.updateTable('analytics_usage').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
       [{ of: 'analytics', expected: 4, actual: 1 }],
     ],
@@ -166,18 +166,18 @@ describeStores('the ledger put to the test', ({ open }) => {
       [{ of: 'analytics', expected: 4 }, { of: 'analytics' }, { of: 'analytics' }, { of: 'total' }, { of: 'total' }],
     ],
     [
-      'an organization that has spent another sum',
+      'an organization with a wrong sum',
       (queries) => queries.updateTable('organization_usage').set({ usage_nano: 1 }).execute(),
       [{ of: 'total', expected: 13, actual: 1 }],
     ],
-  ])('reported: %s', async (_fault, plant, differences) => {
+  ])('verify reports %s', async (_fault, plant, differences) => {
     const { queries, hash } = await setUp();
     await new PendingUsage(queries).addAll();
     await plant(queries, hash);
     expect((await verifyLedger(queries)).differences).toMatchObject(differences);
   });
 
-  test('more generations than one page holds are all added up', async () => {
+  test('all generations are summed, also if they need several pages', async () => {
     const { queries, settle, payer } = await setUp();
     for (let batch = 0; batch < 26; batch += 1) {
       await settle(...Array.from({ length: 200 }, (_, n) => ({ id: `p${batch}-${n}`, ...payer, cost_nano: 1 })));
@@ -185,7 +185,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect(await verifyLedger(queries)).toEqual({ generations: 5_205, windows: 3, differences: [] });
   }, 60_000);
 
-  test('what settles while it reads makes no difference', async () => {
+  test('concurrent settlements cause no differences', async () => {
     const { database, queries, payer } = await setUp();
     const other = await spendingNode(database, 'other');
     let settled = 0;
@@ -207,7 +207,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       await queries.selectFrom('ledger_windows').select('spent').orderBy('budget_id').orderBy('window_start').execute()
     ).map(({ spent }) => spent);
 
-  test('a correction goes wherever the generation was counted, once, and the ledger still adds up', async () => {
+  test('a correction changes every sum of its generation once, and the ledger stays consistent', async () => {
     const { database, queries, hash } = await setUp();
     const operations = ledgerOperations(queries, database.engine);
     expect(await spentOf(queries)).toEqual([13, 4, 21]);
@@ -222,7 +222,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     const days = await queries.selectFrom('usage_days').select('usage_nano').where('day', '=', WINDOW).execute();
     expect(days).toEqual([{ usage_nano: 4 }]);
     expect(await operations.findResolvable('g4')).toMatchObject({ cost_nano: 1 });
-    // What begins later begins with the corrected sum.
+    // A window that starts later starts with the corrected sum.
     const keys = keyStore(queries);
     const which = { organization_id: generation.organization_id, hash };
     await keys.update(which, { limit_reset: null, include_byok_in_limit: false, updated_at: AT });
@@ -230,7 +230,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('a correction of an own account goes into the budgets that count those', async () => {
+  test('a correction of BYOK usage changes the budgets that include BYOK', async () => {
     const { database, queries } = await setUp();
     const operations = ledgerOperations(queries, database.engine);
     const generation = await operations.findResolvable('g5');
@@ -243,7 +243,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect(days).toMatchObject([{ usage_nano: 9, byok_usage_nano: 15 }]);
   });
 
-  test('what a lost node has set aside is released, and the node is fenced; a live one keeps it', async () => {
+  test('the leases of a lost node are released and the node is fenced; those of a live node stay', async () => {
     const { database, queries, hash } = await setUp();
     const held = { budget_id: `key:${hash}:daily`, window_start: WINDOW };
     await queries.updateTable('ledger_windows').set({ leased: 12 }).where('spent', '=', 21).execute();
@@ -272,7 +272,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect((await verifyLedger(queries)).differences).toEqual([]);
   });
 
-  test('a node that looks after its leases and settles nothing is no lost one', async () => {
+  test('a node that watches its leases and settles nothing is not lost', async () => {
     const { database, queries } = await setUp();
     const operations = ledgerOperations(queries, database.engine);
     await queries.updateTable('ledger_nodes').set({ seen_at: 7 }).execute();

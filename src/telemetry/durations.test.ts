@@ -2,7 +2,7 @@ import { Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createDurations, SECONDS } from './durations.ts';
 
-/** What a worker sends to its parent, without the exemplars that nobody has. */
+/** The values that a worker sends to its parent, without the unused exemplars. */
 const sent = async (registry: Registry): Promise<unknown> =>
   JSON.parse(
     JSON.stringify(await registry.getMetricsAsJSON(), (key, value) => (key === 'exemplar' ? undefined : value)),
@@ -10,7 +10,7 @@ const sent = async (registry: Registry): Promise<unknown> =>
 
 const facts = { name: 'd_seconds', help: 'How long it took.' };
 
-test('durations read as a histogram of prom-client does, as text and for other processes', async () => {
+test('durations have the same output as a histogram of prom-client, as text and for other processes', async () => {
   const ours = new Registry();
   const theirs = new Registry();
   const durations = createDurations({ ...facts, label: 'operation', registry: ours });
@@ -20,7 +20,7 @@ test('durations read as a histogram of prom-client does, as text and for other p
     expect(await sent(ours)).toEqual(await sent(theirs));
   };
   await same();
-  // On each bound, beside it, below all and above all.
+  // On each bound, near it, below all and above all.
   const observed = [0, ...SECONDS.flatMap((bound) => [bound * 0.99, bound, bound * 1.01]), 1e6];
   for (const [at, seconds] of observed.entries()) {
     const operation = at % 3 === 0 ? 'a "b"' : 'c';

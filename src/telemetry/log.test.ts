@@ -10,7 +10,7 @@ function logged(level: string, write: (log: ReturnType<typeof createLog>) => voi
   return lines;
 }
 
-test("a request's line is the one that the logger would have written", () => {
+test("a request's line equals the one of the general logger", () => {
   const [quick, plain] = logged('info', (log) => {
     log.request(FACTS);
     log.info(FACTS, 'request');
@@ -20,13 +20,13 @@ test("a request's line is the one that the logger would have written", () => {
   expect(withoutTime(quick)).toBe(withoutTime(plain));
 });
 
-test('a failure of the connection to a provider is written with its code', () => {
+test('a connection failure of a provider is logged with its code', () => {
   const err = new UpstreamError('unavailable', 'It broke', { transport_code: 'UND_ERR_SOCKET' });
   const [line = ''] = logged('info', (log) => log.error({ err }, 'request failed'));
   expect(JSON.parse(line)).toMatchObject({ err: { failure: 'unavailable', transport_code: 'UND_ERR_SOCKET' } });
 });
 
-test('of an answer that could not be read, what was thrown is not written, since it quotes the answer', () => {
+test('the cause of an unreadable answer is logged without its message, which quotes the answer', () => {
   for (const read of [() => JSON.parse('a secret text'), () => 'x' in ('a secret text' as unknown as object)]) {
     let cause: unknown;
     try {
@@ -41,6 +41,6 @@ test('of an answer that could not be read, what was thrown is not written, since
   }
 });
 
-test('a level above info leaves requests out', () => {
+test('a level above info omits requests', () => {
   expect(logged('warn', (log) => log.request(FACTS))).toEqual([]);
 });

@@ -11,7 +11,7 @@ const GENERATION = {
   first_token_s: 0.1,
 };
 
-test('what was counted is in every later reading once', async () => {
+test('each count is in every later reading once', async () => {
   const metrics = createMetrics();
   metrics.generation(GENERATION);
   metrics.generation({ ...GENERATION, outcome: 'failed' });
@@ -36,7 +36,7 @@ test('what was counted is in every later reading once', async () => {
   }
 });
 
-test('the money in doubt is read from the store seldom, and keeps its last value while the store fails', async () => {
+test('unresolved amounts are read from the store rarely, and keep their last value while the store fails', async () => {
   const metrics = createMetrics();
   let reads = 0;
   metrics.watchDoubt(async () => {
@@ -58,7 +58,7 @@ test('the money in doubt is read from the store seldom, and keeps its last value
   expect(await failing.registry.metrics()).toContain('gateway_ledger_in_doubt_usd 0');
 });
 
-test('the ledger reports what is reserved, in USD', async () => {
+test('the ledger reports held and leased amounts in USD', async () => {
   const metrics = createMetrics();
   const journal = {
     unflushed: 0,
@@ -76,7 +76,7 @@ test('the ledger reports what is reserved, in USD', async () => {
   expect(text).toContain('gateway_ledger_waiting_requests 3');
 });
 
-test('endpoints are reported as they are now: forgotten ones disappear, and their number is bounded', async () => {
+test('endpoints are reported with their current state, forgotten ones disappear, and their number is bounded', async () => {
   const metrics = createMetrics();
   let states = [
     { endpoint: 'a', uptime: 0.5, status: -5 },

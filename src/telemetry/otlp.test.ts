@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { spanJson } from './otlp.ts';
 
-test('invalid Unicode from clients spoils no batch: it is replaced everywhere', () => {
+test('invalid Unicode from clients is replaced everywhere, so that no batch is invalid', () => {
   const half = '\ud83d';
   const json = spanJson({
     trace_id: '1'.repeat(32),

@@ -48,7 +48,7 @@ describeStores('credits and activity', ({ open }) => {
     };
   }
 
-  test('credits: without grants, usage is all spending so far, including the last second', async () => {
+  test('credits: without grants, usage is all spending so far, including unflushed calls', async () => {
     const { call, settle, onFlush } = await setUp();
     expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 0, total_usage: 0 } });
     await settle({ id: 'a' }, { id: 'b', created_at: '2020-01-01T00:00:00.000Z' });
@@ -70,7 +70,7 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 24.5, total_usage: 0 } });
   });
 
-  test('activity: one row a day, model and endpoint, adding up requests, tokens and money', async () => {
+  test('activity: one row for each day, model and endpoint, with sums of requests, tokens and cost', async () => {
     const { call, settle } = await setUp();
     const at = { created_at: '2026-11-20T23:59:59.999Z' };
     const usage = { in_uncached: 10, in_cache_read: 5, out_text: 3, out_reasoning: 4 };
@@ -97,7 +97,7 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/activity?date=2026-11-21')).body['data']).toMatchObject([{ requests: 1 }]);
   });
 
-  test('activity: today, and the last days, have the last second in them; a day that is over is not waited for', async () => {
+  test('activity: the current day includes unflushed calls, and a completed day is not waited for', async () => {
     const { call, settle, onFlush } = await setUp();
     onFlush(() => settle({ id: 'a' }, { id: 'b', created_at: '2026-11-20T23:59:59.999Z' }));
     expect((await call('GET', '/activity?date=2026-11-20')).body['data']).toEqual([]);
@@ -106,7 +106,7 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/activity')).body['data']).toMatchObject([{ requests: 2 }]);
   });
 
-  test('activity: by key, member and workspace; the last 30 completed days and no more', async () => {
+  test('activity: filters by key, member and workspace, over the last 30 completed days', async () => {
     const { call, settle, home } = await setUp();
     const at = { created_at: '2026-11-20T10:00:00.000Z' };
     await settle(
@@ -135,7 +135,7 @@ describeStores('credits and activity', ({ open }) => {
   });
 
   test.each(['2026-13-01', '2026-02-30', 'yesterday', '2026-10-21', '2026-11-22', ''])(
-    '400: %j is not a day that activity tells of',
+    '400: %j is not a day of the activity',
     async (date) => {
       const { call } = await setUp();
       expect(await call('GET', `/activity?date=${date}`)).toMatchObject({
@@ -145,7 +145,7 @@ describeStores('credits and activity', ({ open }) => {
     },
   );
 
-  test('400: a day that does not exist in its month, even if the following day is allowed', async () => {
+  test('400: a day that does not exist in its month, even if the next day is allowed', async () => {
     const { call } = await setUp('2026-12-05T10:00:00.000Z');
     expect((await call('GET', '/activity?date=2026-11-31')).status).toBe(400);
     expect((await call('GET', '/activity?date=2026-12-01')).status).toBe(200);
@@ -173,7 +173,7 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/credits', undefined, 'ordinary')).status).toBe(401);
   });
 
-  test('403: /activity is of the organization', async () => {
+  test('403: an ordinary key cannot read /activity', async () => {
     const { call } = await setUp();
     expect((await call('GET', '/activity', undefined, 'ordinary')).status).toBe(403);
   });

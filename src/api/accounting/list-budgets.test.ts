@@ -16,7 +16,7 @@ const manage = async (method: string, path: string, body?: object) => {
   expect([path, answer.status]).toEqual([path, method === 'POST' ? expect.any(Number) : 200]);
   return answer.body as unknown as { data: { id: string; hash: string }; key: string };
 };
-test('the list of all limits has those of keys, guardrails and workspaces with names and amounts, by filter, a page at a time', async () => {
+test('all limits are listed with names and amounts, by filter and in pages', async () => {
   const { data } = await manage('POST', '/keys', { name: 'listed', limit: 2, limit_reset: 'weekly' });
   const two = await manage('POST', '/keys', { name: 'two' });
   const guardrail = await manage('POST', '/guardrails', { name: 'team', limit_usd: 9, reset_interval: 'monthly' });

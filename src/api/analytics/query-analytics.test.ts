@@ -17,7 +17,7 @@ const MONTH = { start: '2026-11-01T00:00:00Z', end: '2026-11-22T00:00:00Z' };
 
 type Row = Record<string, string | number | null>;
 
-/** A generator of numbers that is the same in each run. */
+/** A number generator that repeats its numbers in each run. */
 function drawn(seed: number) {
   let state = seed;
   return (count: number) => {
@@ -124,7 +124,7 @@ describeStores('analytics', ({ open }) => {
     expect(sumsOf(minutes)).toEqual(sumsOf((await ask({ ...query, time_range: day })).rows));
   });
 
-  test('rates and percentiles are made of all calls of a row; null where no call counts', async () => {
+  test('rates and percentiles include all calls of a row, and are null if there are none', async () => {
     const { ask, settle } = await setUp();
     const usage = { in_uncached: 30, in_cache_read: 10, out_text: 100 };
     const latencies = Array.from({ length: 100 }, (_, index) => ({
@@ -173,7 +173,7 @@ describeStores('analytics', ({ open }) => {
     });
   });
 
-  test('filters, order, limits and names', async () => {
+  test('queries apply filters, order and limits, and rows have names', async () => {
     const { ask, settle, addKey } = await setUp();
     const key = await addKey({ name: 'build' });
     const at = (day: number) => ({ created_at: `2026-11-${day}T09:30:00.000Z` });

@@ -100,14 +100,14 @@ describe('200', () => {
     ['speech.m4a', 'mp4'],
     ['speech-opus.ogg', 'opus'],
     ['speech.webm', 'webm'],
-  ])('%s is taken as %s', async (name, format) => {
+  ])('%s is accepted as %s', async (name, format) => {
     const audio = { data: read(name).toString('base64'), format };
     const { status, answer } = await post({ model: 'sandbox/transcribe', input_audio: audio, language: 'en' });
     expect(status).toBe(200);
     expect(answer.text).toMatch(/^The sandbox heard 1\d\d\d ms/);
   });
 
-  test('a provider that counts to the millisecond is paid by it', async () => {
+  test('usage reported in milliseconds is charged in milliseconds', async () => {
     const { answer, headers } = await post(
       { model: 'sandbox/transcribe-deepgram', input_audio: inputAudio },
       { 'x-gateway-experimental-metadata': 'enabled' },
@@ -160,7 +160,7 @@ describe('200', () => {
   });
 });
 
-test('models that transcribe are listed apart, with their price by the second', async () => {
+test('transcription models are listed separately, with their price per second', async () => {
   const list = async (query: string) => {
     const response = await gateway.call('GET', `/models${query}`);
     return ((await response.json()) as { data: { id: string; pricing: Record<string, string> }[] }).data;
@@ -170,8 +170,8 @@ test('models that transcribe are listed apart, with their price by the second', 
   expect(listed?.pricing).toEqual({ prompt: '0', completion: '0', audio_second: '0.0001' });
 });
 
-describe('the form of clients of OpenAI', () => {
-  test('its SDK transcribes', async () => {
+describe('multipart forms of OpenAI clients', () => {
+  test('are accepted from its SDK', async () => {
     const file = await toFile(wav, 'speech.wav');
     const plain = await openai.audio.transcriptions.create({
       file,
@@ -182,7 +182,7 @@ describe('the form of clients of OpenAI', () => {
     expect(plain).toMatchObject({ text: 'The sandbox heard 1172 ms of wav.', usage: { type: 'duration', seconds: 2 } });
   });
 
-  test('its SDK gets times and plain text', async () => {
+  test('return times and plain text to its SDK', async () => {
     const create = openai.audio.transcriptions;
     const verbose = await create.create({
       file: await toFile(wav, 'speech.wav'),
@@ -199,7 +199,7 @@ describe('the form of clients of OpenAI', () => {
     expect(text).toBe('The sandbox heard 1172 ms of mp3.\n');
   });
 
-  test('a file without a telling name is known by its bytes, one with a wrong name is refused', async () => {
+  test('may have a file without a known extension, and a wrong extension is refused', async () => {
     const form = new FormData();
     form.set('model', 'sandbox/transcribe');
     form.set('file', new Blob([new Uint8Array(wav)]), 'blob');
@@ -216,10 +216,10 @@ describe('the form of clients of OpenAI', () => {
     ['a file that is text', (form) => form.set('file', 'x'), /file must be a file/],
     ['no model', (form) => form.delete('model'), /model is required/],
     ['a stream', (form) => form.set('stream', 'true'), /stream must be/],
-    ['a format that is not made', (form) => form.set('response_format', 'srt'), /response_format must be one of/],
-    ['preferences that are no JSON', (form) => form.set('provider', '{'), /provider must be JSON/],
-    ['preferences that are none', (form) => form.set('provider', '{"only":1}'), /provider\.only/],
-    ['a temperature that is none', (form) => form.set('temperature', 'warm'), /temperature/],
+    ['an unsupported response format', (form) => form.set('response_format', 'srt'), /response_format must be one of/],
+    ['preferences that are not JSON', (form) => form.set('provider', '{'), /provider must be JSON/],
+    ['preferences of a wrong type', (form) => form.set('provider', '{"only":1}'), /provider\.only/],
+    ['a temperature that is not a number', (form) => form.set('temperature', 'warm'), /temperature/],
   ])('400 for %s', async (_what, change, message) => {
     const form = new FormData();
     form.set('model', 'sandbox/transcribe');
@@ -229,7 +229,7 @@ describe('the form of clients of OpenAI', () => {
     expect([status, text]).toEqual([400, expect.stringMatching(message)]);
   });
 
-  test('400 for a body that is no form', async () => {
+  test('400 for a body that is not a form', async () => {
     for (const [type, body] of [
       ['multipart/form-data', 'x'],
       ['multipart/form-data; boundary=b', 'x'],
@@ -250,21 +250,26 @@ describe('refusals', () => {
   test.each<[string, object, number, RegExp]>([
     ['no audio', { input_audio: undefined }, 400, /input_audio is required/],
     ['a data URI', { input_audio: { data: 'data:audio/wav;base64,AAAA', format: 'wav' } }, 400, /not a data URI/],
-    ['what is no base64', { input_audio: { data: '%%%%', format: 'wav' } }, 400, /must be base64/],
+    ['a text that is not base64', { input_audio: { data: '%%%%', format: 'wav' } }, 400, /must be base64/],
     ['an unknown format', { input_audio: { ...inputAudio, format: 'wma' } }, 400, /format must be one of wav, mp3/],
     ['another format', { input_audio: { ...inputAudio, format: 'mp3' } }, 400, /says mp3, but the audio is wav/],
-    ['no audio in it', { input_audio: { data: 'AAAA', format: 'wav' } }, 400, /is not in one of the formats/],
     [
-      'a file that holds no sound',
+      'data without recognizable audio',
+      { input_audio: { data: 'AAAA', format: 'wav' } },
+      400,
+      /is not in one of the formats/,
+    ],
+    [
+      'a file without audio',
       { input_audio: { data: wav.subarray(0, 30).toString('base64'), format: 'wav' } },
       400,
       /contains no sound/,
     ],
     ['a language in words', { language: 'English please' }, 400, /language/],
     ['a wrong temperature', { temperature: 3 }, 400, /temperature/],
-    ['a model that is not there', { model: 'sandbox/nothing' }, 404, /not a valid model ID/],
-    ['a model of chat', { model: 'sandbox/echo' }, 404, /does not transcribe audio/],
-    ['providers that it has not', { provider: { only: ['nobody'] } }, 404, /No allowed providers/],
+    ['an unknown model', { model: 'sandbox/nothing' }, 404, /not a valid model ID/],
+    ['a chat model', { model: 'sandbox/echo' }, 404, /does not transcribe audio/],
+    ['unavailable providers', { provider: { only: ['nobody'] } }, 404, /No allowed providers/],
   ])('%s', async (_what, change, code, message) => {
     const { status, answer } = await post({ ...body, ...change });
     expect([status, answer.error?.message]).toEqual([code, expect.stringMatching(message)]);
@@ -293,14 +298,14 @@ describe('refusals', () => {
     expect(status).toBe(413);
   });
 
-  test('chat does not answer with a model that transcribes', async () => {
+  test('a transcription model does not answer chat', async () => {
     const messages = [{ role: 'user', content: 'x' }];
     const response = await gateway.call('POST', '/chat/completions', { model: 'sandbox/transcribe', messages });
     expect(response.status).toBe(400);
   });
 });
 
-describe('filters on answers', () => {
+describe('output guardrails', () => {
   async function held(settings: object): Promise<TestGateway> {
     const filtered = await startGateway();
     const authorization = `Bearer ${filtered.management_key}`;
@@ -341,7 +346,7 @@ describe('filters on answers', () => {
     }
   });
 
-  test('refuse a transcript that must be blocked, and bill it', async () => {
+  test('refuse a blocked transcript, which is charged', async () => {
     const filtered = await held({ content_filters: [{ pattern: 'sandbox heard', action: 'block' }] });
     try {
       const response = await filtered.call('POST', '/audio/transcriptions', timed);

@@ -65,7 +65,7 @@ describeStores('GET /audit', ({ open }) => {
     });
   });
 
-  test('newest first; pages by `before` do not move when events are added', async () => {
+  test('events are listed newest first, and pages by `before` are stable', async () => {
     const { call, add, ids } = await setUp();
     for (const id of ['1', '2', '3', '4']) await add(id);
     expect(await ids('')).toBe('4321');
@@ -77,7 +77,7 @@ describeStores('GET /audit', ({ open }) => {
     expect(await ids('before=none')).toBe('');
   });
 
-  test('filters by resource and by actor', async () => {
+  test('events are filtered by resource and by actor', async () => {
     const { add, ids } = await setUp();
     await add('1');
     await add('2', { user_id: 'another' });
@@ -87,7 +87,7 @@ describeStores('GET /audit', ({ open }) => {
     expect(await ids('resource_id=%00')).toBe('');
   });
 
-  test('another organization sees none of them', async () => {
+  test('another organization does not see them', async () => {
     const { call, add, ids, foreign } = await setUp();
     await add('theirs', foreign);
     await add('1');

@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** A browser of the gateway that is configured as `gateway.example`. */
+/** A browser of the gateway at `gateway.example`. */
 function browserOf(gateway: TestGateway) {
   const cookies = new Map<string, string>();
   return async (path: string, form?: Record<string, string>) => {
@@ -45,7 +45,7 @@ function browserOf(gateway: TestGateway) {
   };
 }
 
-test('from the issuer’s sign-in to a key that works; no code, secret or address of it is in the log', async () => {
+test('a sign-in leads to a usable key, with no code, secret or issuer address in the log', async () => {
   const issuer = await startOidcIssuer({ id: 'gateway', secret: 'client-secret-of-the-gateway' });
   closing.push(issuer.stop);
   issuer.be({ sub: 'ada-1', name: 'Ada', email: 'ada@example.com', email_verified: true });

@@ -37,7 +37,7 @@ describeStores('the consent page', ({ open }) => {
     return { ...made, visitor: browser, signIn, codes };
   }
 
-  test('leads a person who is not signed in to the sign-in page, and back from there', async () => {
+  test('leads a visitor without a session to the sign-in page, and back from there', async () => {
     const { visitor } = await setUp();
     const sent = await visitor.get(consentUrl());
     expect(sent.status).toBe(303);
@@ -48,7 +48,7 @@ describeStores('the consent page', ({ open }) => {
     expect((await visitor.get(back.location ?? '')).body).toContain('app.example</bdi> asks for an API key');
   });
 
-  test('shows the application, the name of the key, the workspace and who is signed in; every text escaped', async () => {
+  test('shows the application, key name, workspace and user, with every text escaped', async () => {
     const { visitor, signIn } = await setUp();
     await signIn();
     const evil = '<script>alert("1")</script>';
@@ -99,7 +99,7 @@ describeStores('the consent page', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(code);
   });
 
-  test('a code dies with the key that its person signed in with', async () => {
+  test('a code is invalid after the key of its session is deleted', async () => {
     const { visitor, codes, call, storeKey, database } = await setUp();
     const { secret, hash } = await storeKey();
     await visitor.post('/sign-in', { management_key: secret });
@@ -111,7 +111,7 @@ describeStores('the consent page', ({ open }) => {
     expect((await call('POST', '/auth/keys', { code, code_verifier: codeVerifier }, '')).status).toBe(403);
   });
 
-  test('Deny sends the browser back with an error and the state, and makes nothing', async () => {
+  test('Deny sends the browser back with an error and the state, and creates nothing', async () => {
     const { visitor, signIn, codes } = await setUp();
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
@@ -146,23 +146,19 @@ describeStores('the consent page', ({ open }) => {
       { ...PARAMETERS, callback_url: 'http://app.example/' },
       'callback_url must start with https',
     ],
-    ['a callback of script', { ...PARAMETERS, callback_url: 'javascript:alert(1)' }, 'callback_url'],
+    ['a callback with the scheme javascript', { ...PARAMETERS, callback_url: 'javascript:alert(1)' }, 'callback_url'],
     [
       'a callback on another port',
       { ...PARAMETERS, callback_url: 'https://app.example:8443/' },
       'callback_url must be on port',
     ],
     [
-      'a host that would be a policy',
+      'a host with characters of a security policy',
       { ...PARAMETERS, callback_url: 'https://a;script-src/' },
       'callback_url must name',
     ],
-    [
-      'a callback that has a code',
-      { ...PARAMETERS, callback_url: 'https://app.example/?code=a' },
-      'must not have code',
-    ],
-    ['a challenge that is none', { ...PARAMETERS, code_challenge: 'short' }, 'code_challenge must'],
+    ['a callback with a code', { ...PARAMETERS, callback_url: 'https://app.example/?code=a' }, 'must not have code'],
+    ['an invalid challenge', { ...PARAMETERS, code_challenge: 'short' }, 'code_challenge must'],
     ['an unknown method', { ...PARAMETERS, code_challenge_method: 'S512' }, 'code_challenge_method must'],
     [
       'a method alone',
@@ -173,7 +169,7 @@ describeStores('the consent page', ({ open }) => {
     ['a label with NUL', { ...PARAMETERS, key_label: 'a\u0000' }, 'key_label'],
     ['a long state', { ...PARAMETERS, state: 's'.repeat(1025) }, 'state'],
     ['two states', { ...PARAMETERS, callback_url: 'https://app.example/?state=a' }, 'state occurs twice'],
-  ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, parameters, message) => {
+  ])('an invalid request is a page with the reason, without a redirect: %s', async (_reason, parameters, message) => {
     const { visitor, signIn, codes } = await setUp();
     expect(await visitor.get(consentUrl(parameters))).toMatchObject({ status: 400, location: undefined });
     await signIn();
@@ -196,7 +192,7 @@ describeStores('the consent page', ({ open }) => {
     expect(await visitor.get(twice)).toMatchObject({ status: 400, location: undefined });
   });
 
-  test('403: a form of another site, without its session’s token, with another’s, or of nobody', async () => {
+  test('403: a form of another site, or without the token of its session', async () => {
     const { visitor, signIn, codes, browser } = await setUp();
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
@@ -219,7 +215,7 @@ describeStores('the consent page', ({ open }) => {
     expect((await visitor.post('/auth', form)).status).toBe(303);
   });
 
-  test('400: neither approved nor denied; a body that is no form', async () => {
+  test('400: a form without a decision, and a body that is not a form', async () => {
     const { visitor, signIn, codes } = await setUp();
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
@@ -230,7 +226,7 @@ describeStores('the consent page', ({ open }) => {
     expect(await codes()).toEqual([]);
   });
 
-  test('409: a challenge whose code waits; the page says so', async () => {
+  test('409: a challenge with a pending code', async () => {
     const { visitor, signIn, codes } = await setUp();
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
@@ -245,7 +241,7 @@ describeStores('the consent page', ({ open }) => {
     expect((await visitor.post('/auth', { state: 's'.repeat(17_000) })).status).toBe(413);
   });
 
-  test('500: a store that fails is a page without its reason', async () => {
+  test('500: a failing store is a page without the reason', async () => {
     const { visitor, signIn, database } = await setUp();
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
@@ -256,13 +252,13 @@ describeStores('the consent page', ({ open }) => {
     expect(shown.body).not.toContain('authorization_codes');
   });
 
-  test('no other origin may read a page, even with the headers of a browser', async () => {
+  test('another origin cannot read a page', async () => {
     const { visitor } = await setUp();
     const { headers } = await visitor.get('/sign-in', { origin: 'https://evil.example' });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('403: an approval during the end of its session or the removal of its member makes no code', async () => {
+  test('403: an approval creates no code if its session or member is removed meanwhile', async () => {
     const { visitor, signIn, codes, change, home, database } = await setUp();
     const { organization_id, owner_user_id: userId } = home;
     const { queries } = database;

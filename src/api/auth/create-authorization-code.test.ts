@@ -30,7 +30,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     return { ...made, database, codes, pass };
   }
 
-  test('200: a callback is enough; the record is the contract’s, the code is random and stored only as its SHA-256', async () => {
+  test('200: a callback alone is enough; the record follows the contract, and only the SHA-256 of the code is stored', async () => {
     const { call, codes, home } = await setUp();
     const { status, body, headers } = await call('POST', PATH, { callback_url: callbackUrl });
     expect(status).toBe(200);
@@ -63,7 +63,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(JSON.stringify(stored)).not.toContain(id);
   });
 
-  test('200: every field is kept; the limit to the nearest nano-USD', async () => {
+  test('200: every field is stored, and the limit to the nearest nano-USD', async () => {
     const { call, codes } = await setUp();
     const settings = {
       callback_url: 'https://app.example:3000/cb?tenant=a%20b',
@@ -88,7 +88,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ]);
   });
 
-  test('200: a challenge without a method is plain; null for the expiry is none; port 3000 is part of the default label', async () => {
+  test('200: a challenge without a method is plain, a null expiry is none, and the port is in the default label', async () => {
     const { call, codes } = await setUp();
     const url = 'https://app.example:3000/';
     expect((await call('POST', PATH, { callback_url: url, code_challenge: PLAIN, expires_at: null })).status).toBe(200);
@@ -97,7 +97,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ]);
   });
 
-  test('200: an ordinary key makes codes for its own user and workspace, a management key for the default one', async () => {
+  test('200: an ordinary key creates codes for its own user and workspace, a management key for the default ones', async () => {
     const { call, codes, home, database, principals, addKey } = await setUp();
     const { queries } = database;
     const { hash: askerKeyHash } = await addKey();
@@ -120,7 +120,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: 'other' }]);
   });
 
-  test('200: one origin is one application in an organization, whatever the path; others have numbers of their own', async () => {
+  test('200: one origin is one application of an organization, and other origins have numbers of their own', async () => {
     const { call } = await setUp();
     const appOf = async (url: string, credential?: string) =>
       ((await call('POST', PATH, { callback_url: url }, credential)).body['data'] as unknown as { app_id: number })
@@ -131,7 +131,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await appOf('https://app.example/a', 'foreign')).not.toBe(first);
   });
 
-  test('200: twenty at once for a new origin have one application', async () => {
+  test('200: twenty concurrent codes for a new origin have one application', async () => {
     const { call, database } = await setUp();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => call('POST', PATH, { callback_url: callbackUrl })),
@@ -142,7 +142,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await database.queries.selectFrom('apps').selectAll().execute()).toHaveLength(1);
   });
 
-  test('applications without pending codes make room for others, those with pending codes stay', async () => {
+  test('applications without pending codes are deleted for new ones, and those with pending codes stay', async () => {
     const { call, database, home, codes } = await setUp();
     const { organization_id } = home;
     expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
@@ -171,7 +171,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       .deleteFrom('apps')
       .where('origin', 'not in', ['https://app.example', 'https://new.example'])
       .execute();
-    // Ended, and still remembered so that a late exchange is refused with the reason.
+    // Expired, and still stored so that a late exchange is refused with the reason.
     const store = authorizationCodeStore(database.queries);
     await store.sweepApps({ organization_id, at: NOW });
     expect(await origins()).toHaveLength(2);
@@ -199,21 +199,29 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test.each([
     ['no callback', {}, /^callback_url is required/],
-    ['a callback that is no URL', { callback_url: 'app.example' }, /^callback_url must be an absolute URL/],
+    ['a callback that is not a URL', { callback_url: 'app.example' }, /^callback_url must be an absolute URL/],
     ['a callback by http', { callback_url: 'http://app.example/' }, /^callback_url must start with https/],
-    ['a callback of another kind', { callback_url: 'javascript:alert(1)' }, /^callback_url must start with https/],
+    ['a callback with another scheme', { callback_url: 'javascript:alert(1)' }, /^callback_url must start with https/],
     ['another port', { callback_url: 'https://app.example:8443/' }, /^callback_url must be on port 443 or 3000/],
     ['a user in the callback', { callback_url: 'https://a@app.example/' }, /^callback_url must not contain cred/],
-    ['a password in it', { callback_url: 'https://a:b@app.example/' }, /^callback_url must not contain cred/],
+    ['a password in the callback', { callback_url: 'https://a:b@app.example/' }, /^callback_url must not contain cred/],
     ['a fragment', { callback_url: 'https://app.example/#a' }, /^callback_url must not have a fragment/],
     ['an empty fragment', { callback_url: 'https://app.example/#' }, /^callback_url must not have a fragment/],
     ['white space', { callback_url: ' https://app.example/' }, /^callback_url must be an absolute URL/],
     ['a line break', { callback_url: 'https://app.exam\nple/' }, /^callback_url must be an absolute URL/],
     ['NUL', { callback_url: 'https://app.example/\u0000' }, /^callback_url must be an absolute URL/],
-    ['a host that would be a policy', { callback_url: 'https://a;script-src/' }, /^callback_url must name a host/],
-    ['a host of stars', { callback_url: 'https://*.example/' }, /^callback_url must name a host/],
+    [
+      'a host with characters of a security policy',
+      { callback_url: 'https://a;script-src/' },
+      /^callback_url must name a host/,
+    ],
+    ['a host of asterisks', { callback_url: 'https://*.example/' }, /^callback_url must name a host/],
     ['a code in the callback', { callback_url: 'https://app.example/?code=1' }, /^callback_url must not have code/],
-    ['an error in it', { callback_url: 'https://app.example/?a&error=1' }, /^callback_url must not have error/],
+    [
+      'an error in the callback',
+      { callback_url: 'https://app.example/?a&error=1' },
+      /^callback_url must not have error/,
+    ],
     ['a long callback', { callback_url: `https://app.example/${'a'.repeat(2048)}` }, /^callback_url .*2048/],
     [
       'a method without a challenge',
@@ -226,7 +234,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       /^code_challenge_method /,
     ],
     [
-      'a challenge that is no SHA-256',
+      'a challenge that is not a SHA-256',
       { callback_url: callbackUrl, code_challenge: 'a', code_challenge_method: 'S256' },
       /^code_c/,
     ],
@@ -236,7 +244,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       /^code_challenge /,
     ],
     [
-      'bits that no SHA-256 leaves',
+      'bits that a SHA-256 cannot have',
       { callback_url: callbackUrl, code_challenge: `${'a'.repeat(42)}B`, code_challenge_method: 'S256' },
       /^code_challenge /,
     ],
@@ -245,23 +253,31 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       { callback_url: callbackUrl, code_challenge: 'a'.repeat(42) },
       /^code_challenge /,
     ],
-    ['one of 129', { callback_url: callbackUrl, code_challenge: 'a'.repeat(129) }, /^code_challenge /],
-    ['one with a space', { callback_url: callbackUrl, code_challenge: `${'a'.repeat(43)} ` }, /^code_challenge /],
+    [
+      'a plain challenge of 129 characters',
+      { callback_url: callbackUrl, code_challenge: 'a'.repeat(129) },
+      /^code_challenge /,
+    ],
+    [
+      'a plain challenge with a space',
+      { callback_url: callbackUrl, code_challenge: `${'a'.repeat(43)} ` },
+      /^code_challenge /,
+    ],
     ['an empty label', { callback_url: callbackUrl, key_label: '' }, /^key_label /],
     ['a label of 101 characters', { callback_url: callbackUrl, key_label: 'n'.repeat(101) }, /^key_label .*100/],
     ['a label with NUL', { callback_url: callbackUrl, key_label: 'a\u0000' }, /^key_label .*NUL/],
     ['a limit below zero', { callback_url: callbackUrl, limit: -0.01 }, /^limit /],
     ['null for a limit', { callback_url: callbackUrl, limit: null }, /^limit /],
-    ['a limit above what is exact', { callback_url: callbackUrl, limit: 9_007_199.01 }, /^limit /],
+    ['a limit above the exact range', { callback_url: callbackUrl, limit: 9_007_199.01 }, /^limit /],
     ['an unknown reset', { callback_url: callbackUrl, usage_limit_type: 'yearly' }, /^usage_limit_type .*daily/],
     [
       'an expiry in another zone',
       { callback_url: callbackUrl, expires_at: '2027-01-31T00:00:00+01:00' },
       /^expires_at .*UTC/,
     ],
-    ['an expiry that is over', { callback_url: callbackUrl, expires_at: NOW }, /^expires_at .*future/],
-    ['a field nobody knows', { callback_url: callbackUrl, limits: 1 }, /^limits is not a known field/],
-    ['no object', [], /body/],
+    ['an expiry in the past', { callback_url: callbackUrl, expires_at: NOW }, /^expires_at .*future/],
+    ['an unknown field', { callback_url: callbackUrl, limits: 1 }, /^limits is not a known field/],
+    ['a body that is not an object', [], /body/],
   ])('400: %s', async (_reason, body, message) => {
     const { call, codes } = await setUp();
     expect(await call('POST', PATH, body)).toMatchObject({
@@ -273,13 +289,13 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test.each([
     ['no credential', ''],
-    ['a wrong one', 'wrong'],
+    ['a wrong credential', 'wrong'],
   ])('401: %s', async (_reason, credential) => {
     const { call } = await setUp();
     expect((await call('POST', PATH, { callback_url: callbackUrl }, credential)).status).toBe(401);
   });
 
-  test('409: a code with the same challenge waits, also for another application; not in another organization', async () => {
+  test('409: a code with the same challenge is pending, also for another application, but not another organization', async () => {
     const { call } = await setUp();
     const body = { callback_url: callbackUrl, code_challenge: codeChallenge, code_challenge_method: 'S256' };
     expect((await call('POST', PATH, body)).status).toBe(200);
@@ -288,7 +304,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect((await call('POST', PATH, body, 'foreign')).status).toBe(200);
   });
 
-  test('409: of twenty at once with one challenge, one is made', async () => {
+  test('409: of twenty concurrent codes with one challenge, one is created', async () => {
     const { call, codes } = await setUp();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -315,7 +331,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await again()).toBe(200);
   });
 
-  test('409: a user has so many codes waiting and no more, until they are over', async () => {
+  test('409: a user has a bounded number of pending codes, until they expire', async () => {
     const { call, database, codes, pass } = await setUp();
     await call('POST', PATH, { callback_url: callbackUrl });
     const [one] = await codes();
@@ -331,7 +347,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
   });
 
-  test('old codes are deleted, a bounded number at a time; recently expired ones are kept', async () => {
+  test('old codes are deleted in portions, and recently expired ones are kept', async () => {
     const { call, codes, pass } = await setUp();
     await call('POST', PATH, { callback_url: callbackUrl });
     pass(limits.authorization_code_ms_max + AUTHORIZATION_CODE_KEEP_MS - 1);
@@ -342,7 +358,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toHaveLength(2);
   });
 
-  test('500: a store that fails; the reason is not shown', async () => {
+  test('500: a store failure, without its reason', async () => {
     const { call, database } = await setUp();
     await database.queries.schema.dropTable('authorization_codes').execute();
     expect(await call('POST', PATH, { callback_url: callbackUrl })).toMatchObject({

@@ -14,7 +14,7 @@ describeStores('DELETE /session', ({ open }) => {
     return { ...made, visitor, session };
   }
 
-  test('200: signs out here, and everywhere; the cookie is deleted', async () => {
+  test('200: signs out here or everywhere, and deletes the cookie', async () => {
     const { visitor, session, browser } = await setUp();
     const other = browser();
     await other.post('/sign-in', { management_key: ENVIRONMENT_KEY });

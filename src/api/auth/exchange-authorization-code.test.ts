@@ -45,7 +45,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     };
     const exchange = (body: unknown) => made.call('POST', PATH, body, '');
     const keys = () => database.queries.selectFrom('api_keys').selectAll().execute();
-    /** Stores the key that `ordinary` then is. */
+    /** Stores a key and authenticates `ordinary` with it. */
     const storeAsker = async () => {
       const { secret, ...asker } = createSecret();
       made.principals.ordinary.key_hash = asker.hash;
@@ -132,7 +132,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code: await issue(), ...nulls })).status).toBe(200);
   });
 
-  test('of a hundred concurrent exchanges of one code, one makes a key and ninety-nine are refused', async () => {
+  test('of a hundred concurrent exchanges of one code, one creates a key and ninety-nine are refused', async () => {
     const { issue, exchange, keys } = await setUp();
     const code = await issue(S256);
     const answers = await Promise.all(
@@ -142,7 +142,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toHaveLength(1);
   });
 
-  test('403: a code that was used, with the words of one that never was', async () => {
+  test('403: a used code has the same message as an unknown one', async () => {
     const { issue, exchange, keys } = await setUp();
     const code = await issue();
     expect((await exchange({ code })).status).toBe(200);
@@ -151,7 +151,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toHaveLength(1);
   });
 
-  test('403: a wrong verifier does not use the code up, five do', async () => {
+  test('403: four wrong verifiers leave a code valid, and five invalidate it', async () => {
     const { issue, exchange, keys } = await setUp();
     const wrong = { code_verifier: `${codeVerifier}x` };
     const spared = await issue(S256);
@@ -180,7 +180,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await exchange({ code, code_verifier: codeVerifier })).toMatchObject(WRONG);
   });
 
-  test('403: a code with a challenge demands its verifier; one without refuses any', async () => {
+  test('403: a code with a challenge requires its verifier, and a code without one refuses any', async () => {
     const { issue, exchange, keys } = await setUp();
     expect(await exchange({ code: await issue(S256) })).toMatchObject(WRONG);
     expect(await exchange({ code: await issue(), code_verifier: codeVerifier })).toMatchObject(WRONG);
@@ -190,12 +190,12 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toEqual([]);
   });
 
-  test('403: the challenge itself is no verifier of S256', async () => {
+  test('403: the challenge itself is not a verifier of S256', async () => {
     const { issue, exchange } = await setUp();
     expect(await exchange({ code: await issue(S256), code_verifier: codeChallenge })).toMatchObject(WRONG);
   });
 
-  test('403: a code lives ten minutes, and no longer than its key would', async () => {
+  test('403: a code expires after ten minutes, or with its key if that is earlier', async () => {
     const { issue, exchange, keys, pass } = await setUp();
     const expired = { status: 403, body: { error: { code: 403, message: 'Authorization code expired' } } };
     const code = await issue();
@@ -207,7 +207,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toEqual([]);
   });
 
-  test('200: to the last millisecond of the ten minutes', async () => {
+  test('200: up to the last millisecond of the ten minutes', async () => {
     const { issue, exchange, pass } = await setUp();
     const code = await issue();
     pass(limits.authorization_code_ms_max - 1);
@@ -225,7 +225,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     ['disabled', { disabled: true }],
     ['expired', { expires_at: NOW }],
     ['deleted', undefined],
-  ])('403: a code dies with the key that asked for it: %s', async (_how, values) => {
+  ])('403: a code is invalid after the key that requested it is %s', async (_how, values) => {
     const { issue, exchange, keys, database, storeAsker } = await setUp();
     const { queries } = database;
     const asker = await storeAsker();
@@ -239,7 +239,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toEqual(made);
   });
 
-  test('an exchange waits for a revocation that is under way', async () => {
+  test('an exchange waits for a concurrent revocation', async () => {
     const { issue, exchange, database, storeAsker } = await setUp();
     const { organization_id, hash } = await storeAsker();
     const code = await issue({}, 'ordinary');
@@ -253,7 +253,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await exchanged.answer).toMatchObject(WRONG);
   });
 
-  test('a code dies with its workspace', async () => {
+  test('a code is invalid after its workspace is deleted', async () => {
     const { issue, exchange, database, home } = await setUp();
     const code = await issue({}, 'foreign');
     await database.queries.deleteFrom('workspaces').where('id', '!=', home.default_workspace_id).execute();
@@ -262,8 +262,8 @@ describeStores('POST /auth/keys', ({ open }) => {
 
   test.each([
     ['another method than the code’s', { code_challenge_method: 'plain', code_verifier: codeVerifier }],
-    ['a method nobody knows', { code_challenge_method: 'S512', code_verifier: codeVerifier }],
-  ])('400: %s; the code is not used up', async (_reason, body) => {
+    ['an unknown method', { code_challenge_method: 'S512', code_verifier: codeVerifier }],
+  ])('400: %s, and the code stays valid', async (_reason, body) => {
     const { issue, exchange } = await setUp();
     const code = await issue(S256);
     expect(await exchange({ code, ...body })).toMatchObject({
@@ -277,10 +277,10 @@ describeStores('POST /auth/keys', ({ open }) => {
     ['no code', {}, /^code is required/],
     ['an empty code', { code: '' }, /^code must not be empty/],
     ['a code that is a number', { code: 5 }, /^code must be a string/],
-    ['a field nobody knows', { code: 'a', verifier: 'b' }, /^verifier is not a known field/],
-    ['an endless verifier', { code: 'a', code_verifier: 'b'.repeat(513) }, /^code_verifier .*512/],
-    ['no object', [], /body/],
-    ['no JSON', '{', /JSON/],
+    ['an unknown field', { code: 'a', verifier: 'b' }, /^verifier is not a known field/],
+    ['a verifier that is too long', { code: 'a', code_verifier: 'b'.repeat(513) }, /^code_verifier .*512/],
+    ['a body that is not an object', [], /body/],
+    ['a body that is not JSON', '{', /JSON/],
   ])('400: %s', async (_reason, body, message) => {
     const { exchange } = await setUp();
     expect(await exchange(body)).toMatchObject({
@@ -289,7 +289,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
-  test('413: an unauthenticated body is no longer than an exchange needs', async () => {
+  test('413: the size of an unauthenticated body is limited to that of an exchange', async () => {
     const { issue, exchange } = await setUp();
     const code = await issue();
     const padded = (bytes: number) => `${JSON.stringify({ code })}${' '.repeat(bytes)}`;
@@ -309,7 +309,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('500: a store that fails', async () => {
+  test('500: a store failure', async () => {
     const { issue, exchange, database } = await setUp();
     const code = await issue();
     await database.queries.schema.alterTable('api_keys').renameTo('gone').execute();
@@ -333,7 +333,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(String(body['key']).slice(12, -3));
   });
 
-  test('409: a thousand keys descend from one ordinary key and no more, at the code and at the exchange, until some are deleted', async () => {
+  test('409: an ordinary key has at most a thousand descendants, at the code and at the exchange', async () => {
     const { issue, exchange, call, storeAsker, database } = await setUp();
     const { queries } = database;
     const asker = await storeAsker();
@@ -353,7 +353,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('409: a member who approves applications in a session gets a thousand keys and no more, until one is deleted', async () => {
+  test('409: a member gets at most a thousand keys by approvals, until one is deleted', async () => {
     const { issue, exchange, storeAsker, database } = await setUp();
     const { queries } = database;
     const code = await issue({});

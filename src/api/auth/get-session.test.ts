@@ -15,7 +15,7 @@ describeStores('GET /session', ({ open }) => {
     return { ...made, database, visitor, session };
   }
 
-  test('200: who is signed in, with which role, until when', async () => {
+  test('200: the user, the role and the end of the session', async () => {
     const { session, home } = await setUp();
     expect(await session()).toEqual({
       organization_id: home.organization_id,

@@ -38,7 +38,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     });
     issuer.be(ADA);
     const visitor = made.browser();
-    /** From the button to our answer to the issuer's. */
+    /** From the sign-in button to the gateway's response to the issuer's answer. */
     const signIn = async (who = visitor, returnTo?: string) => {
       const begun = await who.get(
         `/sign-in/issuer${returnTo === undefined ? '' : `?return_to=${encodeURIComponent(returnTo)}`}`,
@@ -54,7 +54,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     return { ...made, issuer, visitor, signIn, isSignedIn, users, newcomers, members };
   }
 
-  test('the sign-in page leads there with state, nonce and PKCE, and hides what the answer must match from scripts and thieves', async () => {
+  test('the sign-in link has state, nonce and PKCE, and their secrets are in a protected cookie', async () => {
     const { visitor, issuer } = await setUp();
     const page = await visitor.get('/sign-in?return_to=%2Fauth%3Fstate%3Da');
     expect(page.body).toContain(`Sign in with ${new URL(issuer.url).host}`);
@@ -101,14 +101,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toHaveLength(1);
   });
 
-  test('as an administrator if configured', async () => {
+  test('a new person becomes an administrator if configured', async () => {
     const { signIn, newcomers, members } = await setUp({ provision: 'admin' });
     await signIn();
     const [user] = await newcomers();
     expect((await members()).find(({ user_id }) => user_id === user?.id)?.role).toBe('admin');
   });
 
-  test('403: without provisioning nobody becomes a user', async () => {
+  test('403: without provisioning no new user is created', async () => {
     const { signIn, isSignedIn, newcomers } = await setUp({ provision: 'none' });
     const shown = await signIn();
     expect(shown.status).toBe(403);
@@ -117,7 +117,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toEqual([]);
   });
 
-  test('a known user is found by a verified address in any case, and by the subject from then on', async () => {
+  test('a known user is found by a verified address in any case, and by the subject afterwards', async () => {
     const { signIn, isSignedIn, database, home, issuer, newcomers, audit, browser } = await setUp({
       provision: 'none',
     });
@@ -140,9 +140,9 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
 
   test.each([
     ['an unconfirmed address', { ...ADA, email_verified: false }],
-    ['an address that is only said to be confirmed', { ...ADA, email_verified: 'true' }],
-    ['an address without a word on it', { sub: 'ada-1', email: ADA.email }],
-  ])('%s finds nobody, and is not kept', async (_what, person) => {
+    ['an address that is only claimed to be confirmed', { ...ADA, email_verified: 'true' }],
+    ['an address without a confirmation', { sub: 'ada-1', email: ADA.email }],
+  ])('%s identifies no user, and is not stored', async (_what, person) => {
     const { signIn, database, home, issuer, newcomers } = await setUp();
     await database.queries
       .updateTable('users')
@@ -159,7 +159,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
   test.each([
     ['kate@example.com', '\u212Aate@example.com'],
     ['\u212Aate@example.com', 'kate@example.com'],
-  ])('%s is not found by %s, which only looks the same in lower case', async (email, confirmed) => {
+  ])('%s is not found by %s, which is equal only in lower case', async (email, confirmed) => {
     const { signIn, database, home, issuer, newcomers } = await setUp();
     await database.queries.updateTable('users').set({ email }).where('id', '=', home.owner_user_id).execute();
     issuer.be({ sub: 'kate-2', email: confirmed, email_verified: true });
@@ -177,7 +177,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     },
   );
 
-  test('403: an address of several users, in any case; no new user gets it', async () => {
+  test('403: an address of several users, in any case, and no new user is created', async () => {
     const { signIn, database, issuer, users } = await setUp();
     const base = { name: 'Ada', first_name: null, last_name: null, issuer: null, subject: null, created_at: NOW };
     for (const [id, email] of [
@@ -195,7 +195,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await users()).toHaveLength(before);
   });
 
-  test('403: an address whose user has another identity there; a user who has left', async () => {
+  test('403: an address whose user has another identity at the issuer, and a user who left', async () => {
     const { signIn, database, home, issuer } = await setUp();
     await database.queries
       .updateTable('users')
@@ -220,7 +220,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     ['example.com', { ...ADA, email_verified: false }, 403],
     ['example.com', { sub: 'ada-1' }, 403],
     ['example.com', { ...ADA, email: 'example.com' }, 403],
-  ])('with addresses of %s alone, %j gets %i', async (domain, person, status) => {
+  ])('with addresses of %s alone, %j gets status %i', async (domain, person, status) => {
     const { signIn, issuer, newcomers } = await setUp({ allowed_email_domains: [domain] });
     issuer.be(person);
     expect((await signIn()).status).toBe(status);
@@ -241,14 +241,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toMatchObject([{ email: null, subject: 'ada-1' }]);
   });
 
-  test('two browsers of one newcomer at once make one user', async () => {
+  test('a concurrent first sign-in in several browsers creates one user', async () => {
     const { signIn, newcomers, browser } = await setUp();
     const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(browser())));
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(303));
     expect(await newcomers()).toHaveLength(1);
   });
 
-  test('names that no store can keep, or that never end, are made fit', async () => {
+  test('names that are too long or cannot be stored are changed to valid ones', async () => {
     const { signIn, issuer, newcomers } = await setUp();
     issuer.be({ sub: 'ada-1', name: 'n'.repeat(5_000), given_name: 'a\u0000' });
     expect((await signIn()).status).toBe(303);
@@ -256,16 +256,16 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
   });
 
   test.each<[string, string | undefined, IssuerFaults]>([
-    ['in the header, where it says nothing', CLIENT.secret, {}],
+    ['in the header, without a stated method', CLIENT.secret, {}],
     ['in the header', CLIENT.secret, { methods: ['client_secret_basic'] }],
-    ['in the form, where it may be', CLIENT.secret, { methods: ['client_secret_basic', 'client_secret_post'] }],
-  ])('the secret is shown as the issuer wants it: %s', async (_how, secret, faults) => {
+    ['in the form, if allowed', CLIENT.secret, { methods: ['client_secret_basic', 'client_secret_post'] }],
+  ])('the client secret is sent as the issuer requires: %s', async (_how, secret, faults) => {
     const { signIn, issuer } = await setUp({}, secret);
     issuer.be(ADA, faults);
     expect((await signIn()).status).toBe(303);
   });
 
-  test('a public client shows none', async () => {
+  test('a public client sends no secret', async () => {
     const issuer = await startOidcIssuer({ id: CLIENT.id, secret: undefined });
     started.push(issuer);
     const { browser } = await authPagesServer(await open(), NOW, {
@@ -286,20 +286,20 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
 
   const nowS = () => Math.floor(Date.now() / 1000);
   test.each<[string, IssuerFaults]>([
-    ['a key that it does not publish', { foreign_key: true }],
+    ['a key that the issuer does not publish', { foreign_key: true }],
     ['another nonce', { claims: { nonce: 'other' } }],
     ['no nonce', { claims: { nonce: undefined } }],
     ['another issuer', { claims: { iss: 'https://evil.example' } }],
     ['another audience', { claims: { aud: 'other' } }],
-    ['an end in the past', { claims: { exp: nowS() - 3600 } }],
+    ['an expiry in the past', { claims: { exp: nowS() - 3600 } }],
     ['no subject', { claims: { sub: undefined } }],
-    ['keys that are not there', { broken: { path: '/keys', status: 500 } }],
+    ['an unavailable key set', { broken: { path: '/keys', status: 500 } }],
     ['no answer to the code', { broken: { path: '/token', status: 500 } }],
-    ['a redirect in its place', { broken: { path: '/token', status: 302 } }],
+    ['a redirect in place of the answer', { broken: { path: '/token', status: 302 } }],
     ['no userinfo', { broken: { path: '/userinfo', status: 500 }, claims: { email: undefined } }],
-    ['no word about itself', { broken: { path: '/.well-known/openid-configuration', status: 404 } }],
-    ['userinfo of somebody else', { claims: { email: undefined }, userinfo: { sub: 'other' } }],
-  ])('502: an identity with %s signs nobody in; the page is clear and has no reason in it', async (_what, faults) => {
+    ['no metadata', { broken: { path: '/.well-known/openid-configuration', status: 404 } }],
+    ['userinfo of another person', { claims: { email: undefined }, userinfo: { sub: 'other' } }],
+  ])('502: an identity with %s opens no session, and the page shows no internal reason', async (_what, faults) => {
     const { signIn, issuer, isSignedIn, newcomers } = await setUp();
     issuer.be(ADA, faults);
     const shown = await signIn();
@@ -309,7 +309,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toEqual([]);
   });
 
-  test('502: an unreachable issuer; the next sign-in tries again', async () => {
+  test('502: an unreachable issuer, and the next sign-in tries again', async () => {
     const { signIn, issuer } = await setUp();
     issuer.be(ADA, { broken: { path: '/.well-known/openid-configuration', status: 503 } });
     expect((await signIn()).status).toBe(502);
@@ -326,7 +326,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('400: an answer that this browser did not request, or that is changed, repeated or too late', async () => {
+  test('400: an answer that this browser did not request, or a changed, repeated or late one', async () => {
     const { visitor, issuer, browser, pass, newcomers } = await setUp();
     const begin = async () => issuer.visit((await visitor.get('/sign-in/issuer')).location ?? '').slice(SITE.length);
     const back = await begin();
@@ -345,23 +345,23 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await visitor.get(await begin())).status).toBe(303);
   });
 
-  test('signing in redirects to no other site', async () => {
+  test('a sign-in does not redirect to another site', async () => {
     const { signIn, visitor } = await setUp();
     expect((await signIn(visitor, '//evil.example')).location).toBe('/sign-in');
   });
 
-  test('a way back that is too long for a cookie is left out', async () => {
+  test('a return path that is too long for a cookie is dropped', async () => {
     const { signIn, visitor } = await setUp();
     expect((await signIn(visitor, `/auth?state=${'a'.repeat(4_000)}`)).location).toBe('/sign-in');
   });
 
-  test('429: an address has so many attempts a minute', async () => {
+  test('429: an address has a bounded number of attempts a minute', async () => {
     const { visitor } = await setUp();
     for (let tries = 0; tries < limits.sign_ins_per_minute; tries += 1) await visitor.get('/sign-in/issuer/callback');
     expect((await visitor.get('/sign-in/issuer')).status).toBe(429);
   });
 
-  test('without an issuer there is no way to one, and sessions it opened are over', async () => {
+  test('without an issuer there is no link to one, and its sessions are invalid', async () => {
     const { signIn, visitor, database } = await setUp();
     await signIn();
     const without = await authPagesServer(database, NOW, { public_origin: SITE });
@@ -373,7 +373,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await later.get('/sign-in/issuer')).status).toBe(404);
   });
 
-  test('403: a removed user does not return by signing in, nor with an earlier session or approval', async () => {
+  test('403: a removed user cannot sign in again, nor use an earlier session or approval', async () => {
     const { signIn, isSignedIn, visitor, change, home, members, users, newcomers, database } = await setUp();
     expect((await signIn()).status).toBe(303);
     const [ada] = await newcomers();
@@ -383,7 +383,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     const { organization_id } = home;
     const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
     const remove = () => change(actor, (work) => removeMember(work, { user_id: userId, hand_keys_to: undefined }));
-    // The approval is under way: its session was found before the removal is committed.
+    // The approval is running: it read its session before the removal is committed.
     const [approved] = await Promise.all([visitor.post('/auth', { ...hidden, decision: 'approve' }), remove()]);
     expect([303, 403]).toContain(approved.status);
     expect(await database.queries.selectFrom('authorization_codes').selectAll().execute()).toEqual([]);

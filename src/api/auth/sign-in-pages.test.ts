@@ -20,7 +20,7 @@ describeStores('signing in with a key', ({ open }) => {
     return { ...made, visitor, signIn, isSignedIn, sessions };
   }
 
-  test('the environment’s key and a stored one open a session of the key’s user; its secret is stored as SHA-256 only', async () => {
+  test('the environment’s key and a stored one open a session, whose secret is stored as SHA-256 only', async () => {
     const { signIn, isSignedIn, sessions, storeKey, visitor, home, audit } = await setUp();
     expect(await isSignedIn()).toBe(false);
     const answer = await signIn();
@@ -44,7 +44,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(ENVIRONMENT_KEY);
   });
 
-  test('by TLS the cookie is secure and bound to this host', async () => {
+  test('with TLS the cookie is secure and bound to this host', async () => {
     const { signIn, visitor } = await setUp({ public_origin: 'https://gateway.example' });
     const { headers } = await signIn();
     expect(headers['set-cookie']).toMatch(
@@ -62,7 +62,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect((await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY }, evil)).status).toBe(403);
   });
 
-  test('401, 403, 400: a wrong key, an ordinary one, an unknown one, none; the form is shown again, without a cookie', async () => {
+  test('401, 403, 400: a wrong, ordinary, ownerless or missing key shows the form again, without a cookie', async () => {
     const { signIn, storeKey, sessions } = await setUp();
     const ordinary = await storeKey({ is_management: false });
     const nobodys = await storeKey({ creator_user_id: null });
@@ -83,7 +83,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toEqual([]);
   });
 
-  test('403: a form that another site has sent signs nobody in', async () => {
+  test('403: a form of another site opens no session', async () => {
     const { visitor, sessions } = await setUp();
     const form = { management_key: ENVIRONMENT_KEY };
     expect((await visitor.post('/sign-in', form, { origin: 'https://evil.example' })).status).toBe(403);
@@ -91,7 +91,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toEqual([]);
   });
 
-  test('429: an address has so many attempts a minute, right ones included', async () => {
+  test('429: an address has a bounded number of attempts a minute, including successful ones', async () => {
     const { signIn, pass } = await setUp();
     for (let tries = 0; tries < limits.sign_ins_per_minute; tries += 1)
       expect((await signIn('wrong')).status).toBe(401);
@@ -104,7 +104,7 @@ describeStores('signing in with a key', ({ open }) => {
   });
 
   test.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '/\t/evil.example'])(
-    'after signing in nobody is sent to %j',
+    'a sign-in does not redirect to %j',
     async (returnTo) => {
       const { signIn, visitor } = await setUp();
       expect((await signIn(ENVIRONMENT_KEY, { return_to: returnTo })).location).toBe('/sign-in');
@@ -113,14 +113,14 @@ describeStores('signing in with a key', ({ open }) => {
     },
   );
 
-  test('a person who is signed in is redirected at once', async () => {
+  test('a signed-in user is redirected immediately', async () => {
     const { signIn, visitor } = await setUp();
     await signIn();
     const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: '/auth?state=a' })}`);
     expect(shown).toMatchObject({ status: 303, location: '/auth?state=a' });
   });
 
-  test('signing in again ends the session before it', async () => {
+  test('signing in again ends the previous session', async () => {
     const { signIn, visitor, sessions, isSignedIn, browser } = await setUp();
     await signIn();
     const before = visitor.cookies.get(COOKIE) ?? '';
@@ -132,7 +132,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn(thief)).toBe(false);
   });
 
-  test('a session gets a new secret periodically; the old one serves a little longer, and then no more', async () => {
+  test('a session gets a new secret periodically, and the old one is valid for a short overlap', async () => {
     const { signIn, visitor, isSignedIn, browser, pass, sessions } = await setUp();
     await signIn();
     const [before] = await sessions();
@@ -156,7 +156,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(true);
   });
 
-  test('of two tabs at once one gets the new secret, which opens the session; a form gets none', async () => {
+  test('of two concurrent tabs one gets the new secret, which opens the session; a form gets none', async () => {
     const { signIn, visitor, isSignedIn, browser, pass } = await setUp();
     await signIn();
     const { hidden } = await visitor.get('/sign-in');
@@ -175,7 +175,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn(renewed[0])).toBe(true);
   });
 
-  test('a session ends after its bounded life, however much it is used', async () => {
+  test('a session ends after its maximum duration, however much it is used', async () => {
     const { signIn, isSignedIn, pass } = await setUp();
     await signIn();
     for (let ms = 0; ms < limits.session_ms_max - limits.session_rotation_ms; ms += limits.session_rotation_ms) {
@@ -188,9 +188,9 @@ describeStores('signing in with a key', ({ open }) => {
 
   test.each([
     ['disabled', { disabled: true }],
-    ['no management key any more', { is_management: false }],
+    ['no longer a management key', { is_management: false }],
     ['expired', { expires_at: NOW }],
-  ])('a session ends at once when its key is %s', async (_how, values) => {
+  ])('a session ends immediately when its key is %s', async (_how, values) => {
     const { signIn, isSignedIn, storeKey, database } = await setUp();
     const { secret, hash } = await storeKey();
     await signIn(secret);
@@ -199,7 +199,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('a session ends at once when its key is deleted', async () => {
+  test('a session ends immediately when its key is deleted', async () => {
     const { signIn, isSignedIn, storeKey, database } = await setUp();
     const { secret, hash } = await storeKey();
     await signIn(secret);
@@ -207,7 +207,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('a session of the environment’s key ends when the environment has another', async () => {
+  test('a session of the environment’s key ends when the environment has another key', async () => {
     const database = await open();
     const visitor = (await authPagesServer(database, NOW)).browser();
     await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY });
@@ -232,7 +232,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('a session ends when its user leaves the organization, and cannot be opened then', async () => {
+  test('a session ends when its user leaves the organization, and cannot be opened afterwards', async () => {
     const { signIn, isSignedIn, database, home } = await setUp();
     await signIn();
     await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
@@ -254,7 +254,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
   });
 
-  test('a session ends where its key is revoked on the node', async () => {
+  test('a session ends on a node on which its key is revoked', async () => {
     const { signIn, isSignedIn, storeKey, revoked } = await setUp();
     const { secret, hash } = await storeKey();
     await signIn(secret);
@@ -263,7 +263,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('a session ends with the secret that opened it, not with its key: at once, or when the grace of a rotation ends', async () => {
+  test('a session ends with the secret that opened it: at once, or when the grace of a rotation ends', async () => {
     const { storeKey, signIn, isSignedIn, change, home, pass } = await setUp();
     const { secret, hash } = await storeKey();
     const { organization_id } = home;
@@ -304,7 +304,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('sessions that are over are cleared away; one user has so many and no more, the oldest go', async () => {
+  test('expired sessions are deleted, and above the bound of a user the oldest are', async () => {
     const { signIn, sessions, database, home, pass } = await setUp();
     await signIn();
     const [one] = await sessions();
@@ -327,7 +327,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toHaveLength(1);
   });
 
-  test('foreign, repeated or wrong cookies open nothing', async () => {
+  test('foreign, repeated or wrong cookies open no session', async () => {
     const { signIn, visitor, browser, isSignedIn } = await setUp();
     await signIn();
     const token = visitor.cookies.get(COOKIE) ?? '';
@@ -342,7 +342,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(true);
   });
 
-  test('500: a store that fails is a page without its reason', async () => {
+  test('500: a store failure is a page without its reason', async () => {
     const { signIn, database } = await setUp();
     await database.queries.schema.dropTable('sessions').execute();
     const shown = await signIn();

@@ -61,7 +61,7 @@ describeStores('BYOK credentials', ({ open }) => {
     return { ...made, database, create, idOf, key_hash: hash };
   }
 
-  test('201: provider and key are enough; the record is complete and the credential nowhere in it', async () => {
+  test('201: provider and key are enough, and the record does not contain the credential', async () => {
     const { create, home, database } = await setUp();
     const { status, body } = await create({ provider: 'ACME ai' });
     expect(status).toBe(201);
@@ -94,7 +94,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(row.sealed);
   });
 
-  test('is_required is the inverse of allow_shared_fallback; a contradiction is refused', async () => {
+  test('is_required is the inverse of allow_shared_fallback, and a contradiction is refused', async () => {
     const { create, call } = await setUp();
     const made = (await create({ is_required: false })).body['data']!;
     expect(made).toMatchObject({ allow_shared_fallback: true, is_required: false });
@@ -137,7 +137,7 @@ describeStores('BYOK credentials', ({ open }) => {
     });
   });
 
-  test('201: every setting is kept; models as canonical slugs, each entry once; the next credential comes after', async () => {
+  test('201: every setting is stored, models as canonical slugs, each entry once, in order of creation', async () => {
     const { create, home, key_hash } = await setUp();
     const scopes = {
       allowed_models: ['acme/fast-1', 'acme/fast-1-2026-01'],
@@ -166,7 +166,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await create({ provider: 'other' })).body['data']).toMatchObject({ sort_order: 0 });
   });
 
-  test('nothing of a short credential is shown, and of a JSON one only that it is one', async () => {
+  test('the label reveals nothing of a short credential, and only the kind of a JSON one', async () => {
     const { create } = await setUp();
     expect((await create({ key: 'short-secret' })).body['data']).toMatchObject({ label: '***' });
     expect((await create({ key: '{"region":"eu"}' })).body['data']).toMatchObject({ label: 'JSON' });
@@ -179,7 +179,7 @@ describeStores('BYOK credentials', ({ open }) => {
     ['a key with a line break', { key: `${KEY}\n` }, /^key must be JSON text, or visible/],
     ['JSON text that breaks off', { key: '{"accessKeyId":"AKIA' }, /^key must be JSON text, or visible/],
     ['a key of spaces', { key: '   ' }, /^key must be JSON text, or visible/],
-    ['a key beyond ASCII', { key: 'sk-\u00fc0123456789abcdef' }, /^key must be JSON text, or visible/],
+    ['a key with characters beyond ASCII', { key: 'sk-\u00fc0123456789abcdef' }, /^key must be JSON text, or visible/],
     ['an unknown provider', { provider: 'nobody' }, /^provider nobody/],
     ['an unknown model', { allowed_models: ['acme/fast-1', 'acme/none'] }, /^allowed_models\[1\]/],
     ['an empty scope', { allowed_models: [] }, /^allowed_models must have at least 1/],
@@ -204,7 +204,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await call('POST', '/byok', body, 'foreign')).status).toBe(400);
   });
 
-  test('names that a credential already contains are accepted, whatever happened to them; no others', async () => {
+  test('names that a credential already contains are accepted also if they no longer exist, and no others', async () => {
     const { call, idOf, database, home, key_hash } = await setUp();
     const id = await idOf({ allowed_models: ['acme/fast-1'] });
     await database.queries
@@ -243,13 +243,13 @@ describeStores('BYOK credentials', ({ open }) => {
     }
   });
 
-  test('400: a management key in a scope, which calls no model', async () => {
+  test('400: a management key in a scope, since it cannot call models', async () => {
     const { create, key_hash, database } = await setUp();
     await database.queries.updateTable('api_keys').set({ is_management: true }).where('hash', '=', key_hash).execute();
     expect((await create({ allowed_api_key_hashes: [key_hash] })).status).toBe(400);
   });
 
-  test('a creation waits for the lock of its workspace, so that a deletion is not delayed', async () => {
+  test('a creation waits for the lock of its workspace', async () => {
     const { create, database, home } = await setUp();
     const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({
@@ -263,12 +263,12 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await creating).status).toBe(201);
   });
 
-  test('a credential of one organization does not open in another', async () => {
+  test('a credential of one organization cannot be decrypted for another', async () => {
     const sealed = vault.seal(KEY, placeOf({ organization_id: 'one', id: 'id' }));
     expect(() => vault.open(sealed, placeOf({ organization_id: 'other', id: 'id' }))).toThrow(/another record/);
   });
 
-  test('every change is announced to all nodes; a refused one is not', async () => {
+  test('every change is announced to all nodes, and a refused one is not', async () => {
     const { call, create, idOf, changes, home } = await setUp();
     const announcements: string[] = [];
     changes.listen((change) => announcements.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -284,7 +284,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(announced()).toEqual([`policy ${home.default_workspace_id}`]);
   });
 
-  test('PATCH changes what it names; a new key rotates in place and is audited as that', async () => {
+  test('PATCH changes the named fields, and a new key is audited as a rotation', async () => {
     const { call, idOf, database } = await setUp();
     const id = await idOf({ name: 'team', allowed_models: ['acme/fast-1'] });
     const patched = await call('PATCH', `/byok/${id}`, { key: 'another-credential-0123', allowed_models: null });
@@ -304,7 +304,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(data[0]).toMatchObject({ resource_id: id, before: { label: 'sk-...def' }, after: { label: 'ano...123' } });
   });
 
-  test('two administrators who change different fields both succeed; one with an outdated version gets 409', async () => {
+  test('concurrent changes of different fields both succeed, and an outdated version gets 409', async () => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     await Promise.all([
@@ -319,7 +319,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await call('PATCH', `/byok/${id}`, { name: 'b' }, 'management', { 'if-match': '"3"' })).status).toBe(200);
   });
 
-  test('DELETE removes it; only the audit keeps its values', async () => {
+  test('DELETE removes the credential', async () => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     expect(await call('DELETE', `/byok/${id}`)).toMatchObject({ status: 200, body: { deleted: true } });

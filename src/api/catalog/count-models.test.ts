@@ -25,14 +25,14 @@ describe('GET /models/count', () => {
     '?output_modalities=all',
     '?output_modalities=embeddings',
     '?category=programming&supported_parameters=tools',
-  ])('200: %s counts what the list has for it', async (query) => {
+  ])('200: %s counts the models of the same list query', async (query) => {
     const { status, body } = await get(`/models/count${query}`);
     expect(status).toBe(200);
     expect(body).toEqual({ data: { count: (await get(`/models${query}`)).body.data.length } });
     expect(body.data.count).toBeGreaterThan(0);
   });
 
-  test('304: an answer that the client has is not sent again', async () => {
+  test('304: an unchanged answer is not sent again', async () => {
     const { etag } = (await get('/models/count')).headers;
     const again = await server.inject({ method: 'GET', url: '/models/count', headers: { 'if-none-match': `${etag}` } });
     expect(again.statusCode).toBe(304);

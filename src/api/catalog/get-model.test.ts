@@ -21,7 +21,7 @@ async function get(url: string, secret = KNOWN_SECRET) {
 }
 
 describe('GET /model/{author}/{slug}', () => {
-  test('200: the record that the list has', async () => {
+  test('200: the record of the list', async () => {
     const { status, body } = await get('/model/openai/gpt-4o');
     expect(status).toBe(200);
     expect(Errors(PublicModel, body.data)).toEqual([]);

@@ -27,7 +27,7 @@ describeStores('prices over time', ({ freshUrl }) => {
   });
   const list = async (query = '') => (await (await gateway.call('GET', `${PRICES}${query}`)).json()) as Answer;
 
-  test('a changed price is recorded at the next start, the same price once; pages follow one another', async () => {
+  test('a changed price is recorded at the next start, an equal one is not, and pages are complete', async () => {
     const url = await freshUrl();
     const environment = url === undefined ? {} : { DATABASE_URL: url };
     const start = async (prompt: number, count: number) => {

@@ -7,7 +7,7 @@ const PRICES = '/models/sandbox/echo/endpoints/prices';
 let gateway: TestGateway;
 afterEach(() => gateway.stop());
 
-test('the first start records prices; 400 for bad input, 404 for an unknown model, 401 without a credential; members read the same', async () => {
+test('the first start records prices; 400, 404, 401; members get the same list', async () => {
   gateway = await startGateway();
   const list = async () => (await (await gateway.call('GET', PRICES)).json()) as { data: object[] };
   await vi.waitFor(async () => expect((await list()).data).not.toEqual([]), { timeout: 100_000 });

@@ -19,7 +19,7 @@ const ask = async (model: string, times = 1) => {
     ).text();
 };
 
-test('an endpoint is listed from its failure on, with cool-down and counts; one that answers is not; a page has its bounds', async () => {
+test('a failing endpoint is listed with cool-down and counts, an answering one is not, and pages are bounded', async () => {
   gateway = await startGateway();
   expect(await list()).toEqual({ data: [], total_count: 0 });
   await ask('sandbox/echo');
@@ -47,7 +47,7 @@ test('an endpoint is listed from its failure on, with cool-down and counts; one 
   expect(await list('?offset=2')).toEqual({ data: [], total_count: 2 });
 });
 
-test('400 for bad input, 404 for an unknown model, 401 without a credential; a member reads the same', async () => {
+test('400 for bad input, 404 for an unknown model, 401 without a credential; a member gets the same list', async () => {
   gateway = await startGateway();
   await ask('sandbox/fail-503');
   for (const query of ['?limit=0', '?limit=101', '?offset=-1', `?model=${'x'.repeat(257)}`])

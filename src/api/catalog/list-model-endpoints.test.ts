@@ -30,7 +30,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     }
   });
 
-  test('200: an endpoint is shown with its provider, price and limits; without a credential not with its performance', async () => {
+  test('200: an endpoint has its provider, price and limits, and without a credential no performance', async () => {
     const { body } = await get('/models/meta-llama/llama-3.3-70b-instruct/endpoints');
     expect(body.data.endpoints.map(({ tag }: { tag: string }) => tag)).toEqual(['groq', 'deepinfra/turbo']);
     expect(body.data.endpoints[0]).toMatchObject({
@@ -51,7 +51,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     });
   });
 
-  test('200: with a credential the performance is shown, and no cache keeps that for others', async () => {
+  test('200: with a credential the performance is included, and shared caches must not store it', async () => {
     const url = '/models/openai/gpt-4o/endpoints';
     const plain = await server.inject({ method: 'GET', url });
     expect(plain.headers).toMatchObject({
@@ -70,7 +70,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     });
   });
 
-  test('200: a service tier is an endpoint of its own tag and prices', async () => {
+  test('200: a service tier is an endpoint with its own tag and prices', async () => {
     const { body } = await get('/models/openai/gpt-5/endpoints');
     const priceOf = (wanted: string) =>
       body.data.endpoints.find(({ tag }: { tag: string }) => tag === wanted).pricing.prompt;
@@ -95,7 +95,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     expect(body.data.id).toBe('openai/gpt-4o');
   });
 
-  test('the link of a model leads to its endpoints, also where the slug has slashes', () => {
+  test('the details link of a model is the path of its endpoints, also for a slug with slashes', () => {
     const model = { id: 'acme/deep/thought', endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
     const own = buildCatalog({
       bundled: { format: 1, models: [] },
@@ -107,7 +107,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     expect(ownModel && describeModel(ownModel).links.details).toBe('/api/v1/models/acme/deep%2Fthought/endpoints');
   });
 
-  test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {
+  test('an endpoint of unknown context shows its model’s, else the default; the model shows null', () => {
     const lengths = (contextLength: number | undefined) => {
       const model = {
         id: 'acme/m',
@@ -145,9 +145,9 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     ['an unknown model', '/models/openai/gpt-0/endpoints'],
     ['another case', '/models/OpenAI/gpt-4o/endpoints'],
     ['an unknown suffix', '/models/openai/gpt-4o:fast/endpoints'],
-    ['a model that nobody serves for nothing', '/models/openai/gpt-4o:free/endpoints'],
+    ['a model without a free endpoint', '/models/openai/gpt-4o:free/endpoints'],
     ['batches', '/models/openai/gpt-4o:batch/endpoints'],
-    ['a model whose providers are off', '/models/mistralai/mistral-large-2512/endpoints'],
+    ['a model whose providers are disabled', '/models/mistralai/mistral-large-2512/endpoints'],
   ])('404: %s', async (_, url) => {
     const { status, body } = await get(url);
     expect(status).toBe(404);

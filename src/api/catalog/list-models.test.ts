@@ -19,7 +19,7 @@ async function get(url: string, headers: Record<string, string> = {}) {
   return { status: answer.statusCode, headers: answer.headers, body: answer.json() };
 }
 
-/** Neither an alias nor a router. */
+/** A model that is neither an alias nor a router. */
 const isOfCatalog = (id: string) => catalog.find(id) !== undefined;
 
 describe('GET /models', () => {
@@ -46,7 +46,7 @@ describe('GET /models', () => {
     expect(created).toEqual(created.toSorted((a: number, b: number) => b - a));
   });
 
-  test('200: a record shows prices per unit, abilities and the way to its endpoints', async () => {
+  test('200: a record shows prices per unit, abilities and the path of its endpoints', async () => {
     const { body } = await get('/models');
     expect(body.data.find(({ id }: PublicModel) => id === 'openai/gpt-4o')).toMatchObject({
       canonical_slug: 'openai/gpt-4o-20240513',
@@ -78,7 +78,7 @@ describe('GET /models', () => {
       (output: string[]) => output.includes('image') || output.includes('embeddings'),
     ],
     ['?output_modalities=all', () => true],
-  ])('200: %s lists the models with one of these outputs, and all of them', async (query, fits) => {
+  ])('200: %s lists exactly the models with one of these outputs', async (query, fits) => {
     const { body } = await get(`/models${query}`);
     const listed = body.data.map(({ id }: PublicModel) => id).filter(isOfCatalog);
     expect(listed).toEqual(
@@ -112,7 +112,7 @@ describe('GET /models', () => {
     expect(body.data.map(({ id }: PublicModel) => id)).not.toContain('gateway/free');
   });
 
-  test('200: supported_parameters lists the models that support every one of them, and all of those', async () => {
+  test('200: supported_parameters lists exactly the models that support each of them', async () => {
     const all: PublicModel[] = (await get('/models')).body.data;
     const supports = (name: 'tools' | 'seed') => (model: PublicModel) => model.supported_parameters.includes(name);
     const expected = all.filter(supports('tools')).filter(supports('seed'));
@@ -122,7 +122,7 @@ describe('GET /models', () => {
     expect(expected.length).toBeLessThan(all.filter(supports('tools')).length);
   });
 
-  test('200: category lists the models that are good for it', async () => {
+  test('200: category lists the models that suit it', async () => {
     const ids = async (category: string) =>
       (await get(`/models?category=${category}`)).body.data.map(({ id }: PublicModel) => id);
     expect(await ids('programming')).toContain('openai/gpt-5-codex');
@@ -130,7 +130,7 @@ describe('GET /models', () => {
     expect(await ids('marketing/seo')).toEqual([]);
   });
 
-  test('304: an answer that the client has is not sent again for the same query', async () => {
+  test('304: an unchanged answer to the same query is not sent again', async () => {
     const first = await get('/models');
     const { etag } = first.headers;
     expect(etag).toMatch(/^"[\w-]{22}"$/);
@@ -145,7 +145,7 @@ describe('GET /models', () => {
     expect((await again('/models?output_modalities=all', `${etag}`)).statusCode).toBe(200);
   });
 
-  test('HEAD: the headers of the answer without it', async () => {
+  test('HEAD: the headers of the answer without its body', async () => {
     const whole = await server.inject({ method: 'GET', url: '/models' });
     const head = await server.inject({ method: 'HEAD', url: '/models' });
     expect([head.statusCode, head.body]).toEqual([200, '']);
@@ -171,7 +171,7 @@ describe('GET /models', () => {
     ['all beside others', 'output_modalities=all,text', 'output_modalities must be all'],
     ['an unknown parameter', 'supported_parameters=tools,smell', 'supported_parameters must be a list of temperature'],
     ['an empty parameter', 'supported_parameters=', 'supported_parameters must be a list of temperature'],
-    ['a flag that is none', 'use_rss=maybe', 'use_rss must be true or false'],
+    ['an invalid flag', 'use_rss=maybe', 'use_rss must be true or false'],
     ['an unknown category', 'category=cooking', 'category must be one of'],
   ])('400: %s', async (_, query, message) => {
     const { status, body } = await get(`/models?${query}`);

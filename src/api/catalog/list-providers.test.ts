@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startGateway } from '../../../test/harness.ts';
 
-test('GET /providers: the enabled ones, for either kind of key; 401 without one', async () => {
+test('GET /providers: the enabled ones, for each kind of key; 401 without a key', async () => {
   const yaml = `
 providers:
   acme: { name: Acme AI, dialect: openai-chat, base_url: "http://127.0.0.1:9/v1" }

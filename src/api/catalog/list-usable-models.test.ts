@@ -52,7 +52,7 @@ async function listFor(gateway: TestGateway, query = ''): Promise<Answer> {
 const ids = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
 
 describeStores('GET /models/user', ({ freshUrl }) => {
-  test('the models that the key may use, and for every other one the reason', async () => {
+  test('lists the models that the key may use, and the reason for every other model', async () => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     try {
@@ -91,7 +91,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       expect(ids((await listFor(gateway)).data)).toContain('acme/one');
       await manage(gateway, `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
       const guarded = await listFor(gateway);
-      // Of what is left, the figures are of the endpoint that is left.
+      // The figures of the model are those of its remaining endpoint.
       expect(guarded.data.map(({ id, pricing }) => [id, pricing.prompt])).toEqual([['acme/both', '0.00001']]);
       const reasonOf = (id: string) => guarded.excluded.find((model) => model.id === id)?.reasons;
       expect(reasonOf('acme/one')).toEqual([
@@ -115,7 +115,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
     }
   });
 
-  test('a guardrail names models that own credentials alone reach, as it names others', async () => {
+  test('a guardrail may name models that only own credentials reach', async () => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     try {
@@ -129,7 +129,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
     }
   });
 
-  test('a guardrail of its owner holds for a key', async () => {
+  test('a guardrail of the owner applies to a key', async () => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     try {

@@ -19,7 +19,7 @@ models:
   acme/three: { endpoints: [{ provider: kept, upstream_model: m, pricing: { prompt: 1, completion: 2 } }] }
 `;
 
-test('GET /endpoints/zdr: the endpoints of providers that keep nothing, of all models, for anybody', async () => {
+test('GET /endpoints/zdr: endpoints of providers with zero retention, of all models, without authentication', async () => {
   const gateway = await startGateway({ yaml });
   try {
     const answer = await fetch(`${gateway.base_url}/endpoints/zdr`);
@@ -36,7 +36,7 @@ test('GET /endpoints/zdr: the endpoints of providers that keep nothing, of all m
   }
 });
 
-test('GET /endpoints/zdr: without a statement of the operator, the published policy of the provider, except for models that it does not cover', async () => {
+test('GET /endpoints/zdr: by default the published policy of the provider, except for models outside it', async () => {
   const environment = { DEEPINFRA_API_KEY: 'k', OPENAI_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
   const gateway = await startGateway({ environment });
   try {

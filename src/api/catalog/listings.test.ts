@@ -30,7 +30,7 @@ const catalog = buildCatalog({
   created_default: 0,
 });
 
-/** The list, as it is sent at a moment. */
+/** The list as it is sent at this time. */
 function listAt(nowMs: number, listingsFor = createListings()) {
   const listings = listingsFor(catalog.at(nowMs), routers);
   const query = modelQuery({});
@@ -38,7 +38,7 @@ function listAt(nowMs: number, listingsFor = createListings()) {
   return listings.answer('all', () => ({ text: modelListJson(page, '/models', query), content_type: 'json' }));
 }
 
-test('an answer is made once, and anew with another tag when a price comes into force', () => {
+test('an answer is made once, and again with another tag when a price changes', () => {
   const listingsFor = createListings();
   const before = listAt(noon - 2, listingsFor);
   expect(listAt(noon - 1, listingsFor)).toBe(before);
@@ -52,7 +52,7 @@ test('the tag of the same answer is the same in another process', () => {
   expect(listAt(noon).etag).toBe(listAt(noon).etag);
 });
 
-test('answers are bounded in number and in bytes; the least recently used one is dropped first', () => {
+test('answers are bounded in number and in bytes, and the least recently used one is removed first', () => {
   const listings = createListings()(catalog, routers);
   let made = 0;
   const answer = (key: string, text: string = key) =>

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Reads XML as strictly as XML is read, and gives the texts that a path leads to. */
+/** Parses XML strictly, and returns the texts at a path. */
 function texts(xml: string, path: string): string[] {
   using document = XmlDocument.fromString(xml);
   return document.find(path).map((node) => node.content);
@@ -41,7 +41,7 @@ const model: Model = {
 };
 
 describe('the feed of models', () => {
-  test('is RSS 2.0 with the elements that a channel and its items must have', () => {
+  test('is RSS 2.0 with the required elements of a channel and its items', () => {
     const xml = modelFeed([model], place);
     expect(texts(xml, '/rss[@version="2.0"]/channel[title and link and description]')).toHaveLength(1);
     expect(texts(xml, '/rss/channel/link')).toEqual(['https://models.example/']);
@@ -68,7 +68,7 @@ describe('the feed of models', () => {
     ['entities', '&amp; & &nope; &#0;'],
     ['a doctype', '<!DOCTYPE x [<!ENTITY e "e">]>&e;'],
     ['other scripts', '模型 ☃ 𝔐 🚀'],
-  ])('shows a name with %s as it is', (_, name) => {
+  ])('shows a name with %s unchanged', (_, name) => {
     const xml = modelFeed([{ ...model, name, canonical_slug: `acme/${name}` }], place);
     expect(texts(xml, '/rss/channel/item/title')).toEqual([`${name} (acme/fast)`]);
     expect(texts(xml, '/rss/channel/item/guid')).toEqual([`acme/${name}`]);
@@ -81,13 +81,13 @@ describe('the feed of models', () => {
     expect(texts(xml, '/rss/channel/item/title')).toEqual(['a\ufffdb\ufffdc\ufffdd\ufffde (acme/fast)']);
   });
 
-  test('shows a description as text, in paragraphs, and of a long one the beginning', () => {
+  test('shows a description as text in paragraphs, and a long one truncated', () => {
     const description = `<b>Bold</b> & more\n\n${'🚀'.repeat(300)}`;
     const [html = ''] = texts(modelFeed([{ ...model, description }], place), '/rss/channel/item/description');
     expect(html).toMatch(/^<p>&lt;b&gt;Bold&lt;\/b&gt; &amp; more<\/p><p>(?:🚀){100,200}\.\.\.<\/p>$/u);
   });
 
-  test('of a server: every listed model, newest first, with the address of the request', async () => {
+  test('of a server lists every model, newest first, with the address of the request', async () => {
     const answer = await server.inject({ method: 'GET', url: '/models?use_rss=true', headers: { host: 'gw.example' } });
     const slugs = texts(answer.body, '/rss/channel/item/guid');
     const listed = catalog.models().filter(({ output_modalities }) => output_modalities.includes('text'));
@@ -106,7 +106,7 @@ describe('the feed of models', () => {
     expect(known.statusCode).toBe(304);
   });
 
-  test('of a server: filters hold, and a hostile address is text', async () => {
+  test('of a server applies filters, and escapes a hostile address', async () => {
     const answer = await server.inject({
       method: 'GET',
       url: '/models?use_rss=true&output_modalities=embeddings&use_rss_chat_links=true',

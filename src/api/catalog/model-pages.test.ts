@@ -32,7 +32,7 @@ async function list(query = '', path = '/models'): Promise<ModelList> {
 const ids = ({ data }: ModelList) => data.map(({ id }) => id);
 
 describe('pages of GET /models', () => {
-  test('limit and offset cut the list, and links.next leads through all of it', async () => {
+  test('limit and offset cut the list, and links.next leads through all pages', async () => {
     const whole = await list();
     const seen: string[] = [];
     let next: string | null = '/api/v1/models?limit=40';
@@ -53,7 +53,7 @@ describe('pages of GET /models', () => {
     expect(ids(await list('?offset=3&limit=2'))).toEqual(ids(whole).slice(3, 5));
   });
 
-  test('after_id and before_id are the pages of the SDK of Anthropic', async () => {
+  test('after_id and before_id are the page parameters of the Anthropic SDK', async () => {
     const all = ids(await list());
     const after = await list(`?limit=2&after_id=${encodeURIComponent(all[4]!)}`);
     expect([ids(after), after.has_more]).toEqual([all.slice(5, 7), true]);
@@ -83,7 +83,7 @@ describe('pages of GET /models', () => {
     expect(ids(await list('?sort=newest'))).toEqual(ids(await list()));
   });
 
-  test('an order by performance takes an API key, and is kept by no shared cache', async () => {
+  test('an order by performance requires an API key and is not stored by shared caches', async () => {
     const url = '/models?sort=latency-low-to-high&limit=3';
     expect((await get(url)).body.error.message).toContain('sort latency-low-to-high needs an API key');
     const answer = await get(url, { authorization: `Bearer ${KNOWN_SECRET}` });
@@ -98,7 +98,7 @@ describe('pages of GET /models', () => {
     ['model_authors=openai,anthropic', (id: string) => /^~?(openai|anthropic)\//.test(id)],
     ['arch=Claude', (id: string) => /claude/.test(id)],
     ['providers=Anthropic', (id: string) => /claude/.test(id)],
-  ])('the filter %s leaves what it names', async (query, matchesQuery) => {
+  ])('the filter %s selects matching models alone', async (query, matchesQuery) => {
     const listed = ids(await list(`?${query}`));
     expect(listed.length).toBeGreaterThan(2);
     expect(listed.filter((id) => !matchesQuery(id))).toEqual([]);
@@ -163,7 +163,7 @@ describe('pages of GET /models', () => {
 });
 
 describe('pages of GET /embeddings/models', () => {
-  test('limit, offset, sort and filters hold as for all models', async () => {
+  test('limit, offset, sort and filters work as for all models', async () => {
     const path = '/embeddings/models';
     const all = await list('', path);
     expect(all.data.length).toBe(4);

@@ -44,7 +44,7 @@ describe('GET /models/{model}', () => {
     expect(retrieved(shown)).toMatchObject({ lifecycle: 'deprecated', retires_at: '2026-03-02T00:00:00.000Z' });
   });
 
-  test("200: a list's models are the same, and their list is one page to both SDKs", async () => {
+  test('200: the list has the same models, and is one page for both SDKs', async () => {
     const openai = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key });
     const listed = await openai.models.list();
     expect(listed.object).toBe('list');
@@ -61,7 +61,7 @@ describe('GET /models/{model}', () => {
   });
 
   test.each([
-    ['a slash as it stands', 'sandbox/echo', 'sandbox/echo'],
+    ['an unescaped slash', 'sandbox/echo', 'sandbox/echo'],
     ['a slash at the end', 'sandbox%2Fecho/', 'sandbox/echo'],
     ['a suffix', 'sandbox%2fecho%3Afloor', 'sandbox/echo'],
   ])('200: with %s', async (_, name, id) => {
@@ -70,7 +70,7 @@ describe('GET /models/{model}', () => {
     expect(body['id']).toBe(id);
   });
 
-  test('200: other paths of models stay what they are', async () => {
+  test('200: other paths below /models keep their meaning', async () => {
     expect((await get('/models/count')).body).toEqual({ data: { count: expect.any(Number) } });
     expect((await get('/models/user')).body).toMatchObject({ data: expect.any(Array) });
     expect((await get('/models/sandbox/echo/endpoints')).body).toMatchObject({ data: { id: 'sandbox/echo' } });

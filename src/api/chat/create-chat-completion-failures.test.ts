@@ -29,7 +29,7 @@ test.each<[number, string, unknown, string]>([
   ],
   [
     400,
-    'a part made by nobody but decoders',
+    'a part that only decoders make',
     message({ messages: [{ role: 'user', content: [{ type: 'native', wire: 'openai-chat', block: {} }] }] }),
     'messages[0].content[0].type',
   ],
@@ -72,10 +72,10 @@ test.each<[number, string, unknown, string]>([
   [400, 'a metadata name of 65 characters', message({ metadata: { ['k'.repeat(65)]: 'x' } }), 'metadata.kkk'],
   [400, 'a metadata value of 513 characters', message({ metadata: { k: 'x'.repeat(513) } }), 'metadata.k'],
   [400, 'transforms as text', message({ transforms: 'middle-out' }), 'transforms must be an array'],
-  [400, 'a transform that is not there', message({ transforms: ['x'] }), 'transforms[0] must be one of "middle-out"'],
+  [400, 'an unknown transform', message({ transforms: ['x'] }), 'transforms[0] must be one of "middle-out"'],
   [
     400,
-    'an image detail that is not there',
+    'an unknown image detail',
     content([{ type: 'image_url', image_url: { url: 'https://a.example/a.png', detail: 'nope' } }]),
     'messages[0].content[0].image_url.detail must be one of "auto", "low", "high", "original"',
   ],
@@ -94,12 +94,12 @@ test.each<[number, string, unknown, string]>([
   [400, 'top_logprobs 1.5', message({ top_logprobs: 1.5 }), 'top_logprobs'],
   [400, 'a logit bias of text', message({ logit_bias: { 50256: 'much' } }), 'logit_bias'],
   [400, '101 stop sequences', message({ stop: Array.from({ length: 101 }, (_, n) => `${n}`) }), 'stop'],
-  [400, 'route other than fallback', message({ route: 'fastest' }), 'route'],
-  [400, 'a plugin that is not there', message({ plugins: [{ id: 'time-travel' }] }), 'plugins[0].id'],
+  [400, 'an unknown route', message({ route: 'fastest' }), 'route'],
+  [400, 'an unknown plugin', message({ plugins: [{ id: 'time-travel' }] }), 'plugins[0].id'],
   [400, 'a tool without a name', message({ tools: [{ type: 'function', function: {} }] }), 'tools[0].function.name'],
   [400, 'a tool of type function without one', message({ tools: [{ type: 'function' }] }), 'tools[0].function'],
   [400, 'a tool without a type or a function', message({ tools: [{ name: 'x' }] }), 'tools[0].function'],
-  [400, 'a tool choice that is none', message({ tool_choice: 'maybe' }), 'tool_choice'],
+  [400, 'an invalid tool choice', message({ tool_choice: 'maybe' }), 'tool_choice'],
   [400, 'a chosen function without a name', message({ tool_choice: { type: 'function' } }), 'tool_choice.function'],
   [400, 'an unknown response format', message({ response_format: { type: 'xml' } }), 'response_format.type'],
   [
@@ -117,21 +117,16 @@ test.each<[number, string, unknown, string]>([
     message({ provider: { data_collection: 'maybe' } }),
     'provider.data_collection',
   ],
-  [400, 'two reasoning wishes', message({ reasoning: { effort: 'low', max_tokens: 100 } }), 'reasoning'],
-  [400, 'a model that is not there', message({ model: 'nobody/nothing' }), 'nobody/nothing is not a valid model ID'],
+  [400, 'two reasoning settings', message({ reasoning: { effort: 'low', max_tokens: 100 } }), 'reasoning'],
+  [400, 'an unknown model', message({ model: 'nobody/nothing' }), 'nobody/nothing is not a valid model ID'],
+  [400, 'an unknown fallback model', message({ models: ['nobody/nothing'] }), 'nobody/nothing is not a valid model ID'],
   [
     400,
-    'a fallback model that is not there',
-    message({ models: ['nobody/nothing'] }),
-    'nobody/nothing is not a valid model ID',
-  ],
-  [
-    400,
-    'what the provider refuses',
+    'a request that the provider refuses',
     message({ model: 'sandbox/echo;status=400', provider: { only: ['sandbox'] } }),
     'sandbox/echo;status=400',
   ],
-  [404, 'no provider of that name', message({ provider: { only: ['nobody'] } }), 'No allowed providers'],
+  [404, 'an unknown provider', message({ provider: { only: ['nobody'] } }), 'No allowed providers'],
   [404, 'a price below every price', message({ provider: { max_price: { prompt: 0.000001 } } }), 'max price'],
   [429, 'a rate-limited provider', message({ model: 'sandbox/fail-429' }), 'rate-limited'],
   [502, 'an HTML error page', message({ model: 'sandbox/fail-500-html' }), 'returned an error'],
@@ -143,7 +138,7 @@ test.each<[number, string, unknown, string]>([
   expect(answer.error?.code).toBe(status);
 });
 
-test('429: states when to try again', async () => {
+test('429: states the time to wait', async () => {
   const { headers, answer } = await post(message({ model: 'sandbox/fail-429' }));
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   expect(answer.error?.metadata).toMatchObject({ provider_name: expect.any(String) });
@@ -153,7 +148,7 @@ test.each<[number, string, RequestInit]>([
   [400, 'broken JSON', { body: '{"model":' }],
   [400, 'no body', { body: '' }],
   [400, 'a list', { body: '[]' }],
-  [400, 'a packed body', { headers: { 'content-encoding': 'gzip' } }],
+  [400, 'a compressed body', { headers: { 'content-encoding': 'gzip' } }],
   [400, 'another charset', { headers: { 'content-type': 'application/json; charset=utf-16' } }],
   [400, 'another content type', { body: '{}', headers: { 'content-type': 'text/plain' } }],
   [401, 'no credential', { headers: { authorization: '' } }],
@@ -172,7 +167,7 @@ test.each<[number, string, RequestInit]>([
   expect(Object.keys(body).sort()).toEqual(['error', 'gateway_metadata', 'user_id']);
 });
 
-test('405: another method names the ones that are there', async () => {
+test('405: another method gets a list of the supported ones', async () => {
   const response = await gateway.call('GET', '/chat/completions');
   expect(response.status).toBe(405);
   expect(response.headers.get('allow')).toBe('POST');

@@ -15,7 +15,7 @@ afterAll(() => gateway.stop());
 const hello = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello there' }] };
 const { post, stream } = chatClient(() => gateway);
 
-test('the routing is shown also when it leaves no endpoint', async () => {
+test('the routing is shown also if it leaves no endpoint', async () => {
   const withMetadata = { 'x-gateway-experimental-metadata': 'enabled' };
   const nobody = { order: ['nobody'], allow_fallbacks: false };
   for (const provider of [{ only: ['nobody'] }, nobody]) {
@@ -70,7 +70,7 @@ describe('200', () => {
     expect(chunks.filter((chunk) => chunk.choices[0]?.finish_reason).length).toBe(1);
   });
 
-  test('the prompt form answers with text', async () => {
+  test('the prompt form is answered with text', async () => {
     const { answer } = await post({ model: 'sandbox/echo', prompt: 'Say it back' });
     expect(answer.choices[0]?.text).toContain('Say it back');
     expect(answer.choices[0]?.message).toBeUndefined();
@@ -79,7 +79,7 @@ describe('200', () => {
     expect(texts.join('')).toContain('Say it back');
   });
 
-  test('reasoning is sent beside the text of the prompt form, whole and streamed, if wanted', async () => {
+  test('reasoning is sent beside the text of the prompt form, whole and streamed, unless excluded', async () => {
     const thinking = { model: 'sandbox/think', prompt: 'Say it back' };
     const { answer } = await post(thinking);
     expect(answer.choices[0]).toMatchObject({ reasoning: expect.stringMatching(/./) });
@@ -121,7 +121,7 @@ describe('200', () => {
     expect(chunks.filter((chunk) => chunk.gateway_metadata)).toEqual([chunks.at(-1)]);
   });
 
-  test('a parameter that the endpoint cannot take is dropped and listed', async () => {
+  test('a parameter that the endpoint does not support is dropped and listed', async () => {
     const body = { ...hello, top_k: 5, seed: 7, provider: { only: ['sandbox-anthropic'] } };
     const { answer } = await post(body, { 'x-gateway-experimental-metadata': 'enabled' });
     expect(answer.gateway_metadata?.adjusted_parameters).toContainEqual(
@@ -149,7 +149,7 @@ describe('200', () => {
     expect(debug.map((chunk) => chunk.debug.echo_upstream_body.model)).toEqual(['fail-503', 'echo']);
     expect(chunks.slice(0, 2)).toEqual(debug);
     expect(debug[0]?.choices).toEqual([]);
-    // Each names whom its body went to, not who answered.
+    // Each names the provider that got its body, not the one that answered.
     expect(chunks.slice(0, 3).map(({ model, provider }) => [model, provider])).toEqual([
       ['sandbox/fallback', 'Sandbox'],
       ['sandbox/fallback', 'Sandbox Anthropic'],
@@ -158,7 +158,7 @@ describe('200', () => {
   });
 
   test.each(['/chat/completions', '/completions'])(
-    '%s: a failure after the first heartbeat names the model that was asked for and the provider that failed, and tells all of a usage',
+    '%s: a failure after the first heartbeat names the requested model and the failed provider, with full usage',
     async (path) => {
       const input = path === '/completions' ? { prompt: 'Hi' } : { messages: hello.messages };
       const body = { ...input, model: 'sandbox/hang', stream: true, provider: { only: ['sandbox'] } };
@@ -215,7 +215,7 @@ describe('200', () => {
     expect(second.answer.choices[0]?.finish_reason).toBe('stop');
   });
 
-  test('a quiet stream gets comments, and an upstream that then fails ends it with an error chunk', async () => {
+  test('an idle stream gets comments, and an upstream that then fails ends it with an error chunk', async () => {
     const { comments, chunks, done } = await stream({
       ...hello,
       model: 'sandbox/hang',
@@ -227,7 +227,7 @@ describe('200', () => {
     expect(done).toBe(true);
   });
 
-  test('a failure in the middle of a stream is one error chunk, usage, [DONE]', async () => {
+  test('a failure in the middle of a stream is one error chunk, then usage, then [DONE]', async () => {
     const { chunks, done } = await stream({
       ...hello,
       model: 'sandbox/fail-mid-stream',
@@ -243,7 +243,7 @@ describe('200', () => {
   });
 });
 
-describe('no extension leaks', () => {
+describe('internal extensions are not sent', () => {
   test.each(['sandbox/echo', 'sandbox/think', 'sandbox/tools'])(
     '%s, whole and streamed, from both wires',
     async (model) => {
@@ -271,7 +271,7 @@ test.each([
   ['sandbox', 'sandbox'],
   ['sandbox-anthropic', 'sandbox-anthropic'],
   ['Sandbox Anthropic', 'sandbox-anthropic'],
-])('options for %s are sent, but for what the gateway sets', async (name, slug) => {
+])('options for %s are sent, except fields that the gateway sets', async (name, slug) => {
   const options = { service_tier: 'auto', max_tokens: 1_000_000, stream: false };
   const { chunks } = await stream(
     {
@@ -293,7 +293,7 @@ test.each([
   );
 });
 
-test('fields that only decoders may make are removed from a request', async () => {
+test('fields that only decoders make are removed from a request', async () => {
   const response = await gateway.call('POST', '/chat/completions', {
     model: 'sandbox/echo',
     stream: true,

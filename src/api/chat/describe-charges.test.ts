@@ -41,7 +41,7 @@ describe('the cost of a generation, line by line', () => {
     ]);
   });
 
-  test('so has one that was under way when the process died', () => {
+  test('an attempt that ran when the process ended has such a line too', () => {
     expect(shown(5_750, [attempt(750, [line])])[1]).toEqual([
       2,
       'last|a/one',
@@ -55,7 +55,7 @@ describe('the cost of a generation, line by line', () => {
     expect(shown(0, [], 5_000)).toEqual([[1, 'last|a/one', 'unknown_outcome', 1, '0.000005', 0, '0.000005', true]]);
   });
 
-  test('an attempt with the organization’s own credential is marked: it is no part of the cost', () => {
+  test('an attempt with the organization’s own credential is marked and is not part of the cost', () => {
     expect(shown(750, [attempt(500, [{ ...line, units: 2 }], { is_byok: true }), attempt(750, [line])], 500)).toEqual([
       [1, 'acme|a/one', 'in_uncached', 2, '0.00000025', 0, '0.0000005', true],
       [2, 'acme|a/one', 'in_uncached', 3, '0.00000025', 0, '0.00000075', false],

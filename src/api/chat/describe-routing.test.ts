@@ -21,7 +21,7 @@ const ROUTING: RoutingRecord = {
 const of = (over: Parameters<typeof generation>[0]) =>
   describeRouting(generation({ model: 'a/one', routing: ROUTING, ...over }));
 
-test('the plan, with ids whole again, and the endpoint that answered', () => {
+test('the plan has full endpoint ids, and marks the endpoint that answered', () => {
   expect(of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'completed' })).toEqual({
     strategy: 'fallback',
     sort: null,
@@ -71,18 +71,18 @@ test.each([
   ['free', true],
   ['fallback', false],
   ['latest', false],
-])('with strategy %s a router chose the model: %s', (strategy, expected) => {
+])('whether a router chose the model, with strategy %s: %s', (strategy, expected) => {
   expect(isRouter({ ...ROUTING, strategy })).toBe(expected);
 });
 
 describe('after a crash', () => {
   const { asKilled, freshDir, start, stop } = recorders(() => openDatabase({}));
 
-  test('the routing of a finished call is available, that of a running one is not', async () => {
+  test('the routing of a finished call is available, and that of a running one is not', async () => {
     const database = await openDatabase({});
     const store = ledgerStore(database.queries, database.engine);
     const dir = freshDir();
-    // The store hears of nothing before the process is gone.
+    // The store receives nothing before the process ended.
     let isDeaf = true;
     const first = await start({ ...store, settle: (batch) => (isDeaf ? down() : store.settle(batch)) }, dir);
     const finished = generation({ id: 'gen-1', model: 'a/one', routing: ROUTING });

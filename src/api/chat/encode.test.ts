@@ -26,7 +26,7 @@ function encode(chunks: ChatChunk[], options: Partial<typeof envelope> = {}) {
   return events.map((event) => JSON.parse(event.slice('data: '.length)));
 }
 
-test('with reasoning details there is always the string, null if they have no readable text', () => {
+test('reasoning details are sent with the reasoning string, which is null if they have no readable text', () => {
   const detail = { type: 'reasoning.encrypted', data: 'x', format: 'unknown', index: 0 } as const;
   const [first] = encode([{ delta: { reasoning_details: [detail] } }]);
   expect(first.choices[0].delta).toMatchObject({ reasoning: null, reasoning_details: [detail] });
@@ -34,7 +34,7 @@ test('with reasoning details there is always the string, null if they have no re
   expect(plain.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi' });
 });
 
-test('the role is in the first delta only, and in no failure', () => {
+test('the role is in the first delta only, and not in a failure', () => {
   const deltas = encode([
     { delta: { role: 'assistant' } },
     { delta: { content: 'Hi' } },
@@ -49,7 +49,7 @@ test('the role is in the first delta only, and in no failure', () => {
   expect(JSON.parse(failed.split('\n\n')[0]!.slice('data: '.length)).choices[0].delta).toEqual({ content: '' });
 });
 
-test('hidden reasoning is not sent, nor a chunk that contains nothing else', () => {
+test('hidden reasoning is not sent, and neither is a chunk of reasoning alone', () => {
   const detail = { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 } as const;
   const chunks = [{ delta: { content: 'Hi' } }, { delta: { reasoning: 'Hm', reasoning_details: [detail] } }];
   const shown = encode(chunks, { hide_reasoning: true });
@@ -63,7 +63,7 @@ test('the usage chunk contains the service tier of the stream', () => {
   expect(served.at(-1)).toMatchObject({ service_tier: 'default', choices: [], usage: { total_tokens: 2 } });
 });
 
-test('a failure in the stream of a prompt has the form of such a stream: text, no delta', () => {
+test('a failure in the stream of a prompt has text, and no delta', () => {
   const encoder = new ChatStreamEncoder({ ...envelope, text_form: true });
   encoder.open({ model: 'a/b', provider: 'C' });
   const failure = new GatewayError(502, 'Broken');
@@ -79,7 +79,7 @@ test('a failure in the stream of a prompt has the form of such a stream: text, n
   }
 });
 
-test('the event of a failure begins with its error, by which some clients recognize it, and contains its type', () => {
+test('the event of a failure starts with its error, as some clients expect, and contains its type', () => {
   const failure = new GatewayError(429, "Slow $& $'", { metadata: { provider_name: 'C' } });
   const error = {
     code: 429,
@@ -130,13 +130,13 @@ function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}
   return JSON.parse(encodeCompletion(answer, { ...envelope, ...options }));
 }
 
-test('an answer without text has an empty one, but for a refusal', () => {
+test('an answer without text has an empty one, unless it is a refusal', () => {
   expect(whole({ content: null }).choices[0].message.content).toBe('');
   expect(whole({ content: null, reasoning: 'Hm' }).choices[0].message.content).toBe('');
   expect(whole({ content: null, refusal: 'no' }).choices[0].message.content).toBeNull();
 });
 
-test('all that an answer may hold is shown, whole and as a stream', () => {
+test('all parts of an answer are sent, whole and as a stream', () => {
   const { choices, system_fingerprint } = whole({ ...media, refusal: 'no' });
   expect(system_fingerprint).toBe('fp');
   expect(choices[0].message).toEqual({ role: 'assistant', content: 'Hi', refusal: 'no', reasoning: null, ...media });
@@ -145,7 +145,7 @@ test('all that an answer may hold is shown, whole and as a stream', () => {
   expect(chunk.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi', refusal: 'no', ...media });
 });
 
-test('a citation whose title is not known has an empty one', () => {
+test('a citation without a title has an empty one', () => {
   const untitled = {
     type: 'url_citation' as const,
     url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 },
@@ -156,7 +156,7 @@ test('a citation whose title is not known has an empty one', () => {
   expect(chunk.choices[0].delta.annotations).toEqual(titled);
 });
 
-test('reasoning that is not wanted is not in a whole answer, nor beside other news of a stream', () => {
+test('hidden reasoning is in no whole answer, and not beside other content of a stream', () => {
   const thought = {
     reasoning: 'Hm',
     reasoning_details: [{ type: 'reasoning.text' as const, text: 'Hm', format: 'unknown' as const, index: 0 }],

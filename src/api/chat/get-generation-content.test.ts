@@ -27,11 +27,11 @@ const contentOf = (word: string, over: Partial<LoggedContent> = {}): LoggedConte
 
 const called = (id: string, { user_id }: Principal) => ({ id, user_id, created_at: AT, model: 'acme/one' });
 
-/** What a packed content says. */
+/** The text of a packed content. */
 const vaultText = (packed: string) =>
   inflateRawSync(Buffer.from(packed.slice(packed.indexOf('.') + 1), 'base64')).toString('utf8');
 
-describeStores('what was asked and answered', ({ open }) => {
+describeStores('the content of a generation', ({ open }) => {
   async function setUp({
     secret = SECRET,
     vault = createVault(secret),
@@ -118,7 +118,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('is readable in the same turn in which it is stored', async () => {
+  test('is readable in the turn of the loop in which it is stored', async () => {
     const { contents, keep, principals } = await setUp();
     setImmediate(() => keep('gen-1', contentOf('hello')));
     expect(await contents.find('gen-1', principals.ordinary)).toEqual(contentOf('hello'));
@@ -132,7 +132,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('is for its organization, and for keys of its owner in its workspace; the others have the same 404', async () => {
+  test('is readable for management keys of its organization and keys of its owner in its workspace; others get one 404', async () => {
     const { keep, get, written, asMember, database, home, contents } = await setUp();
     const other = await workspaceStore(database.queries).insert({
       organization_id: home.organization_id,
@@ -170,7 +170,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('needs an id, and a caller', async () => {
+  test('requires an id and a credential', async () => {
     const { get, contents } = await setUp();
     expect((await get('')).status).toBe(400);
     expect((await get('gen-1', '')).status).toBe(401);
@@ -191,7 +191,7 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(await rows()).toEqual([]);
   });
 
-  test('is there after a restart, and not to be read with another secret', async () => {
+  test('is readable after a restart, and unreadable with another secret', async () => {
     const { keep, written, contents, contentsWith, principals, log_lines } = await setUp();
     keep('gen-1', contentOf('hello'));
     await written(1);
@@ -203,7 +203,7 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(log_lines.join()).toContain('cannot be read');
   });
 
-  test('is encrypted: the store alone does not reveal it, however it is packed', async () => {
+  test('is encrypted: the store does not reveal it, also after decompression', async () => {
     const { keep, written, contents, database } = await setUp();
     const word = 'a word that stands there in clear';
     keep('gen-1', contentOf(word));
@@ -225,7 +225,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('that was moved to another row does not open there', async () => {
+  test('that was moved to another row cannot be opened there', async () => {
     const { keep, written, contents, database, principals } = await setUp();
     keep('gen-1', contentOf('hello'));
     keep('gen-2', contentOf('other'));
@@ -251,7 +251,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('beyond the bound of the queue, the oldest becomes a stub, is counted and logged once', async () => {
+  test('above the bound of the queue is dropped: the oldest is a stub, is counted, and is logged once', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -304,7 +304,7 @@ describeStores('what was asked and answered', ({ open }) => {
     expect((await get('gen-00000')).body['data']).toHaveProperty('not_kept');
   });
 
-  test('is held to its bounds while much is written, not only from time to time', async () => {
+  test('is kept within its bounds also during many writes', async () => {
     let sweeps = 0;
     const { contentsWith, principals, written } = await setUp();
     const contents = contentsWith({
@@ -327,7 +327,7 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(sweeps).toBeLessThan(3);
   });
 
-  test('that cannot be encrypted, or that the store refuses, leaves a stub, and the others are kept', async () => {
+  test('that cannot be encrypted, or is refused by the store, is a stub, and the others are stored', async () => {
     const vault = createVault(SECRET);
     const refuses = (batch: readonly { id: string; sealed: string }[]) =>
       batch.some(({ id, sealed }) => id === 'gen-refused' && sealed.length > 700);
@@ -363,7 +363,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('waits for a store that fails, and is lost only when the gateway ends meanwhile', async () => {
+  test('waits for a store that fails, and is lost only if the gateway stops meanwhile', async () => {
     let fails = true;
     const down = () => Promise.reject(new StoreUnavailable('down'));
     const { keep, state, contents, written } = await setUp({

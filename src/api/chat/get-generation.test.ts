@@ -37,7 +37,7 @@ async function complete(
   };
 }
 
-test('200: right after the answer, with attribution, attempts and the arithmetic of the cost', async () => {
+test('200: immediately after the answer, with attribution, attempts and the charges', async () => {
   const { id, usage } = await complete(
     { user: 'end-user-1', session_id: 's-1' },
     {
@@ -78,14 +78,14 @@ test('200: right after the answer, with attribution, attempts and the arithmetic
   expect(charges.reduce((sum, { amount }) => sum + Number(amount), 0)).toBeCloseTo(usage.cost, 8);
 });
 
-test('200: from the store as from the journal', async () => {
+test('200: the same from the store as from the journal', async () => {
   const { id } = await complete({});
   const fresh = await lookUp(id);
   await sleep(300);
   expect(await lookUp(id)).toEqual(fresh);
 });
 
-test('200: a client that left in the middle has a record within a second, cancelled and counted', async () => {
+test('200: a client that disconnected has a record within a second, cancelled and charged', async () => {
   const controller = new AbortController();
   const response = await fetch(`${gateway.base_url}/chat/completions`, {
     method: 'POST',
@@ -136,7 +136,7 @@ test('401: no credential', async () => {
   expect(response.status).toBe(401);
 });
 
-describe('who may see which part of a generation', () => {
+describe('access to parts of a generation', () => {
   const record = generation({ id: 'gen-1' });
   const { organization_id, workspace_id } = record;
   const principals: Record<string, Principal> = {
@@ -213,7 +213,7 @@ describe('who may see which part of a generation', () => {
     expect((await see(who, record)).status).toBe(status);
   });
 
-  test('404: an id that no store can hold is not looked up', async () => {
+  test('404: an id that no store can contain is not looked up', async () => {
     expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, lookups: [] });
   });
 

@@ -9,7 +9,7 @@ const parse = (body: object) => chatRequest(body as ChatBody);
 const hello = [{ role: 'user', content: 'Hello' }];
 const first = (message: object) => parse({ messages: [message] }).messages[0];
 
-describe('fields that only decoders may make are removed', () => {
+describe('fields that only decoders make are removed', () => {
   test.each([
     ['of the request', { messages: hello, ext: { client: 'x' } }],
     ['of a message', { messages: [{ ...hello[0], ext: { blocks: [] } }] }],
@@ -21,7 +21,7 @@ describe('fields that only decoders may make are removed', () => {
     expect(JSON.stringify(request)).not.toContain('"ext"');
   });
 
-  test("an assistant's fields on other messages, and a call's id on a message that is no result", () => {
+  test("an assistant's fields on other messages, and a call id on a message that is not a result", () => {
     const fields = { tool_calls: [], reasoning: 'r', refusal: 'n', images: [], annotations: [], tool_call_id: 'c' };
     expect(first({ role: 'user', content: 'a', ...fields })).toEqual({ role: 'user', content: 'a' });
     expect(first({ role: 'assistant', content: 'a', reasoning: 'r', tool_call_id: 'c' })).toEqual({
@@ -41,12 +41,12 @@ test('meaningless nulls are removed', () => {
   });
 });
 
-test('another name of a video part is the one of the contract', () => {
+test('another name of a video part becomes the one of the contract', () => {
   const content = [{ type: 'input_video', video_url: { url: 'https://v.example/a.mp4' } }];
   expect(first({ role: 'user', content })?.content).toEqual([{ ...content[0], type: 'video_url' }]);
 });
 
-test("OpenAI's cache breakpoint is one for every wire", () => {
+test("OpenAI's cache breakpoint becomes one for every wire", () => {
   const part = { type: 'text', text: 'Long.', prompt_cache_breakpoint: { mode: 'explicit' } };
   expect(first({ role: 'user', content: [part] })?.content).toEqual([
     { ...part, cache_control: { type: 'ephemeral' } },
@@ -63,7 +63,7 @@ test("the public service's records of its own tools are accepted and dropped", (
   expect(parse({ messages }).messages[0]?.reasoning_details).toEqual([thought]);
 });
 
-test('refusals among the parts of an answer are its refusal', () => {
+test('refusals among the parts of an answer become its refusal', () => {
   const parts = [
     { type: 'text', text: 'a' },
     { type: 'refusal', refusal: 'I will ' },
@@ -76,7 +76,7 @@ test('refusals among the parts of an answer are its refusal', () => {
   });
 });
 
-test('reasoning_content is reasoning, unless that is set as well', () => {
+test('reasoning_content becomes reasoning, unless that is set as well', () => {
   expect(first({ role: 'assistant', content: 'a', reasoning_content: 'r' })).toEqual({
     role: 'assistant',
     content: 'a',
@@ -87,8 +87,8 @@ test('reasoning_content is reasoning, unless that is set as well', () => {
   });
 });
 
-describe('functions of before tools', () => {
-  test('are tools, with their choice, their calls and the answers to them', () => {
+describe('legacy functions', () => {
+  test('become tools, with their choice, their calls and the results', () => {
     const request = parse({
       functions: [{ name: 'f', parameters: {} }],
       function_call: { name: 'f' },
@@ -114,7 +114,7 @@ describe('functions of before tools', () => {
   });
 });
 
-test('the choice `any` is `required`; a tool without a type is a function', () => {
+test('the tool choice `any` becomes `required`, and a tool without a type becomes a function', () => {
   const request = parse({ messages: hello, tools: [{ function: { name: 'f' } }], tool_choice: 'any' });
   expect(request.tool_choice).toBe('required');
   expect(request.tools).toEqual([{ type: 'function', function: { name: 'f' } }]);
@@ -134,13 +134,13 @@ test.each<[string, object, boolean]>([
   ['a prompt for an image', { messages: undefined, prompt: 'p', modalities: ['image', 'text'] }, true],
   ['a prompt for text', { messages: undefined, prompt: 'p', modalities: ['text'], tools: [] }, false],
   ['both prompt and messages', { prompt: 'p' }, true],
-])('%s: a 400 or not', (_title, more, refused) => {
+])('%s: whether it is a 400', (_title, more, refused) => {
   const parseInvalid = () => parse({ messages: hello, ...more });
   if (refused) expect(parseInvalid).toThrow(expect.objectContaining({ status: 400 }));
   else expect(parseInvalid).not.toThrow();
 });
 
-test('a prompt is one message of the user, and the answer has its form', () => {
+test('a prompt becomes one user message, and the answer has the form of completions', () => {
   expect(parse({ prompt: 'p' })).toEqual({
     messages: [{ role: 'user', content: 'p' }],
     ext: { wire: 'openai-chat', client: completionsClient, rest: {} },
@@ -148,7 +148,7 @@ test('a prompt is one message of the user, and the answer has its form', () => {
 });
 
 describe('requests of clients of other providers', () => {
-  /** The message as the door makes it of a request that the schema takes. */
+  /** The message as parsed from a request that the schema accepts. */
   const taken = (message: object) => {
     const body = { messages: [message] };
     expect(Value.Check(ChatCompletionBody, body)).toBe(true);
@@ -178,7 +178,7 @@ describe('requests of clients of other providers', () => {
     ]);
   });
 
-  test('thoughts among the parts of an answer are its reasoning, unless that is set as well', () => {
+  test('thinking among the parts of an answer becomes its reasoning, unless that is set as well', () => {
     const thought = (thinking: unknown) => ({ type: 'thinking', thinking });
     const text = { type: 'text', text: 'a' };
     const content = [
@@ -194,13 +194,13 @@ describe('requests of clients of other providers', () => {
     expect(taken({ role: 'assistant', content, reasoning_details: [] })).not.toHaveProperty('reasoning');
   });
 
-  test('arguments may be an object, or none', () => {
+  test('arguments may be an object, or null', () => {
     const made = (text: unknown) => taken(call({ id: 'a', function: { name: 'f', arguments: text } }))?.tool_calls;
     expect(made({ b: [1] })).toEqual([{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"b":[1]}' } }]);
     expect(made(null)?.[0]?.function.arguments).toBe('');
   });
 
-  test('a call may have an empty id, and so its result', () => {
+  test('a call and its result may have an empty id', () => {
     expect(taken(call({ id: '', function: { name: 'f', arguments: '' } }))?.tool_calls?.[0]?.id).toBe('');
     expect(taken({ role: 'tool', tool_call_id: '', content: 'x' })?.tool_call_id).toBe('');
   });
@@ -236,7 +236,7 @@ describe('requests of clients of other providers', () => {
     }
   });
 
-  test('a tool cannot be one that only decoders make', () => {
+  test('a tool of a kind that only decoders make is refused', () => {
     const tools = [{ type: 'native', wire: 'openai-chat', block: {} }];
     expect(Value.Check(ChatCompletionBody, { messages: hello, tools })).toBe(false);
   });

@@ -17,7 +17,7 @@ const logprobs = {
 
 let upstream: WireServer;
 let gateway: TestGateway;
-/** How many requests the upstream has at the moment, and had at most. */
+/** The current number of requests at the upstream, and their maximum. */
 let atOnce = 0;
 let mostAtOnce = 0;
 
@@ -89,7 +89,7 @@ async function complete(body: object): Promise<{ status: number; answer: JsonObj
   return { status: response.status, answer: (await response.json()) as JsonObject };
 }
 
-/** The pieces of a stream, which has kept its grammar, and the texts of its choices. */
+/** The chunks of a stream with a valid grammar, and the texts of its choices. */
 async function stream(body: { prompt: string | string[] } & JsonObject) {
   const response = await gateway.call('POST', '/completions', { model: 'wire/model', ...body, stream: true });
   const text = await response.text();
@@ -138,31 +138,36 @@ describe('one prompt', () => {
     expect(array(chunks[0]?.['choices'])[0]).toMatchObject({ text: '', reasoning: 'hm' });
   });
 
-  test.each(['/completions', '/chat/completions'])('calls that nobody asked for are an end at %s', async (path) => {
-    const body = { model: 'wire/model', prompt: 'calls' };
-    const whole = (await (await gateway.call('POST', path, body)).json()) as JsonObject;
-    expect(whole).toMatchObject({ choices: [{ text: '', finish_reason: 'stop', native_finish_reason: 'tool_calls' }] });
-    const text = await (await gateway.call('POST', path, { ...body, stream: true })).text();
-    expect(text).toContain('"finish_reason":"stop","native_finish_reason":"tool_calls"');
-  });
+  test.each(['/completions', '/chat/completions'])(
+    'unrequested tool calls end the answer with stop at %s',
+    async (path) => {
+      const body = { model: 'wire/model', prompt: 'calls' };
+      const whole = (await (await gateway.call('POST', path, body)).json()) as JsonObject;
+      expect(whole).toMatchObject({
+        choices: [{ text: '', finish_reason: 'stop', native_finish_reason: 'tool_calls' }],
+      });
+      const text = await (await gateway.call('POST', path, { ...body, stream: true })).text();
+      expect(text).toContain('"finish_reason":"stop","native_finish_reason":"tool_calls"');
+    },
+  );
 
   test('a list of one is one prompt', async () => {
     expect((await complete({ prompt: ['Hello'] })).answer).toMatchObject({ choices: [{ text: 'answer to Hello' }] });
   });
 
-  test('is before the text if requested', async () => {
+  test('is repeated before the text if echo is set', async () => {
     const { answer } = await complete({ prompt: 'Hello', echo: true });
     expect(answer).toMatchObject({ choices: [{ text: 'Helloanswer to Hello' }] });
     expect((await stream({ prompt: 'Hello', echo: true })).texts).toEqual(['Helloanswer to Hello']);
   });
 
-  test('reasoning is omitted if it is not wanted', async () => {
+  test('reasoning is omitted if it is excluded', async () => {
     const hidden = { prompt: 'Hello', reasoning: { exclude: true } };
     expect(JSON.stringify((await complete(hidden)).answer)).not.toContain('hm');
     expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('hm');
   });
 
-  test('log probabilities are arrays, their offsets in characters and going on through a stream', async () => {
+  test('log probabilities are arrays, with offsets in characters that continue through a stream', async () => {
     const expected = {
       tokens: ['Hé', '😀!', 'x'],
       token_logprobs: [-0, -1, -2],
@@ -204,7 +209,7 @@ describe('one prompt', () => {
 describe('several prompts', () => {
   const prompts = Array.from({ length: 12 }, (_, i) => `p${i}`);
 
-  test('are calls of their own: choices in order, usage summed, a generation each, eight at once', async () => {
+  test('are separate calls: choices in order, summed usage, a generation each, eight at once', async () => {
     mostAtOnce = 0;
     const { answer } = await complete({ prompt: prompts });
     expect(array(answer['choices'])).toMatchObject(prompts.map((p, index) => ({ index, text: `answer to ${p}` })));
@@ -223,7 +228,7 @@ describe('several prompts', () => {
     expect(await record.json()).toMatchObject({ data: { total_cost: COST } });
   });
 
-  test('stream side by side, usage once', async () => {
+  test('are streamed in parallel, with one usage', async () => {
     mostAtOnce = 0;
     const { chunks, texts, last } = await stream({ prompt: prompts });
     expect(texts).toEqual(prompts.map((p) => `answer to ${p}`));
@@ -233,7 +238,7 @@ describe('several prompts', () => {
     expect(order.indexOf(1)).toBeLessThan(order.lastIndexOf(0));
   });
 
-  test.each(['refused', 'broken'])('one that is %s does not take the others with it', async (bad) => {
+  test.each(['refused', 'broken'])('one that is %s does not fail the others', async (bad) => {
     const { chunks, texts, last } = await stream({ prompt: ['a', bad, 'b'] });
     expect([texts[0], texts[2]]).toEqual(['answer to a', 'answer to b']);
     const failed = chunks.flatMap((chunk) => array(chunk['choices']).map(object)).filter((one) => one['error']);
@@ -253,7 +258,7 @@ describe('several prompts', () => {
     });
   });
 
-  test('reserve shared memory for the parts that they have in common once per concurrent prompt', async () => {
+  test('reserve memory for their common parts once per concurrent prompt', async () => {
     const small = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
     try {
       const send = async (prompt: string[]) => {
@@ -267,7 +272,7 @@ describe('several prompts', () => {
     }
   });
 
-  test('of which none is answered fail as one does', async () => {
+  test('that all fail are an error like that of one', async () => {
     const { status, answer } = await complete({ prompt: ['refused 1', 'refused 2'] });
     expect([status, object(answer['error'])['code']]).toEqual([400, 400]);
     const streamed = await gateway.call('POST', '/completions', {
@@ -278,7 +283,7 @@ describe('several prompts', () => {
     expect(streamed.status).toBe(400);
   });
 
-  test('a client that leaves ends them all', async () => {
+  test('are all cancelled when the client disconnects', async () => {
     const leave = new AbortController();
     const pending = fetch(`${gateway.base_url}/completions`, {
       method: 'POST',
@@ -291,7 +296,7 @@ describe('several prompts', () => {
     await expect.poll(() => atOnce).toBe(8);
     leave.abort();
     await expect.poll(() => atOnce).toBe(0);
-    // What was not begun is not begun any more.
+    // Prompts that were not started are not started any more.
     expect(upstream.exchanges.some(({ body }) => body.includes('endless p8'))).toBe(false);
   });
 });
@@ -299,14 +304,14 @@ describe('several prompts', () => {
 test.each<[string, object, string]>([
   ['no prompt', {}, 'prompt'],
   ['an empty prompt', { prompt: '' }, 'prompt'],
-  ['no prompts', { prompt: [] }, 'prompt'],
+  ['an empty list of prompts', { prompt: [] }, 'prompt'],
   ['tokens', { prompt: [1, 2] }, 'prompt'],
   ['lists of tokens', { prompt: [[1, 2]] }, 'tokens'],
-  ['too many', { prompt: Array.from({ length: 65 }, () => 'x') }, 'at most 64'],
+  ['too many prompts', { prompt: Array.from({ length: 65 }, () => 'x') }, 'at most 64'],
   ['a suffix', { prompt: 'x', suffix: 'y' }, 'suffix'],
-  ['the best of two', { prompt: 'x', best_of: 2 }, 'best_of'],
+  ['best_of 2', { prompt: 'x', best_of: 2 }, 'best_of'],
   ['two choices', { prompt: 'x', n: 2 }, 'n'],
-  ['logprobs of what is echoed', { prompt: 'x', echo: true, logprobs: 0 }, 'logprobs'],
+  ['logprobs of echoed text', { prompt: 'x', echo: true, logprobs: 0 }, 'logprobs'],
   ['six logprobs', { prompt: 'x', logprobs: 6 }, 'logprobs'],
   ['messages', { prompt: 'x', messages: [] }, 'messages'],
   ['tools', { prompt: 'x', tools: {} }, 'tools'],
@@ -318,7 +323,7 @@ test.each<[string, object, string]>([
 });
 
 test.each([{ suffix: '' }, { best_of: 1 }, { n: 1 }, { logprobs: null }, { echo: null }, { user: 'u' }])(
-  'what says nothing is taken: %j',
+  'fields without effect are accepted: %j',
   async (more) => {
     expect((await complete({ prompt: 'Hello', ...more })).status).toBe(200);
   },

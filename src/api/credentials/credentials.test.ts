@@ -20,7 +20,7 @@ describe('a test of a credential', () => {
     quirks: {},
   };
   const dialect = dialects.get('openai-chat');
-  /** A provider that answers each request with the next status; undefined: not at all. */
+  /** A provider that answers each request with the next status; undefined: it does not answer. */
   async function result(credential: string | undefined, ...statuses: (number | undefined)[]) {
     if (dialect === undefined) throw new Error('the wire is missing');
     const sent: string[] = [];
@@ -37,7 +37,7 @@ describe('a test of a credential', () => {
     return [check.result, sent.length];
   }
 
-  test('works if the provider accepts it and refuses a wrong one', async () => {
+  test('reports works only if the provider also refuses a wrong credential', async () => {
     expect(await result(SECRET, 200, 401)).toEqual(['works', 2]);
     expect(await result(SECRET, 401)).toEqual(['refused', 1]);
     expect(await result(SECRET, 429)).toEqual(['limited', 1]);
@@ -45,7 +45,7 @@ describe('a test of a credential', () => {
     expect(await result(SECRET, undefined)).toEqual(['unreachable', 1]);
   });
 
-  test('is not known if the provider lists its models to everybody, or not at all', async () => {
+  test('reports unknown if the provider lists its models without a credential, or not at all', async () => {
     expect(await result(SECRET, 200, 200)).toEqual(['unknown', 2]);
     expect(await result(SECRET, 404)).toEqual(['unknown', 1]);
     expect(await result('{"client_email": "a"}')).toEqual(['unknown', 0]);
@@ -69,7 +69,7 @@ describe('the operations', () => {
     return { status: answer.status, body: (await answer.json()) as any };
   }
 
-  test('every known provider is listed with its state, and none with a credential', async () => {
+  test('every known provider is listed with its state, and without its credential', async () => {
     const { data } = (await manage('GET', '/provider-credentials')).body;
     const states = new Map(data.map(({ slug, state }: { slug: string; state: string }) => [slug, state]));
     expect(states.get('sandbox')).toBe('on');
@@ -77,7 +77,7 @@ describe('the operations', () => {
     expect((await manage('GET', '/provider-credentials', undefined, gateway.key)).status).toBe(403);
   });
 
-  test('a test is audited, bound in its rate, and refused to ordinary keys', async () => {
+  test('a test is audited, limited in rate, and refused to ordinary keys', async () => {
     expect((await manage('POST', '/provider-credentials/nobody/test')).status).toBe(404);
     expect((await manage('POST', '/provider-credentials/sandbox/test', undefined, gateway.key)).status).toBe(403);
     const first = await manage('POST', '/provider-credentials/sandbox/test');
@@ -101,7 +101,7 @@ describe('the operations', () => {
 });
 
 describeStores('credentials of providers', ({ open }) => {
-  test("the operator's are for the organization that runs the gateway alone; without a provider: 404", async () => {
+  test("the operator's credentials are accessible only to the organization of the gateway", async () => {
     const database = await open();
     const { server, call, home, change } = await managementServer(database, '2026-11-21T10:00:00.000Z');
     const configured = () => ({

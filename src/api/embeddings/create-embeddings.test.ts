@@ -57,7 +57,7 @@ describe('valid requests', () => {
     expect(body).not.toHaveProperty('gateway_metadata');
   });
 
-  test('texts: a vector each, in their order, though the provider answers in another', async () => {
+  test('texts have a vector each, in their order, also if the provider answers in another', async () => {
     const input = ['one', 'two', 'three', 'one'];
     const { body } = await embed({ input });
     expect(vectors(body)).toEqual(input.map((one) => sandboxVector(one)));
@@ -72,7 +72,7 @@ describe('valid requests', () => {
     expect(vectors(twice.body)).toEqual([sandboxVector('[1,2]'), sandboxVector('[3]')]);
   });
 
-  test('objects of text and images: one vector each; of texts alone: the same as the text', async () => {
+  test('objects of text and images have one vector each, and of text alone the same as the text', async () => {
     const { status, body } = await embed({
       model: 'sandbox/embed-cohere',
       input: [{ content: [text, image] }, { content: [text] }],
@@ -84,7 +84,7 @@ describe('valid requests', () => {
     expect(vectors(alone.body)).toEqual([sandboxVector(text.text)]);
   });
 
-  test('an image that the first endpoint does not accept goes to one that does', async () => {
+  test('an image that the first endpoint does not accept is sent to one that does', async () => {
     const { status, body } = await embed({ input: [{ content: [image] }] });
     expect([status, body.provider]).toEqual([200, 'Sandbox Cohere']);
   });
@@ -108,7 +108,7 @@ describe('valid requests', () => {
   );
 
   test.each(Object.entries(sandboxVectorModels))(
-    '%s takes an image where it says so, and only there',
+    '%s accepts an image if its modalities include images',
     async (model, row) => {
       const { status } = await embed({ model, input: [{ content: [image] }] });
       expect(status === 200).toBe(row.input_modalities.includes('image'));
@@ -132,8 +132,8 @@ describe('valid requests', () => {
 
 describe('refused requests', () => {
   test.each([
-    ['a model that there is not', { model: 'sandbox/nobody', input: 'x' }, 'sandbox/nobody is not a valid model ID'],
-    ['a model of chat', { model: 'sandbox/echo', input: 'x' }, 'sandbox/echo is not an embedding model'],
+    ['an unknown model', { model: 'sandbox/nobody', input: 'x' }, 'sandbox/nobody is not a valid model ID'],
+    ['a chat model', { model: 'sandbox/echo', input: 'x' }, 'sandbox/echo is not an embedding model'],
   ])('404: %s', async (_, body, message) => {
     const { status, body: answer } = await embed(body);
     expect(status).toBe(404);
@@ -147,7 +147,7 @@ describe('refused requests', () => {
     ['an empty text among others', { input: ['a', ''] }, 'input'],
     ['a number', { input: 1 }, 'input'],
     ['an unknown format', { input: 'x', encoding_format: 'int8' }, 'encoding_format'],
-    ['no dimensions', { input: 'x', dimensions: 0 }, 'dimensions'],
+    ['zero dimensions', { input: 'x', dimensions: 0 }, 'dimensions'],
     ['an object without parts', { input: [{ content: [] }] }, 'input'],
     ['a part of another kind', { input: [{ content: [{ type: 'video_url', video_url: { url: 'x' } }] }] }, 'input'],
   ])('400: %s', async (_, body, field) => {
@@ -178,7 +178,7 @@ describe('refused requests', () => {
     expect(status).toBe(404);
   });
 
-  test('429: the provider is rate-limited, and no other may serve', async () => {
+  test('429: the provider is rate-limited, and no other is available', async () => {
     const { status, headers } = await embed({
       model: 'sandbox/embed-cohere',
       input: 'x',
@@ -194,11 +194,11 @@ describe('refused requests', () => {
   });
 });
 
-/** Whatever earlier tests did to an endpoint's health. */
+/** Resets the health that earlier tests gave to an endpoint. */
 const fallback = { model: 'sandbox/embed-fallback', provider: { order: ['sandbox'] } };
 
 describe('routing and record', () => {
-  test('a failing endpoint is passed over, and the record says so', async () => {
+  test('a failing endpoint is followed by the next, and the record shows it', async () => {
     const { status, headers, body } = await embed(
       { ...fallback, input: 'x', input_type: 'search_document' },
       { 'x-gateway-experimental-metadata': 'enabled' },
@@ -222,7 +222,7 @@ describe('routing and record', () => {
     });
   });
 
-  test('preferences hold: order, and no fallback', async () => {
+  test('provider preferences apply: order, and no fallback', async () => {
     const preferred = await embed({ input: 'x', provider: { order: ['sandbox-cohere'] } });
     expect(preferred.body.provider).toBe('Sandbox Cohere');
     const alone = await embed({ ...fallback, input: 'x', provider: { ...fallback.provider, allow_fallbacks: false } });
@@ -239,7 +239,7 @@ describe('routing and record', () => {
     ]);
   });
 
-  test('unknown fields are sent on the wire that may know them, and reported for others', async () => {
+  test('unknown fields are sent on a wire that may support them, and reported for others', async () => {
     const shown = { 'x-gateway-experimental-metadata': 'enabled' };
     const refused = await embed({ input: 'x', truncate_prompt_tokens: 5, provider: { only: ['sandbox'] } });
     expect([refused.status, refused.body.error.message]).toEqual([
@@ -252,7 +252,7 @@ describe('routing and record', () => {
     ]);
   });
 
-  test('usage that the provider does not report is counted', async () => {
+  test('usage that the provider does not report is estimated', async () => {
     const { status, body } = await embed({
       input: 'Hello there',
       provider: { options: { sandbox: { sandbox: { no_usage: true } } } },
@@ -264,7 +264,7 @@ describe('routing and record', () => {
 
   test.each([
     ['options', '{"provider":{"options":{"sandbox":{"a":DEEP}}}}'],
-    ['fields of its own', '{"provider":{"only":["sandbox"]},"unheard_of":DEEP}'],
+    ['unknown fields', '{"provider":{"only":["sandbox"]},"unheard_of":DEEP}'],
   ])('%s that are nested too deeply are a 400', async (_what, text) => {
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
     const body = `{"model":"sandbox/embed","input":"x",${text.slice(1)}`.replace('DEEP', deep);
@@ -272,7 +272,7 @@ describe('routing and record', () => {
     expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/nested/)]);
   });
 
-  test('options cannot set what the gateway sets', async () => {
+  test('options cannot set the fields of the gateway', async () => {
     const { status, body } = await embed(
       { input: 'x', provider: { options: { sandbox: { model: 'fail-503', encoding_format: 'base64' } } } },
       { 'x-gateway-experimental-metadata': 'enabled' },

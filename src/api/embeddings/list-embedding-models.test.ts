@@ -25,7 +25,7 @@ describe('GET /embeddings/models', () => {
     expect(data.every(({ architecture }) => architecture.output_modalities.includes('embeddings'))).toBe(true);
   });
 
-  test('200: a model of vectors takes no parameter of chat, and writes nothing', async () => {
+  test('200: an embedding model lists no parameters, no output bound and no completion price', async () => {
     const answer = await server.inject({ method: 'GET', url: '/embeddings/models' });
     const { data } = answer.json() as { data: PublicModel[] };
     for (const model of data) {

@@ -53,7 +53,7 @@ describeStores('GET /generations', ({ open, engine }) => {
   const failed = (failure: string) =>
     ({ ...generation({ id: 'x' }).attempts[0], status: 429, failure, cost_nano: 0 }) as never;
 
-  test('every filter matches its generations alone, newest first', async () => {
+  test('every filter selects exactly its generations, newest first', async () => {
     const { add, ids } = await setUp();
     const [ok] = generation({ id: 'x' }).attempts;
     const stage = { type: 'guardrail', name: 'email', guardrail_id: '5b0d', data: {} } as const;
@@ -152,13 +152,13 @@ describeStores('GET /generations', ({ open, engine }) => {
     }
   });
 
-  test('without names known dimensions alone', async () => {
+  test('400: without accepts known dimensions alone', async () => {
     const { call } = await setUp();
     const { status, body } = await call('GET', '/generations?without=tag,model');
     expect([status, JSON.stringify(body)]).toEqual([400, expect.stringContaining('has no dimension model')]);
   });
 
-  test('`other` lists the calls whose application or tags are summed as other, and no others', async () => {
+  test('`other` lists exactly the calls whose application or tags are summed as other', async () => {
     const { add, ids, call } = await setUp();
     const many = Array.from({ length: 103 }, (_, index) => ({
       id: `${String(index).padStart(3, '0')} `,
@@ -175,7 +175,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     }
   });
 
-  test('pages by cursor neither repeat nor miss a generation of the same moment, and do not move when others are added', async () => {
+  test('pages by cursor neither repeat nor miss generations of the same time, and stay stable', async () => {
     const { add, call } = await setUp();
     await add(...['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, created_at: at(1) })));
     const seen: string[] = [];
@@ -190,7 +190,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     expect(cursor).toBe('&cursor=null');
   });
 
-  test('a record shows the requested fields, in their form; totals sum the filter, with corrections', async () => {
+  test('a record has the requested fields in their form, and totals sum the filter, with corrections', async () => {
     const { add, call, database } = await setUp();
     await add({ id: 'a', created_at: at(1) }, { id: 'b', created_at: at(2) });
     await database.queries
@@ -242,7 +242,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     expect(accepted.body).toBe('id\r\nb\r\n');
   });
 
-  test('another organization sees nothing; a member sees its own calls alone, in lists, sessions and by id', async () => {
+  test('another organization sees nothing, and a member sees its own calls alone, in lists, sessions and by id', async () => {
     const { add, ids, call, home, principals, sessionOf } = await setUp();
     await add(
       { id: 'own', created_at: at(1), user_id: home.owner_user_id, session_id: 's' },
@@ -265,7 +265,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     expect(await ids('', 'person')).toBe('notown');
   });
 
-  test('sessions: the latest first, summed over all their calls, and paged by cursor', async () => {
+  test('sessions are listed latest first, with sums of all their calls, in pages by cursor', async () => {
     const { add, call } = await setUp();
     await add(
       { id: 'a', created_at: at(1), session_id: 's1', cost_nano: 1 },
@@ -292,7 +292,7 @@ describeStores('GET /generations', ({ open, engine }) => {
     expect((await call('GET', `/generations/sessions?to=${at(3)}`)).body['data']).toMatchObject([{ session_id: 's2' }]);
   });
 
-  test('rows of older versions are listed once they are filled from their records', async () => {
+  test('rows of older versions are listed after they are filled from their records', async () => {
     const { add, ids, lists, database } = await setUp();
     await add({ id: 'a', session_id: `s${'x'.repeat(300)}\u0000` }, { id: 'b' });
     await database.queries

@@ -12,7 +12,7 @@ type Data = Record<string, unknown>;
 describeStores('assignments of guardrails', ({ open }) => {
   const setUp = async () => guardrailsServer(await open(), NOW);
 
-  test('a key has one guardrail at most: assigning again moves it, counts changes, and adds audit entries', async () => {
+  test('a key has at most one guardrail: assigning another moves it, with counts and audit entries', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const keys = [await addKey(), await addKey()];
@@ -47,7 +47,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect(data.map(({ action }) => action)).toEqual(['unassign', 'assign', 'unassign', 'assign', 'assign']);
   });
 
-  test('the same holds for members', async () => {
+  test('a member also has at most one guardrail: assigning another moves it', async () => {
     const { create, call, home } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const userId = home.owner_user_id;
@@ -71,7 +71,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await assign(two, '/remove')).body).toEqual({ unassigned_count: 1 });
   });
 
-  test('all are assigned or none: 404 names the missing one, including keys of other organizations and management keys', async () => {
+  test('assigns all or none: 404 names the missing one, also for keys of other organizations and management keys', async () => {
     const { create, call, addKey, foreign } = await setUp();
     const { data } = await create();
     const key = await addKey();
@@ -100,7 +100,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     }
   });
 
-  test('50 assignments at once of the same keys to different guardrails: each key ends with exactly one', async () => {
+  test('after 50 concurrent assignments of the same keys, each key has exactly one guardrail', async () => {
     const { create, call, addKey } = await setUp();
     const guardrails = await Promise.all(Array.from({ length: 10 }, () => create()));
     const keys = await Promise.all(Array.from({ length: 5 }, () => addKey()));
@@ -125,7 +125,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
   }, 60_000);
 
-  test('DELETE removes the assignments, each with an audit entry; the key can get another', async () => {
+  test('DELETE removes the assignments, each with an audit entry, and the key can get another', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const { hash } = await addKey();
@@ -151,7 +151,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
   });
 
-  test('an assignment that is removed during the deletion of its guardrail has one audit entry', async () => {
+  test('an assignment that is removed while its guardrail is deleted has one audit entry', async () => {
     const { create, call, addKey, database, home } = await setUp();
     const [one, two] = [String((await create()).data['id']), (await create()).data['id']];
     const body = { key_hashes: [(await addKey()).hash] };

@@ -11,7 +11,7 @@ type Data = Record<string, unknown>;
 describeStores('guardrails', ({ open }) => {
   const setUp = async () => guardrailsServer(await open(), NOW);
 
-  test('201: a name is enough; the record is complete', async () => {
+  test('201: a name is enough, and the record is complete', async () => {
     const { create, home } = await setUp();
     const { status, data } = await create();
     expect(status).toBe(201);
@@ -38,7 +38,7 @@ describeStores('guardrails', ({ open }) => {
     });
   });
 
-  test('201: every field is kept; models as canonical slugs, providers as slugs, each once', async () => {
+  test('201: every field is stored, models as canonical slugs, providers as slugs, each once', async () => {
     const { create } = await setUp();
     const body = {
       description: 'd',
@@ -66,7 +66,7 @@ describeStores('guardrails', ({ open }) => {
   });
 
   const piiSlugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address', 'person-name', 'address'];
-  test('every builtin takes redact and block; flag is for prompt injection alone', async () => {
+  test('every builtin accepts redact and block, and only prompt injection accepts flag', async () => {
     const { create } = await setUp();
     for (const slug of [...piiSlugs, 'regex-prompt-injection']) {
       for (const action of ['redact', 'block', 'flag']) {
@@ -92,7 +92,7 @@ describeStores('guardrails', ({ open }) => {
     ['an unknown ignored provider', { ignored_providers: ['nobody'] }, /^ignored_providers\[0\] is not a provider/],
     ['an empty list', { allowed_models: [] }, /^allowed_models must have at least 1 item/],
     ['a negative limit', { limit_usd: -1 }, /^limit_usd must be at least 0/],
-    ['a limit above what is exact', { limit_usd: 9_007_200 }, /^limit_usd must be at most 9007199/],
+    ['a limit above the exact range', { limit_usd: 9_007_200 }, /^limit_usd must be at most 9007199/],
     ['an unknown interval', { reset_interval: 'yearly' }, /^reset_interval must be one of/],
     ['an unknown builtin', { content_filter_builtins: [{ slug: 'iban', action: 'block' }] }, /builtins\[0\]\.slug/],
     ['an unknown action', { content_filter_builtins: [{ slug: 'email', action: 'drop' }] }, /builtins\[0\]\.action/],
@@ -134,7 +134,7 @@ describeStores('guardrails', ({ open }) => {
     ],
     ['an unknown field', { enforce_zdrs: true }, /^enforce_zdrs is not a known field/],
     [
-      'two names of one setting that differ',
+      'two names of one setting with different values',
       { enforce_zdr_vendor_a: true, enforce_zdr_anthropic: false },
       /^enforce_zdr_vendor_a and enforce_zdr_anthropic are the same setting/,
     ],
@@ -148,7 +148,7 @@ describeStores('guardrails', ({ open }) => {
     expect([changed.status, changed.error['message']]).toEqual([400, expect.stringMatching(message)]);
   });
 
-  test('400: more characters of patterns than all of them together may have, each alone small enough', async () => {
+  test('400: patterns whose total length is above the bound', async () => {
     const { create } = await setUp();
     const filters = (count: number) =>
       Array.from({ length: count }, () => ({ pattern: `${'(?s)'.repeat(24_999)}a`, action: 'block' }));
@@ -159,13 +159,13 @@ describeStores('guardrails', ({ open }) => {
     });
   });
 
-  test('a pattern that is refused says so for programs too', async () => {
+  test('a refused pattern has a machine-readable reason', async () => {
     const { create } = await setUp();
     const { error } = await create({ content_filters: [{ pattern: '(', action: 'block' }] });
     expect(error['metadata']).toEqual({ reason: 'invalid_regex_pattern' });
   });
 
-  test('names and addresses are detected in requests only: no guardrail may apply them to answers', async () => {
+  test('names and addresses are detected in requests only, and refused for guardrails on answers', async () => {
     const { create, patch } = await setUp();
     const email = { slug: 'email', action: 'redact' };
     for (const slug of ['person-name', 'address']) {
@@ -181,7 +181,7 @@ describeStores('guardrails', ({ open }) => {
     }
   });
 
-  test('enforce_zdr is copied into every field that the request does not give, null included', async () => {
+  test('enforce_zdr is copied into every field that the request omits, also null', async () => {
     const { create, patch } = await setUp();
     const { data } = await create({ enforce_zdr: true, enforce_zdr_vendor_b: false, enforce_zdr_google: null });
     const copied = {
@@ -205,7 +205,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await patch(data['id'], { enforce_zdr: null })).data).toMatchObject(none);
   });
 
-  test('names that a guardrail already contains are accepted, whatever happened to them; no others', async () => {
+  test('names that a guardrail already contains are accepted also if they no longer exist, and no others', async () => {
     const { create, patch, database } = await setUp();
     const { data } = await create({ allowed_models: ['acme/fast-1'], ignored_providers: ['acme'] });
     await database.queries
@@ -226,7 +226,7 @@ describeStores('guardrails', ({ open }) => {
     });
   });
 
-  test('PATCH changes what it names; null removes filters and lists; lists are replaced whole', async () => {
+  test('PATCH changes the named fields, null removes filters and lists, and lists are replaced whole', async () => {
     const { create, patch } = await setUp();
     const { data } = await create({
       description: 'd',
@@ -267,7 +267,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await create(none)).data).toMatchObject(none);
   });
 
-  test('changes of different fields at once all survive; one that has not seen the last is refused', async () => {
+  test('concurrent changes of different fields all succeed, and one with an outdated version is refused', async () => {
     const { create, patch, call } = await setUp();
     const { data } = await create();
     const changes = [{ name: 'n' }, { description: 'd' }, { limit_usd: 1 }, { enforce_zdr_other: true }];
@@ -279,7 +279,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('DELETE', `/guardrails/${data['id']}`, undefined, 'management', stale)).status).toBe(409);
   });
 
-  test('GET /guardrails: of the default workspace by default, in stable pages', async () => {
+  test('GET /guardrails lists the default workspace by default, in stable pages', async () => {
     const { create, call, home, foreign } = await setUp();
     for (const name of ['a', 'b', 'c']) await create({ name });
     const names = async (query: string) => {
@@ -296,7 +296,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('GET', `/guardrails?workspace_id=${foreign.default_workspace_id}`)).status).toBe(404);
   });
 
-  test('every change is announced to all nodes; a request without a change is not', async () => {
+  test('every change is announced to all nodes, and a request without a change is not', async () => {
     const { call, create, patch, addKey, changes, home } = await setUp();
     const announcements: string[] = [];
     changes.listen((change) => announcements.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -325,7 +325,7 @@ describeStores('guardrails', ({ open }) => {
     expect(announced()).toEqual([`policy ${id}`]);
   });
 
-  test('a creation waits for the lock of its workspace, so that a deletion is not delayed', async () => {
+  test('a creation waits for the lock of its workspace', async () => {
     const { create, database, home } = await setUp();
     const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({

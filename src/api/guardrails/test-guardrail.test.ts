@@ -69,7 +69,7 @@ describe('a draft', () => {
       'messages[0].content',
     ],
     ['completions', { model: 'acme/m', prompt: ['x', `To ${EMAIL}`] }, 'prompt'],
-  ])('reads a request of %s, and tells which endpoints its restrictions leave', async (api, request, field) => {
+  ])('reads a request of %s, and shows the endpoints that its restrictions allow', async (api, request, field) => {
     const guardrail = { ...redact, ignored_providers: ['Other'] };
     const { data } = await tried({ guardrail, api, request });
     expect(data).toMatchObject({
@@ -90,7 +90,7 @@ describe('a draft', () => {
     expect(data['routing']).toMatchObject({ endpoints: [], error: expect.stringContaining('guardrail') });
   });
 
-  test('is checked as one that is stored, and so is the request', async () => {
+  test('is validated like a stored one, and so is the request', async () => {
     const text = 'x';
     for (const [draft, path] of [
       [{ content_filters: [{ pattern: '(', action: 'block' }] }, 'guardrail.content_filters[0].pattern'],
@@ -114,7 +114,7 @@ describe('a draft', () => {
   });
 });
 
-test('a stored guardrail is tested by its id, and nothing is counted', async () => {
+test('a stored guardrail is tested by its id, without an entry in the metrics or the log', async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   const made = await gateway.call('POST', '/guardrails', { name: 'g', ...redact }, { authorization });
   const { id } = ((await made.json()) as { data: { id: string } }).data;
@@ -126,7 +126,7 @@ test('a stored guardrail is tested by its id, and nothing is counted', async () 
   expect(gateway.log_lines.join()).not.toContain('jane');
 });
 
-test('an ordinary key may not try guardrails', async () => {
+test('403: an ordinary key cannot test guardrails', async () => {
   const response = await gateway.call('POST', '/guardrails/test', { guardrail: redact, text: 'x' });
   expect(response.status).toBe(403);
 });

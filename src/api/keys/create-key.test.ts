@@ -17,7 +17,7 @@ describeStores('POST /keys', ({ open }) => {
     return { ...made, database };
   }
 
-  test('201: a name is enough; the record is complete and the secret is shown', async () => {
+  test('201: a name is enough, the record is complete and the secret is shown', async () => {
     const { call, home } = await setUp();
     const { status, body } = await call('POST', '/keys', { name: 'ci' });
     expect(status).toBe(201);
@@ -56,7 +56,7 @@ describeStores('POST /keys', ({ open }) => {
     });
   });
 
-  test('201: rate limits go by the name of a key of an administrator, not by the name that a member chose', async () => {
+  test('201: rate limits use the name of a key that an administrator chose, and not that of a member', async () => {
     const { call, principals, database, sessionOf } = await setUp();
     principals['admin'] = await sessionOf('admin');
     principals['member'] = await sessionOf('member');
@@ -70,7 +70,7 @@ describeStores('POST /keys', ({ open }) => {
     }
   });
 
-  test('409: a member makes a thousand keys in a workspace and no more, also with two requests at once, until one is deleted', async () => {
+  test('409: a member has at most a thousand keys in a workspace, also with concurrent requests', async () => {
     const { call, principals, database, sessionOf, addKey, home } = await setUp();
     const { queries } = database;
     const [member, admin] = [await sessionOf('member'), await sessionOf('admin')];
@@ -83,7 +83,7 @@ describeStores('POST /keys', ({ open }) => {
     for (const portion of [rows.slice(0, 500), rows.slice(500)]) {
       await queries.insertInto('api_keys').values(portion).execute();
     }
-    // Keys that an administrator made for the member do not count.
+    // Keys that an administrator created for the member do not count.
     await addKey(creator);
     const make = (who: string) => call('POST', '/keys', { name: 'k' }, who);
     const statuses = (await Promise.all([make('member'), make('member')])).map(({ status }) => status);
@@ -95,7 +95,7 @@ describeStores('POST /keys', ({ open }) => {
     expect((await make('member')).status).toBe(201);
   });
 
-  test('201: every field is kept; the limit to the nearest nano-USD', async () => {
+  test('201: every field is stored, and the limit to the nearest nano-USD', async () => {
     const { call, home } = await setUp();
     const { status, body } = await call('POST', '/keys', {
       name: 'n'.repeat(200),
@@ -118,7 +118,7 @@ describeStores('POST /keys', ({ open }) => {
     });
   });
 
-  test('201: nulls say none, a limit of zero is one', async () => {
+  test('201: null means none, and zero is a limit', async () => {
     const { call, home } = await setUp();
     const nulls = { limit: null, limit_reset: null, expires_at: null, creator_user_id: null };
     const made = await call('POST', '/keys', { name: 'a', ...nulls });
@@ -126,7 +126,7 @@ describeStores('POST /keys', ({ open }) => {
     expect((await call('POST', '/keys', { name: 'b', limit: 0 })).body['data']).toMatchObject({ limit: 0 });
   });
 
-  test('the secret is nowhere in the store', async () => {
+  test('the secret is not in the store', async () => {
     const { call, database } = await setUp();
     const { body } = await call('POST', '/keys', { name: 'ci' });
     const rows = await database.queries.selectFrom('api_keys').selectAll().execute();
@@ -140,16 +140,16 @@ describeStores('POST /keys', ({ open }) => {
     [400, 'a name that is too long', { name: 'n'.repeat(201) }, /^name .*200/],
     [400, 'a name that is a number', { name: 5 }, /^name must be a string/],
     [400, 'a limit below zero', { name: 'n', limit: -0.01 }, /^limit /],
-    [400, 'a limit above what is exact', { name: 'n', limit: 9_007_199.01 }, /^limit .*9007199/],
+    [400, 'a limit above the exact range', { name: 'n', limit: 9_007_199.01 }, /^limit .*9007199/],
     [400, 'a limit as text', { name: 'n', limit: '10' }, /^limit /],
     [400, 'an unknown reset', { name: 'n', limit_reset: 'yearly' }, /^limit_reset .*daily/],
-    [400, 'a field nobody knows', { name: 'n', limits: 10 }, /^limits is not a known field/],
+    [400, 'an unknown field', { name: 'n', limits: 10 }, /^limits is not a known field/],
     [400, 'an expiry in another zone', { name: 'n', expires_at: '2027-01-31T00:00:00+01:00' }, /^expires_at .*UTC/],
-    [400, 'an expiry that is over', { name: 'n', expires_at: '2026-11-21T09:00:00Z' }, /^expires_at .*future/],
-    [400, 'an expiry that is no time', { name: 'n', expires_at: 'soon' }, /^expires_at /],
+    [400, 'an expiry in the past', { name: 'n', expires_at: '2026-11-21T09:00:00Z' }, /^expires_at .*future/],
+    [400, 'an expiry that is not a time', { name: 'n', expires_at: 'soon' }, /^expires_at /],
     [400, 'an unknown workspace', { name: 'n', workspace_id: 'nowhere' }, /^workspace_id nowhere /],
     [400, 'an unknown creator', { name: 'n', creator_user_id: 'nobody' }, /^creator_user_id nobody /],
-    [400, 'a limit that no number holds', '{"name":"n","limit":1e400}', /^limit /],
+    [400, 'a limit that no number can hold', '{"name":"n","limit":1e400}', /^limit /],
     [400, 'a name with NUL', { name: 'a\u0000b' }, /^name .*NUL/],
     [400, 'half a character as name', '{"name":"\\ud800"}', /^name /],
     [400, 'a workspace with NUL', { name: 'n', workspace_id: '\u0000' }, /^workspace_id /],
@@ -170,7 +170,7 @@ describeStores('POST /keys', ({ open }) => {
 
   test.each([
     [401, 'no credential', ''],
-    [401, 'a wrong one', 'wrong'],
+    [401, 'a wrong credential', 'wrong'],
     [403, 'an ordinary key', 'ordinary'],
   ])('%i: %s', async (status, _reason, credential) => {
     const { call } = await setUp();

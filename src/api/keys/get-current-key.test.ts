@@ -3,7 +3,7 @@ import { startGateway } from '../../../test/harness.ts';
 import { creditStore } from '../../storage/credits.ts';
 import { openDatabase } from '../../storage/database.ts';
 
-test('GET /key, and its former path: what the key may spend and has spent; caches may not keep the answer', async () => {
+test('GET /key, and its former path: limits, usage and private cache headers', async () => {
   const gateway = await startGateway();
   try {
     const manage = { authorization: `Bearer ${gateway.management_key}` };
@@ -63,7 +63,7 @@ test('GET /key, and its former path: what the key may spend and has spent; cache
   }
 });
 
-test('GET /key: the credits of the organization are the effective budget if the least of them is left', async () => {
+test('GET /key: the credits of the organization are the effective budget if they are the smallest', async () => {
   const gateway = await startGateway();
   try {
     const shown = async () => {

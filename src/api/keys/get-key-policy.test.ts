@@ -30,7 +30,7 @@ const spend = async (key: string) => {
 };
 
 describe('the policy of a key', () => {
-  test('lists each limit with spent, held and left, whose sum is the limit, and refuses nothing while all have money', async () => {
+  test('lists each limit with spent, held and left amounts, and refuses nothing while all have money', async () => {
     const { data, key } = await manage('POST', '/keys', { name: 'one', limit: 5, limit_reset: 'daily' });
     expect((await spend(key)).status).toBe(200);
     const { limits, refusal, guardrails, effective } = await policyOf(data.hash);
@@ -43,7 +43,7 @@ describe('the policy of a key', () => {
     expect(effective).toMatchObject({ allowed_models: null, ignored_models: [], filters: [] });
   });
 
-  test('names the limit that refuses, in the words of the call’s own refusal, and the one that still has money', async () => {
+  test('names the refusing limit with the message of a refused call, and the limit that still has money', async () => {
     const { data, key } = await manage('POST', '/keys', { name: 'two', limit: 0 });
     const guardrail = await manage('POST', '/guardrails', { name: 'team', limit_usd: 9, reset_interval: 'monthly' });
     await manage('POST', `/guardrails/${guardrail.data.id}/assignments/keys`, { key_hashes: [data.hash] });
@@ -61,7 +61,7 @@ describe('the policy of a key', () => {
     expect(refused.body.error?.message.startsWith(beginning)).toBe(true);
   });
 
-  test('says that a disabled key is not accepted before any limit', async () => {
+  test('refuses a disabled key before any limit', async () => {
     const { data } = await manage('POST', '/keys', { name: 'three', limit: 0 });
     await manage('PATCH', `/keys/${data.hash}`, { disabled: true });
     expect((await policyOf(data.hash)).refusal).toEqual({
@@ -71,7 +71,7 @@ describe('the policy of a key', () => {
     });
   });
 
-  test('combines guardrails as calls are checked: allowed lists are intersected, the rest united', async () => {
+  test('combines guardrails as calls do: allowed lists are intersected, the rest are united', async () => {
     const { data } = await manage('POST', '/keys', { name: 'four' });
     const make = (body: object) => manage('POST', '/guardrails', body);
     const ofKey = await make({

@@ -22,12 +22,12 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     return { ...made, database, key };
   }
 
-  test('200: the record, as it was at creation', async () => {
+  test('200: the record of the creation', async () => {
     const { call, key } = await setUp();
     expect(await call('GET', `/keys/${key.hash}`)).toMatchObject({ status: 200, body: { data: key } });
   });
 
-  test('200: usage includes the last outcomes', async () => {
+  test('200: usage includes unflushed outcomes', async () => {
     let raise = async () => {};
     const { call, key, database, home } = await setUp(() => raise());
     const settle = await spendingNode(database);
@@ -50,7 +50,7 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     });
   });
 
-  test('200: outcomes that do not reach the store do not hold the answer', async () => {
+  test('200: outcomes that do not reach the store do not delay the answer', async () => {
     const { call, key } = await setUp(() => new Promise(() => {}));
     expect((await call('GET', `/keys/${key.hash}`)).status).toBe(200);
   });

@@ -55,7 +55,7 @@ describeStores('API keys', ({ open }) => {
     return { ...made, database, addKey, spend, events, announced };
   }
 
-  test('PATCH changes what it names and no more; usage stays, also when the limit or its window changes', async () => {
+  test('PATCH changes the named fields alone, and usage stays, also if the limit or its window changes', async () => {
     const { call, addKey, spend, events, announced } = await setUp();
     const { hash } = await addKey();
     await spend(hash, { cost_nano: 4_000_000_000 });
@@ -92,17 +92,17 @@ describeStores('API keys', ({ open }) => {
     ['an empty name', { name: '' }, /^name must not be empty/],
     ['a long name', { name: 'n'.repeat(201) }, /^name must have at most 200/],
     ['NUL', { name: '\u0000' }, /^name must be text/],
-    ['half a letter', { name: 'a\ud83d' }, /^name must be text without NUL characters or lone surrogates/],
+    ['an unpaired surrogate', { name: 'a\ud83d' }, /^name must be text without NUL characters or lone surrogates/],
     ['null for a name', { name: null }, /^name /],
     ['null for a flag', { disabled: null }, /^disabled /],
     ['a limit below zero', { limit: -1 }, /^limit must be at least 0/],
-    ['a limit above what is exact', { limit: 9_007_200 }, /^limit must be at most/],
+    ['a limit above the exact range', { limit: 9_007_200 }, /^limit must be at most/],
     ['a limit as text', { limit: '5' }, /^limit /],
     ['an unknown reset', { limit_reset: 'yearly' }, /^limit_reset must be one of/],
     ['an unknown mode', { budget_mode: 'lax' }, /^budget_mode /],
-    ['what cannot be changed', { expires_at: null }, /^expires_at is not a known field/],
+    ['an unchangeable field', { expires_at: null }, /^expires_at is not a known field/],
     ['another workspace', { workspace_id: 'w' }, /^workspace_id is not a known field/],
-    ['a field nobody knows', { limits: 5 }, /^limits is not a known field/],
+    ['an unknown field', { limits: 5 }, /^limits is not a known field/],
   ])('400: PATCH with %s', async (_reason, body, message) => {
     const { call, addKey, events } = await setUp();
     const { hash } = await addKey();
@@ -113,7 +113,7 @@ describeStores('API keys', ({ open }) => {
     expect(await events()).toEqual([]);
   });
 
-  test('changes of different fields at once all survive; one that has not seen the last is refused', async () => {
+  test('concurrent changes of different fields all succeed, and one with an outdated version is refused', async () => {
     const { call, addKey } = await setUp();
     const { hash } = await addKey();
     const changes = [{ name: 'n' }, { disabled: true }, { limit: 3 }, { include_byok_in_limit: true }];
@@ -126,7 +126,7 @@ describeStores('API keys', ({ open }) => {
     expect((await call('PATCH', `/keys/${hash}`, { name: 'x' }, 'management', { 'if-match': '"5"' })).status).toBe(200);
   });
 
-  test('DELETE removes the key and its guardrail assignment; only the audit keeps its values', async () => {
+  test('DELETE removes the key and its guardrail assignment', async () => {
     const { call, addKey, events, announced, database, home } = await setUp();
     const { hash } = await addKey();
     const owned = { organization_id: home.organization_id, created_at: NOW, seq: 1 };
@@ -155,7 +155,7 @@ describeStores('API keys', ({ open }) => {
     expect(announced).toEqual([{ topic: 'keys', id: hash }]);
   });
 
-  test('GET /keys: the ordinary keys of the default workspace in the order of creation, with what each has spent', async () => {
+  test('GET /keys lists the ordinary keys of the default workspace in order of creation, with their usage', async () => {
     const { call, addKey, spend, home, foreign } = await setUp();
     const one = await addKey({ name: 'a' });
     const two = await addKey({ name: 'b' });
@@ -187,7 +187,7 @@ describeStores('API keys', ({ open }) => {
     }
   });
 
-  test('management keys are no keys to PATCH, DELETE and GET', async () => {
+  test('management keys are a 404 for PATCH, DELETE and GET', async () => {
     const { call, addKey } = await setUp();
     const { hash } = await addKey({ is_management: true });
     expect((await call('GET', `/keys/${hash}`)).status).toBe(404);
@@ -218,7 +218,7 @@ describeStores('API keys', ({ open }) => {
     expect((await call(method, url, body)).status).toBe(500);
   });
 
-  test('429: one management request too many, with the time to wait', async () => {
+  test('429: a management request above the limit, with the time to wait', async () => {
     let nowMs = 0;
     const { call } = await setUp(createRateLimit(2, { now_ms: () => nowMs, monotonic_ms: () => nowMs }));
     expect((await call('GET', '/keys')).status).toBe(200);

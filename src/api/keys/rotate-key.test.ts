@@ -42,7 +42,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
       const data = answer.body['data'] as unknown as Data | undefined;
       return { ...answer, data, secret: answer.body['key'] as unknown as string };
     };
-    /** What the check of secrets says: the hash of the key, or why not. */
+    /** The result of the check of a secret: the hash of the key, or the reason of the refusal. */
     const check = async (secret: string) => {
       try {
         return (await made.authenticate(secret)).key_hash;
@@ -59,7 +59,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
   }
   const REPLACED = 'This secret of the API key was replaced and is no longer valid; use the new secret';
 
-  test('200: a new secret of the same key; everything else of the key stays', async () => {
+  test('200: a new secret of the same key, whose other fields stay', async () => {
     const { addKey, rotate, check, recordOf } = await setUp();
     const { secret, hash } = await addKey({ limit_nano: 5_000_000_000, limit_reset: 'daily', name: 'ci' });
     const before = await recordOf(hash);
@@ -78,7 +78,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect([await check(secret), await check(rotated.secret)]).toEqual([hash, hash]);
   });
 
-  test('the older secret ends by the clock of the store, with an error that says so, and the record shows it no more', async () => {
+  test('the previous secret ends by the clock of the store, with a message, and the record no longer shows it', async () => {
     const { addKey, rotate, check, recordOf, pass } = await setUp();
     const { secret, hash } = await addKey();
     const rotated = await rotate(hash, { grace_seconds: 60 });
@@ -93,7 +93,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     });
   });
 
-  test('without a grace it ends at once; a rotation after that forgets it', async () => {
+  test('without a grace the previous secret ends immediately, and is unknown after a second rotation', async () => {
     const { addKey, rotate, check, recordOf } = await setUp();
     const { secret, hash } = await addKey();
     const second = await rotate(hash, { grace_seconds: 0 });
@@ -103,7 +103,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect([await check(secret), await check(second.secret)]).toEqual(['Invalid API key', REPLACED]);
   });
 
-  test('409: during a grace without a choice; the refused rotation changes nothing', async () => {
+  test('409: during a grace without a choice, and the refused rotation changes nothing', async () => {
     const { addKey, rotate, check, recordOf, events } = await setUp();
     const { secret, hash } = await addKey();
     const second = await rotate(hash);
@@ -124,7 +124,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     ]);
   });
 
-  test('two rotations at once leave one current secret and one older one: the other is refused, or ends the first one', async () => {
+  test('concurrent rotations leave one current secret and at most one previous one', async () => {
     const { addKey, rotate, check } = await setUp();
     for (const [body, most] of [
       [{}, 2],
@@ -139,7 +139,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     }
   });
 
-  test('DELETE of the previous secret ends it at once, and again changes nothing', async () => {
+  test('DELETE of the previous secret ends it immediately, and a second one changes nothing', async () => {
     const { addKey, rotate, check, call, events } = await setUp();
     const { secret, hash } = await addKey();
     const rotated = await rotate(hash);
@@ -153,7 +153,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect((await call('DELETE', `/keys/${'0'.repeat(64)}/previous-secret`)).status).toBe(404);
   });
 
-  test('disabling the key ends both secrets until it is enabled, deleting it for ever', async () => {
+  test('disabling the key disables both secrets until it is enabled, and deleting it ends them', async () => {
     const { addKey, rotate, check, call } = await setUp();
     const { secret, hash } = await addKey();
     const rotated = await rotate(hash);
@@ -167,7 +167,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect((await rotate(hash)).status).toBe(404);
   });
 
-  test('a disabled key is rotated and stays disabled; an expired one is refused', async () => {
+  test('a disabled key is rotated and stays disabled, and an expired one is refused', async () => {
     const { addKey, rotate, check, pass } = await setUp();
     const disabled = await rotate((await addKey({ disabled: true })).hash);
     expect(disabled.data).toMatchObject({ disabled: true, rotated_at: NOW });
@@ -184,14 +184,14 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     });
   });
 
-  test('409: the key of health probes, which nobody can call with, gets no secret', async () => {
+  test('409: the key of health probes, which accepts no calls, gets no secret', async () => {
     const { addKey, rotate, home, recordOf } = await setUp();
     const { hash } = await addKey({ hash: probeKeyHash(home.organization_id), label: 'no secret' });
     expect((await rotate(hash)).status).toBe(409);
     expect(await recordOf(hash)).toMatchObject({ label: 'no secret', rotated_at: null });
   });
 
-  test('the hash of the key stays its address; the SHA-256 of its new secret is none', async () => {
+  test('the hash of the key stays its address, and the SHA-256 of a new secret does not become one', async () => {
     const { addKey, rotate, call } = await setUp();
     const { hash } = await addKey();
     const rotated = await rotate(hash);
@@ -200,7 +200,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect(rotated.data).toMatchObject({ hash });
   });
 
-  test('404: foreign keys, management keys and unknown ones; 401 and 403: whoever may not change keys, also the key itself', async () => {
+  test('404: foreign, management and unknown keys; 401 and 403: callers that may not change keys, also the key itself', async () => {
     const { addKey, rotate, check } = await setUp();
     const { secret, hash } = await addKey();
     const management = await addKey({ is_management: true });
@@ -216,7 +216,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect([await check(secret), await check(management.secret)]).toEqual([hash, management.hash]);
   });
 
-  test('a member rotates the keys that it made, and only ends previous secrets of those that it was given', async () => {
+  test('a member rotates keys that it created, and may only end previous secrets of assigned keys', async () => {
     const { addKey, rotate, call, sessionOf, principals, database } = await setUp();
     const member = await sessionOf('member');
     principals['member'] = member;
@@ -235,7 +235,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect(stored?.previous_secret_expires_at).not.toBeNull();
   });
 
-  test('400: anything but a grace within its bounds and a choice; the key stays as it was', async () => {
+  test('400: invalid graces and choices, and the key does not change', async () => {
     const { addKey, rotate, recordOf } = await setUp();
     const { hash } = await addKey();
     for (const [body, message] of [
@@ -262,7 +262,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect(await recordOf(hash)).toMatchObject({ rotated_at: null });
   });
 
-  test('If-Match: a rotation of a version that was read counts only if nobody changed the key since', async () => {
+  test('If-Match: a rotation of a version succeeds only if the key has not changed since', async () => {
     const { addKey, rotate, call } = await setUp();
     const { hash } = await addKey();
     const { headers } = await call('GET', `/keys/${hash}`);
@@ -274,7 +274,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     expect(statuses.map(({ status }) => status)).toEqual([200, 409]);
   });
 
-  test('the audit has labels and times, and no secret or its SHA-256', async () => {
+  test('the audit has labels and times, without a secret or its SHA-256', async () => {
     const { addKey, rotate, call, events, recordOf } = await setUp();
     const { hash } = await addKey();
     const { label } = await recordOf(hash);

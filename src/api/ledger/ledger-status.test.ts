@@ -8,7 +8,7 @@ import { resolveLedger } from './resolve-ledger.ts';
 import { verifyLedgerNow } from './verify-ledger.ts';
 
 describeStores('the operations of the ledger', ({ open }) => {
-  test('name the held and doubtful money, and what a verification finds; for the operator alone', async () => {
+  test('list holds and unknown outcomes, and the result of a verification, for the operator alone', async () => {
     const database = await open();
     const at = Date.now();
     const { server, call, home, change } = await managementServer(database, new Date(at).toISOString());

@@ -7,7 +7,7 @@ import { releaseLedger } from './release-ledger.ts';
 const NOW = '2026-11-21T10:00:00.000Z';
 
 describeStores('POST /ledger/release', ({ open }) => {
-  test('200 with the released amounts, booked money too; 404, 409, 403, 401, 400', async () => {
+  test('200 with the released and booked amounts; 404, 409, 403, 401, 400', async () => {
     const database = await open();
     const { server, call, change, home } = await managementServer(database, NOW);
     releaseLedger(server, { database, change, home, clock: { now_ms: Date.now } });

@@ -23,14 +23,14 @@ async function count(body: object, key = gateway.key, at = gateway) {
     headers: { 'x-api-key': key, 'content-type': 'application/json' },
     body: JSON.stringify({ ...PROMPT, ...body }),
   });
-  // Tokens or an error: what is not there fails the comparison.
+  // Tokens or an error: a missing member fails the comparison.
   const counted = (await response.json()) as { input_tokens: number; type: string; error: { message: string } };
   return { status: response.status, headers: response.headers, body: counted };
 }
 
 const anthropic = { model: 'sandbox/echo', provider: { only: ['sandbox-anthropic'] } };
 
-test('an upstream of this wire counts, and returns what it will bill', async () => {
+test('an upstream of this wire returns the count that it will bill', async () => {
   const { status, body } = await count(anthropic);
   expect(status).toBe(200);
   const answer = await gateway.call('POST', '/messages', { ...PROMPT, ...anthropic, max_tokens: 100 });
@@ -44,7 +44,7 @@ test.each([
   'sandbox/responses-echo',
   'sandbox/bedrock-echo',
   'sandbox/cohere-echo',
-])('%s: elsewhere the gateway counts, and says that it is an estimate', async (model) => {
+])('%s: without such an upstream the count is an estimate and marked as one', async (model) => {
   const { status, body } = await count({ model, provider: { ignore: ['sandbox-anthropic'] } });
   expect({ status, ...body }).toEqual({ status: 200, input_tokens: expect.any(Number), estimated: true });
   expect(body.input_tokens).toBeGreaterThan(20);
@@ -59,7 +59,7 @@ test('more text is more tokens', async () => {
   }
 });
 
-test('an upstream that fails does not matter; one that finds fault with the prompt does', async () => {
+test('an upstream failure leads to an estimate, and a refusal of the prompt to an error', async () => {
   const failing = await count({ ...anthropic, model: 'sandbox/fail-503' });
   expect(failing.body).toEqual({ input_tokens: expect.any(Number), estimated: true });
   const orphan = [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_9', content: 'x' }] }];
@@ -68,7 +68,7 @@ test('an upstream that fails does not matter; one that finds fault with the prom
   expect(body).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } });
 });
 
-test('a prompt that the wire cannot express is counted nevertheless: the call would go to another endpoint', async () => {
+test('a prompt that the wire cannot express is estimated', async () => {
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: 'AAAA' } };
   const { body } = await count({ ...anthropic, messages: [{ role: 'user', content: [image] }] });
   expect(body).toEqual({ input_tokens: expect.any(Number), estimated: true });
@@ -94,13 +94,8 @@ describe('errors have the form of this API', () => {
       { model: 'sandbox/echo', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'messages[0].content[0].type',
     ],
-    [400, 'a model that is not there', { model: 'nobody/nothing' }, 'nobody/nothing'],
-    [
-      404,
-      'no provider of that name',
-      { model: 'sandbox/echo', provider: { only: ['nobody'] } },
-      'No allowed providers',
-    ],
+    [400, 'an unknown model', { model: 'nobody/nothing' }, 'nobody/nothing'],
+    [404, 'an unknown provider', { model: 'sandbox/echo', provider: { only: ['nobody'] } }, 'No allowed providers'],
   ])('%i: %s', async (status, _title, body, part) => {
     const { status: actualStatus, body: error } = await count(body);
     expect(actualStatus).toBe(status);
@@ -115,7 +110,7 @@ describe('errors have the form of this API', () => {
   });
 });
 
-test.each(['per_key', 'per_model'])('429: it counts as one request, %s', async (scope) => {
+test.each(['per_key', 'per_model'])('429: a count is one request, %s', async (scope) => {
   const limited = await startGateway({ yaml: `rate_limits: { ${scope}: { requests_per_minute: 2 } }` });
   try {
     const body = { model: 'sandbox/echo' };
@@ -127,7 +122,7 @@ test.each(['per_key', 'per_model'])('429: it counts as one request, %s', async (
   }
 });
 
-test('no tokens are counted against rates', async () => {
+test('counted tokens do not count against token rates', async () => {
   const limited = await startGateway({ yaml: 'rate_limits: { per_key: { tokens_per_minute: 100 } }' });
   try {
     const statuses = [];

@@ -1,4 +1,4 @@
-/** Errors that clients of the Messages API receive: before a stream, in it, and during silence. */
+/** Errors that clients of the Messages API receive: before a stream, in it, and during an idle time. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { checkMessagesStream } from '../../../test/grammar/messages.ts';
@@ -7,7 +7,7 @@ import { object } from '../../../test/readings/recordings.ts';
 import { responseHead, type Step, startWireServer, type WireServer } from '../../../test/wires/wire-server.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/** Long enough that a busy machine tells a failure before it. */
+/** Long enough that a busy machine reports a failure within it. */
 const HEARTBEAT_MS = 1_000;
 const SILENCE_MS = 1_500;
 
@@ -63,7 +63,7 @@ const send = (more: object = {}, headers: Record<string, string> = {}) =>
   );
 
 describe('before a stream', () => {
-  test('an answer of zero tokens is requested from no other wire, which would read it as no bound', async () => {
+  test('max_tokens 0 is refused on other wires, which would read it as no bound', async () => {
     const response = await send({ max_tokens: 0 });
     expect([response.status, await response.json()]).toEqual([
       400,
@@ -81,7 +81,7 @@ describe('before a stream', () => {
     [401, {}, 502, 'api_error', null],
     [400, {}, 400, 'invalid_request_error', null],
     [413, {}, 413, 'request_too_large', null],
-  ] as const)('a %i of the provider', async (upstream, headers, status, type, retryAfter) => {
+  ] as const)('status %i of the provider', async (upstream, headers, status, type, retryAfter) => {
     steps = json(upstream, { error: { message: 'so it is' } }, headers);
     for (const isStream of [false, true]) {
       const response = await send({ stream: isStream });
@@ -96,7 +96,7 @@ describe('before a stream', () => {
     }
   });
 
-  test('a request that is too large, and one of another type', async () => {
+  test('a request that is too large, and one of another content type', async () => {
     const large = await send({ system: 'x'.repeat(30_000) });
     expect(large.status).toBe(413);
     expect(await large.json()).toMatchObject({ type: 'error', error: { type: 'request_too_large' }, request_id: null });
@@ -113,7 +113,7 @@ describe('before a stream', () => {
   });
 
   test.each([false, true])(
-    'what the provider says of an answer that failed before its first word (%s)',
+    'the provider’s message about an answer that failed before its first text is returned redacted (streamed: %s)',
     async (isStream) => {
       const finishReason = 'MALFORMED_FUNCTION_CALL';
       const body = { candidates: [{ finishReason, finishMessage: 'Malformed function call: run(secret)' }] };
@@ -152,7 +152,7 @@ describe('in a stream', () => {
     return response.text();
   };
 
-  test('silence is filled with pings, before the message and in it', async () => {
+  test('idle times are filled with pings, before the message and in it', async () => {
     steps = [
       stream,
       { wait: SILENCE_MS },
@@ -170,14 +170,14 @@ describe('in a stream', () => {
     expect(text).not.toMatch(/^:/m);
   });
 
-  test('a provider that fails behind a ping ends it with an error', async () => {
+  test('a provider failure after a ping ends the stream with an error', async () => {
     steps = [{ wait: SILENCE_MS }, ...json(500, { error: { message: 'so it is' } })];
     const { events, error } = checkMessagesStream(await read());
     expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ping', 'error']));
     expect(error).toMatchObject({ type: 'api_error', error_type: 'provider_unavailable' });
   });
 
-  test('a provider that dies in the middle ends it with an error and the cost', async () => {
+  test('a connection that breaks in the middle ends the stream with an error and the cost', async () => {
     steps = [stream, chunk({ content: 'a word' }), { wait: 20 }, 'DESTROY'];
     const { events, error, message } = checkMessagesStream(await read());
     expect(error).toMatchObject({ type: 'api_error' });

@@ -33,7 +33,7 @@ test.each([
   ['messages[9]', 'messages'],
   ['response_format', 'output_config.format'],
   ['top_k', 'top_k'],
-])('%s of the inner language is %s to a client', (field, name) => {
+])('%s of the inner language is %s for a client', (field, name) => {
   expect(nameOf(field)).toBe(name);
 });
 

@@ -10,7 +10,7 @@ import { messagesRequest } from './parse-request.ts';
 const envelope: Envelope = createEnvelopes('secret')('org');
 const hello = [{ role: 'user', content: 'Hello' }];
 
-/** The request that the door makes of a body that the schema takes. */
+/** The request as parsed from a body that the schema accepts. */
 function parse(body: object, betas: string[] = []): ChatRequest {
   const whole = { model: 'a/b', messages: hello, ...body };
   expect(explain(MessagesBody as never, whole, '')).toEqual([]);
@@ -19,7 +19,7 @@ function parse(body: object, betas: string[] = []): ChatRequest {
 const turn = (content: unknown, role = 'user') => parse({ messages: [{ role, content }] }).messages;
 const rest = (fields: object) => ({ wire: 'anthropic-messages', rest: fields });
 
-describe('every field is translated to its place', () => {
+describe('every field is translated', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['max_tokens', { max_tokens: 5 }, { max_tokens: 5 }],
     ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
@@ -31,15 +31,19 @@ describe('every field is translated to its place', () => {
     ['service_tier auto', { service_tier: 'auto' }, { service_tier: 'auto' }],
     ['service_tier standard_only', { service_tier: 'standard_only' }, { service_tier: 'default' }],
     ['metadata.user_id', { metadata: { user_id: 'u' } }, { user: 'u' }],
-    ['user, before metadata.user_id', { user: 'v', metadata: { user_id: 'u' } }, { user: 'v' }],
+    ['user, which takes precedence over metadata.user_id', { user: 'v', metadata: { user_id: 'u' } }, { user: 'v' }],
     ['models', { models: ['c/d'] }, { models: ['c/d'] }],
     [
-      'fallbacks, as the gateway tries models',
+      'fallbacks, in the order in which the gateway tries models',
       { fallbacks: [{ model: 'c/d' }, { model: 'e/f' }] },
       { models: ['c/d', 'e/f'] },
     ],
-    ['models, before fallbacks', { models: ['c/d'], fallbacks: [{ model: 'e/f' }] }, { models: ['c/d'] }],
-    ['fallbacks by default, which is nothing', { fallbacks: 'default' }, {}],
+    [
+      'models, which take precedence over fallbacks',
+      { models: ['c/d'], fallbacks: [{ model: 'e/f' }] },
+      { models: ['c/d'] },
+    ],
+    ['fallbacks default, which has no effect', { fallbacks: 'default' }, {}],
     ['provider', { provider: { only: ['x'] } }, { provider: { only: ['x'] } }],
     ['plugins', { plugins: [{ id: 'web' }] }, { plugins: [{ id: 'web' }] }],
     ['route', { route: 'fallback' }, { route: 'fallback' }],
@@ -47,14 +51,14 @@ describe('every field is translated to its place', () => {
     ['trace', { trace: { a: 1 } }, { trace: { a: 1 } }],
     ['debug', { debug: { echo_upstream_body: true } }, { debug: { echo_upstream_body: true } }],
     ['nulls', { temperature: null, system: null, tools: null, thinking: null, metadata: null, ext: null }, {}],
-    ['what only decoders may make', { ext: { wire: 'anthropic-messages', rest: { a: 1 } } }, {}],
+    ['fields that only decoders make', { ext: { wire: 'anthropic-messages', rest: { a: 1 } } }, {}],
   ])('%s', (_title, body, expected) => {
     const { ext, ...request } = parse(body);
     expect(request).toEqual({ model: 'a/b', messages: hello, ...expected });
     expect(ext).toEqual({ client: messagesClient, wire: 'anthropic-messages', rest: {} });
   });
 
-  test('fields without a place belong to the wire', () => {
+  test('fields without a translation are kept for the wire', () => {
     const fields = {
       container: 'c',
       context_management: { edits: [] },
@@ -84,27 +88,27 @@ describe('every field is translated to its place', () => {
 describe('thinking, effort and format', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['with a budget', { thinking: { type: 'enabled', budget_tokens: 2000 } }, { reasoning: { max_tokens: 2000 } }],
-    ['as the model sees fit', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
+    ['adaptive', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
     ['not', { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
-    ['between tools, which only this wire knows', { thinking: { type: 'between_tools' } }, {}],
+    ['interleaved with tools, which only this wire has', { thinking: { type: 'between_tools' } }, {}],
     [
-      'without showing it',
+      'not displayed',
       { thinking: { type: 'adaptive', display: 'omitted' } },
       { reasoning: { enabled: true, exclude: true } },
     ],
     ['hard', { output_config: { effort: 'high' } }, { reasoning: { effort: 'high' } }],
     [
-      'hard, as it sees fit',
+      'with high effort, adaptive',
       { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
       { reasoning: { enabled: true, effort: 'max' } },
     ],
     [
-      'hard, with a budget',
+      'with high effort, with a budget',
       { thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } },
       { reasoning: { max_tokens: 2000 }, verbosity: 'low' },
     ],
     [
-      'hard without thinking',
+      'with high effort, without thinking',
       { thinking: { type: 'disabled' }, output_config: { effort: 'high' } },
       { reasoning: { effort: 'none' }, verbosity: 'high' },
     ],
@@ -131,14 +135,14 @@ describe('thinking, effort and format', () => {
   ])('%s', (_title, body, expected) => {
     const { ext, model: _m, messages: _s, ...request } = parse(body);
     expect(request).toEqual(expected);
-    // For upstreams of this wire as it was said.
+    // Unchanged for upstreams of this wire.
     expect(ext?.rest).toEqual(body);
   });
 });
 
 describe('tools', () => {
   const inputSchema = { type: 'object', properties: {} };
-  test("the client's own, including fields that only this wire knows", () => {
+  test("are the client's own, including fields that only this wire has", () => {
     const more = {
       defer_loading: true,
       input_examples: [{ a: 1 }],
@@ -166,14 +170,14 @@ describe('tools', () => {
   });
 
   test.each(['bash_20250124', 'text_editor_20250728', 'web_search_20250305', 'mcp_toolset', 'advisor_20260301'])(
-    '%s is known to this wire alone',
+    'of type %s belong to this wire alone',
     (type) => {
       const block = { type, name: 'x', max_uses: 3 };
       expect(parse({ tools: [block] }).tools).toEqual([{ type: 'native', wire: 'anthropic-messages', block }]);
     },
   );
 
-  test.each([undefined, null, 'custom'])('of type %s is a function', (type) => {
+  test.each([undefined, null, 'custom'])('of type %s are functions', (type) => {
     expect(parse({ tools: [{ type, name: 'f', input_schema: inputSchema }] }).tools).toEqual([
       {
         type: 'function',
@@ -183,7 +187,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('strictly if every wire can, else for this one only', () => {
+  test('are strict on every wire if their schema allows it, else on this one only', () => {
     const closed = { ...inputSchema, additionalProperties: false };
     const [one, other] = parse({
       tools: [
@@ -199,7 +203,7 @@ describe('tools', () => {
     });
   });
 
-  test("the gateway's are the gateway's", () => {
+  test("of the gateway are the gateway's", () => {
     expect(parse({ tools: [{ type: 'gateway:web_search', parameters: { max_results: 2 } }] }).tools).toEqual([
       { type: 'gateway:web_search', parameters: { max_results: 2 } },
     ]);
@@ -215,7 +219,7 @@ describe('tools', () => {
       { tool_choice: 'auto', parallel_tool_calls: false },
     ],
     [{ type: 'any', disable_parallel_tool_use: false }, { tool_choice: 'required' }],
-  ])('the choice %j', (toolChoice, expected) => {
+  ])('with the choice %j', (toolChoice, expected) => {
     const {
       ext,
       model: _m,
@@ -231,7 +235,7 @@ describe('tools', () => {
 describe('messages', () => {
   const cacheControl = { type: 'ephemeral' };
 
-  test('the system prompt is the first message; one in the midst stays there', () => {
+  test('the system prompt is the first message, and a later system message stays in its place', () => {
     const body = {
       system: [{ type: 'text', text: 'A', cache_control: cacheControl }],
       messages: [...hello, { role: 'system', content: 'B', clear_at: 'never' }],
@@ -261,7 +265,7 @@ describe('messages', () => {
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, cache_control: cacheControl },
     ],
     [
-      'an image by its id, which only this wire knows',
+      'an image by id, which only this wire has',
       { type: 'image', source: { type: 'file', file_id: 'f' } },
       { type: 'native', wire: 'anthropic-messages', block: { type: 'image', source: { type: 'file', file_id: 'f' } } },
     ],
@@ -290,12 +294,12 @@ describe('messages', () => {
       { type: 'file', file: { file_data: 'data:text/plain;base64,SGk=' } },
     ],
     [
-      'a document by its id',
+      'a document by id',
       { type: 'document', source: { type: 'file', file_id: 'f' } },
       { type: 'file', file: { file_id: 'f' } },
     ],
     [
-      'a document of blocks of text, which is text elsewhere',
+      'a document of text blocks, which is text on other wires',
       {
         type: 'document',
         source: {
@@ -331,7 +335,7 @@ describe('messages', () => {
       { type: 'text', text: 'a', ext: rest({ type: 'document', source: { type: 'content', content: 'a' } }) },
     ],
     [
-      'a document of pictures, which only this wire knows',
+      'a document of images, which only this wire has',
       {
         type: 'document',
         source: { type: 'content', content: [{ type: 'image', source: { type: 'url', url: 'u' } }] },
@@ -343,7 +347,7 @@ describe('messages', () => {
       },
     ],
     [
-      'a search result, which is text elsewhere',
+      'a search result, which is text on other wires',
       { type: 'search_result', source: 'https://a.example', title: 'T', content: [{ type: 'text', text: 'a' }] },
       {
         type: 'text',
@@ -365,7 +369,7 @@ describe('messages', () => {
     expect(turn([block])).toEqual([{ role: 'user', content: [part] }]);
   });
 
-  test("results of tools are messages of their own, before the rest of the user's message", () => {
+  test("tool results become messages of their own, before the rest of the user's message", () => {
     expect(
       turn([
         { type: 'text', text: 'so' },
@@ -395,7 +399,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a hint for the cache on the last block of a turn is the turn’s, on others the block’s', () => {
+  test('a cache hint on the last block belongs to the turn, and one on another block to the block', () => {
     const blocks = [
       { type: 'text', text: 'a', cache_control: cacheControl },
       { type: 'tool_use', id: 'c', name: 'f', input: {}, cache_control: cacheControl },
@@ -413,7 +417,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a turn of the model keeps the order of its blocks, and blocks that only this wire knows', () => {
+  test('an assistant turn keeps the order of its blocks, and blocks that only this wire has', () => {
     const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } };
     const result = { type: 'web_search_tool_result', tool_use_id: 's', content: [] };
     const [message] = turn(
@@ -466,7 +470,7 @@ describe('reasoning of other wires is restored from its envelope', () => {
   const item: ReasoningDetail = { type: 'reasoning.encrypted', data: 'E', id: 'rs_1', format: 'openai-responses-v1' };
   const wrap = (...details: ReasoningDetail[]) => envelope.wrap(details)!;
 
-  test('in thinking and in redacted thinking, each in its place', () => {
+  test('from thinking and redacted thinking, each in its place', () => {
     const [message] = turn(
       [
         { type: 'thinking', thinking: 'shown', signature: wrap(summary, item) },
@@ -492,7 +496,7 @@ describe('reasoning of other wires is restored from its envelope', () => {
     ]);
   });
 
-  test('texts that are in it stay as they are', () => {
+  test('with its texts unchanged', () => {
     const both = [
       { ...summary, summary: 'one' },
       { ...summary, summary: 'two' },
@@ -501,7 +505,7 @@ describe('reasoning of other wires is restored from its envelope', () => {
     expect(message?.reasoning_details?.map((detail) => 'summary' in detail && detail.summary)).toEqual(['one', 'two']);
   });
 
-  test('a text that only the block shows is restored if it can only belong to one detail', () => {
+  test('with a text of the block if it can only belong to one detail', () => {
     const opened = (thinking: string, ...details: ReasoningDetail[]) =>
       turn([{ type: 'thinking', thinking, signature: wrap(...details) }], 'assistant')[0]?.reasoning_details;
     expect(opened('shown', { ...ofGoogle, text: '' })).toEqual([{ ...ofGoogle, text: 'shown', index: 0 }]);
@@ -510,11 +514,11 @@ describe('reasoning of other wires is restored from its envelope', () => {
   });
 
   test.each([
-    ['changed since', `${wrap(ofGoogle)}x`],
-    ["another organization's", createEnvelopes('secret')('other').wrap([ofGoogle])!],
-    ["another gateway's", createEnvelopes('other')('org').wrap([ofGoogle])!],
+    ['changed', `${wrap(ofGoogle)}x`],
+    ['of another organization', createEnvelopes('secret')('other').wrap([ofGoogle])!],
+    ['of another gateway', createEnvelopes('other')('org').wrap([ofGoogle])!],
     ['nonsense', 'gw1.AAAA'],
-  ])('one that is %s is left out', (_title, signature) => {
+  ])('unless it is %s', (_title, signature) => {
     const [message] = turn(
       [
         { type: 'text', text: 'a' },
@@ -529,7 +533,7 @@ describe('reasoning of other wires is restored from its envelope', () => {
     expect(message?.ext?.order?.map(({ kind }) => kind)).toEqual(['text', 'text']);
   });
 
-  test('ids that clients were shown in letters of this wire are read back, in calls and in results', () => {
+  test('encoded call ids are decoded, in calls and in results', () => {
     const shown = `gwid_${Buffer.from('functions.f:0').toString('base64url')}`;
     const messages = [
       { role: 'assistant', content: [{ type: 'tool_use', id: shown, name: 'f', input: {} }] },
@@ -591,7 +595,7 @@ describe('400 names the field', () => {
   });
 });
 
-test("blocks of the gateway's own tools are removed from a conversation, those of the provider stay", () => {
+test("blocks of the gateway's own tools are removed from a conversation, and those of the provider stay", () => {
   const search = (id: string) => [
     { type: 'server_tool_use', id, name: 'web_search', input: { query: 'q' } },
     { type: 'web_search_tool_result', tool_use_id: id, content: [] },

@@ -36,14 +36,14 @@ const stopped = (wire: Wire, stopSequence: string): ChatChunk => ({
   ext: { response: { wire, rest: {}, stopSequence } },
 });
 
-/** The message of a checked stream, which is the whole answer as well. */
+/** The message of a checked stream, which equals the whole answer. */
 function messageOf(chunks: ChatChunk[], shown: ReasoningShown = 'shown'): JsonObject {
   const { message } = checkMessagesStream(streamText([chunks], shown));
   expect(message).toEqual(wholeMessage(accumulate(chunks, 0), shown));
   return message!;
 }
 
-/** The turn as a client sends it back, as the door reads it. */
+/** The turn as the parser reads it from a client. */
 function parsedBack({ content }: JsonObject): ReturnType<typeof messagesRequest>['messages'][number] {
   const body = { model: 'a/b', max_tokens: 1, messages: [{ role: 'assistant', content }] };
   const { messages } = messagesRequest(body as unknown as Parameters<typeof messagesRequest>[0], {
@@ -56,7 +56,7 @@ function parsedBack({ content }: JsonObject): ReturnType<typeof messagesRequest>
 const withoutNull = ({ id, ...rest }: ReasoningDetail) => (id === null ? rest : { ...rest, id });
 const detailsBack = (message: JsonObject) => (parsedBack(message).reasoning_details ?? []).map(withoutNull);
 
-test('a message that begins with counts of its wire has no output yet, and no thinking in it', () => {
+test('a message that begins with counts of its wire has no output count and no thinking count yet', () => {
   const usage = { in_uncached: 7, out_text: 2, out_reasoning: 3 };
   const textOut = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
   const { events } = checkMessagesStream(textOut);
@@ -65,29 +65,29 @@ test('a message that begins with counts of its wire has no output yet, and no th
   expect(message['usage']).not.toHaveProperty('output_tokens_details');
 });
 
-test('a thought without text and signature makes no block, since no wire would accept it back', () => {
+test('empty reasoning without a signature is not a block, since no wire would accept it back', () => {
   const empty = detail({ type: 'reasoning.text', text: '', format: 'anthropic-claude-v1' });
   const message = messageOf([begin('openai-chat'), reasoning(0, empty), text(1, 'a'), finish('stop')]);
   expect(message['content']).toEqual([{ type: 'text', text: 'a' }]);
 });
 
-describe('reasons to stop', () => {
+describe('stop reasons', () => {
   test.each<[ChatChunk['finish_reason'], string]>([
     ['stop', 'end_turn'],
     ['length', 'max_tokens'],
     ['content_filter', 'refusal'],
-  ])('%s of another wire is %s', (reason, stopReason) => {
+  ])('%s of another wire becomes %s', (reason, stopReason) => {
     const message = messageOf([begin('openai-chat'), text(0, 'a'), finish(reason, 'whatever')]);
     expect(message).toMatchObject({ stop_reason: stopReason, stop_sequence: null });
   });
 
-  test('calls are to be answered', () => {
+  test('an answer with calls ends with tool_use', () => {
     const message = messageOf([begin('openai-chat'), call(0, 0, 'call_1', '{}'), finish('tool_calls', 'stop')]);
     expect(message['stop_reason']).toBe('tool_use');
   });
 
   test.each(['pause_turn', 'compaction', 'model_context_window_exceeded', 'refusal'])(
-    '%s of this wire stays',
+    '%s of this wire is unchanged',
     (native) => {
       const reason = native.startsWith('model') ? 'length' : native === 'refusal' ? 'content_filter' : 'stop';
       const message = messageOf([begin('anthropic-messages'), text(0, 'a'), finish(reason, native)]);
@@ -95,7 +95,7 @@ describe('reasons to stop', () => {
     },
   );
 
-  test('of a form that stands in for a tool, the use of that tool is none', () => {
+  test('a tool that replaces a response format ends with end_turn', () => {
     const message = messageOf([begin('anthropic-messages'), text(0, '{}'), finish('stop', 'tool_use')]);
     expect(message['stop_reason']).toBe('end_turn');
   });
@@ -110,7 +110,7 @@ describe('reasons to stop', () => {
     expect(message).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'X' });
   });
 
-  test('a refusal in words is text, and a refusal', () => {
+  test('a refusal text becomes text with the stop reason refusal', () => {
     const message = messageOf([begin('openai-chat'), slot(0, 'refusal', { refusal: 'No.' }), finish('stop', 'stop')]);
     expect(message).toMatchObject({ stop_reason: 'refusal', content: [{ type: 'text', text: 'No.' }] });
   });
@@ -155,12 +155,12 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual(sent.map(withoutNull));
   });
 
-  test('of another wire survives the way to its client and back', () => {
+  test('of another wire is restored after a round trip through the client', () => {
     const signed = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'google-gemini-v1' });
     for (const sent of [unknown, signed]) {
       const message = messageOf([begin('gemini-generate-content'), reasoning(0, sent), ...end]);
       expect(message['content']).toMatchObject([{ type: 'thinking', thinking: 'hm' }, { type: 'text' }]);
-      // What the block shows does not travel twice.
+      // The text of the block is not in its envelope too.
       const [block] = message['content'] as JsonObject[];
       expect(envelope.unwrap(String(block!['signature']))).toEqual([{ ...sent, text: '' }]);
       expect(detailsBack(message)).toEqual([withoutNull(sent)]);
@@ -184,7 +184,7 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual([...item, ...next].map(withoutNull));
   });
 
-  test('of an item whose second part begins empty has a blank line between the two', () => {
+  test('of an item has a blank line between its parts, also if a part starts empty', () => {
     const format = 'openai-responses-v1';
     const part = (index: number, text: string) => detail({ type: 'reasoning.text', text: text, format, index });
     const more = (delta: ReasoningDetail, event: Partial<SlotEvent>): ChatChunk => ({
@@ -201,7 +201,7 @@ describe('reasoning', () => {
     expect(message['content']).toMatchObject([{ thinking: 'one\n\ntwo' }, { type: 'text' }]);
   });
 
-  test('a signature of a call is directly before it, and is restored to it', () => {
+  test('that signs a call is directly before it, and is restored to it', () => {
     const id = 'functions.f:0';
     const signature = detail({ type: 'reasoning.encrypted', data: 'sig', format: 'google-gemini-v1', id });
     const message = messageOf([
@@ -226,7 +226,7 @@ describe('reasoning', () => {
     }
   });
 
-  test('that was not shown upstream passes as it is', () => {
+  test('that was hidden by the upstream is unchanged', () => {
     const own = detail({ type: 'reasoning.text', text: '', signature: 'sig', format: 'anthropic-claude-v1' });
     const message = messageOf([begin('anthropic-messages'), reasoning(0, own), ...end], 'omitted');
     expect(message['content']).toMatchObject([{ type: 'thinking', thinking: '', signature: 'sig' }, { type: 'text' }]);
@@ -245,7 +245,7 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual([own, encrypted].map(withoutNull));
   });
 
-  test('a seal is behind everything', () => {
+  test('a seal is the last block', () => {
     const seal = detail({ type: 'reasoning.encrypted', data: 'gw1.a.b', format: 'unknown', id: 'seal_x', index: 0 });
     const chunks = [begin('openai-responses'), text(0, 'a'), { delta: { reasoning_details: [seal] } }, finish('stop')];
     const { message } = checkMessagesStream(streamText([chunks]));
@@ -259,7 +259,7 @@ describe('reasoning', () => {
 
 describe('calls', () => {
   test.each(['functions.get_weather:0', 'a b', 'gwid_x', 'gwid_YSBi', 'ü'])(
-    'an id %s is told in letters that the wire takes',
+    'an id %s is encoded in characters that the wire accepts',
     (id) => {
       const message = messageOf([begin('openai-chat'), call(0, 0, id, '{}'), finish('tool_calls')]);
       const [block] = message['content'] as JsonObject[];
@@ -268,7 +268,7 @@ describe('calls', () => {
     },
   );
 
-  test('an id that only looks like one of ours stays', () => {
+  test('an invalid encoded id is unchanged', () => {
     const content = [{ type: 'tool_use', id: 'gwid_x', name: 'f', input: {} }];
     expect(parsedBack({ content }).tool_calls).toMatchObject([{ id: 'gwid_x' }]);
   });
@@ -282,13 +282,13 @@ describe('calls', () => {
     expect(idOf()).toBe(idOf());
   });
 
-  test('numbers of a whole input stay as they were written', () => {
+  test('numbers of a whole input are unchanged', () => {
     const input = '{"a":1.0,"b":12345678901234567890}';
     const completion = accumulate([begin('openai-chat'), call(0, 0, 'c', input), finish('tool_calls')], 0);
     expect(wholeText(completion)).toContain(`"input":${input}`);
   });
 
-  test('a whole input that is no object is wrapped', () => {
+  test('a whole input that is not an object is wrapped', () => {
     const completion = accumulate([begin('openai-chat'), call(0, 0, 'c', '{"a":'), finish('tool_calls')], 0);
     expect(wholeMessage(completion)['content']).toMatchObject([{ input: { _raw: '{"a":' } }]);
   });
@@ -361,7 +361,7 @@ describe('content other than text', () => {
     ]);
   });
 
-  test('citations that arrive before their text belong to it, and to no other', () => {
+  test('citations that arrive before their text belong to this text alone', () => {
     const chunks = [
       begin('openai-chat'),
       { delta: { annotations: [cites('https://a.example')] } },
@@ -390,7 +390,7 @@ describe('content other than text', () => {
     expect(checkMessagesStream(streamText([chunks])).events[1]).toMatchObject({ content_block: { citations: [] } });
   });
 
-  test('blocks that only another wire knows, and pictures, are left out', () => {
+  test('blocks of another wire, and images, are omitted', () => {
     const block = { type: 'web_search_call', id: 'ws' };
     const chunks: ChatChunk[] = [
       begin('openai-responses'),
@@ -402,7 +402,7 @@ describe('content other than text', () => {
     expect(messageOf(chunks)['content']).toEqual([{ type: 'text', text: 'a' }]);
   });
 
-  test('an end without content is a message nevertheless', () => {
+  test('an answer without content is a message', () => {
     expect(messageOf([begin('openai-chat'), finish('length')])).toMatchObject({
       content: [],
       stop_reason: 'max_tokens',
@@ -443,12 +443,12 @@ describe('usage', () => {
   test.each([
     ['default', 'standard'],
     ['priority', 'priority'],
-  ])('calls the tier %s %s', (serviceTier, expected) => {
+  ])('has the service tier %s as %s', (serviceTier, expected) => {
     const message = messageOf([{ ...begin('openai-chat'), service_tier: serviceTier }, text(0, 'a'), finish('stop')]);
     expect(message['usage']).toMatchObject({ service_tier: expected });
   });
 
-  test('begins with the known input counts, and no output', () => {
+  test('starts with the known input counts, and no output', () => {
     const usage = { in_uncached: 5, in_cache_read: 3, out_text: 9 };
     const chunks = [begin('anthropic-messages', { usage }), text(0, 'a'), finish('stop', 'end_turn')];
     const { events } = checkMessagesStream(streamText([chunks]));
@@ -487,7 +487,7 @@ describe('the stream', () => {
     expect(message!['content']).toEqual([{ type: 'text', text: 'one two' }]);
   });
 
-  test('that another endpoint continues keeps later texts apart', () => {
+  test('that another endpoint continues keeps later texts separate', () => {
     const encoder = createMessagesStream(options);
     const stream = [
       encoder.open(SERVED),
@@ -508,7 +508,7 @@ describe('the stream', () => {
     ]);
   });
 
-  test('with unclosed texts keeps them apart', () => {
+  test('with unclosed texts keeps them separate', () => {
     const opened = (n: number, content: string): ChatChunk => ({
       delta: { content },
       ext: { slot: { n, open: { kind: 'text' } } },
@@ -523,13 +523,13 @@ describe('the stream', () => {
     expect(checkMessagesStream(stream).message).toMatchObject({ content: [], stop_reason: 'end_turn' });
   });
 
-  test('ends a call as soon as its end is known', () => {
+  test('ends a call as soon as its arguments are complete', () => {
     const encoder = createMessagesStream(options);
     encoder.open(SERVED);
     expect(encoder.chunks([begin('cohere-chat'), call(0, 0, 'c', '{}')])).toMatch(/event: content_block_stop\n.*\n\n$/);
   });
 
-  test('of deltas without a slot begins a block when their kind changes', () => {
+  test('of deltas without a slot starts a block when their kind changes', () => {
     const chunks: ChatChunk[] = [
       begin('openai-chat'),
       { delta: { reasoning: 'h' } },
@@ -547,14 +547,14 @@ describe('the stream', () => {
     ]);
   });
 
-  test('does not wait for blocks that are not shown', () => {
+  test('does not wait for blocks that are omitted', () => {
     const encoder = createMessagesStream(options);
     encoder.open(SERVED);
     encoder.chunks([begin('openai-responses'), { delta: {}, ext: { slot: { n: 0, open: { kind: 'image' } } } }]);
     expect(encoder.chunks([text(1, 'a')])).toContain('"text":"a"');
   });
 
-  test('includes fields of this wire once they are known, and never the name that a provider has for its model', () => {
+  test('includes fields of this wire once they are known, and not the provider’s name of the model', () => {
     const encoder = createMessagesStream(options);
     const rest = { model: 'theirs-2026', context_management: { applied_edits: [] }, container: { id: 'c' } };
     const stream = [
@@ -620,7 +620,7 @@ describe('the stream', () => {
     });
   });
 
-  test('of an answer that the provider ended with an error does not look like success', () => {
+  test('of an answer that the provider ended with an error ends with that error', () => {
     const chunks: ChatChunk[] = [
       begin('gemini-generate-content'),
       text(0, 'a'),
@@ -630,7 +630,7 @@ describe('the stream', () => {
     expect(() => wholeMessage(accumulate(chunks, 0))).toThrow('broken');
   });
 
-  test('that never began contains only its failure', () => {
+  test('that never started contains only its failure', () => {
     const encoder = createMessagesStream(options);
     const { events } = checkMessagesStream(encoder.failed(new GatewayError(503, 'nobody'), null));
     expect(events).toMatchObject([{ type: 'error', error: { type: 'overloaded_error' } }]);

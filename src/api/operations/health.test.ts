@@ -13,7 +13,7 @@ test.each(['live', 'ready'])('200: /health/%s needs no credential', async (name)
   expect(await response.json()).toEqual({ status: 'ok' });
 });
 
-test('503: a gateway that drains is alive, not ready, refuses new requests, and finishes running ones', async () => {
+test('503: a draining gateway is alive but not ready, refuses new requests, and finishes running ones', async () => {
   const draining = await startGateway();
   const running = draining.call('POST', '/chat/completions', {
     model: 'sandbox/story',

@@ -24,7 +24,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-test('no page of a browser may read the metrics, nor other paths beside the API', async () => {
+test('browser pages cannot read the metrics, nor other paths outside the API', async () => {
   gateway = await startGateway();
   for (const path of ['/metrics', '/health/live', '/', '/docs', '/sign-in', '/nothing']) {
     const answer = await fetch(gateway.url + path, { headers: { origin } });
@@ -67,7 +67,7 @@ test.each(['the file', 'the environment'])('with a token from %s, metrics requir
   expect(gateway.log_lines.join('')).not.toContain(TOKEN);
 });
 
-test('an address for metrics serves them alone, and no other address does', async () => {
+test('a separate address for metrics serves them alone, and no other address serves them', async () => {
   const port = await freePort();
   gateway = await startGateway({ yaml: `metrics: { port: ${port}, token: ${TOKEN} }` });
   const own = `http://127.0.0.1:${port}`;

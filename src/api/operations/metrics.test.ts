@@ -34,7 +34,7 @@ test('200: counts requests, tokens, cost and attempts, and reports the lag of th
   expect(text).not.toContain(gateway.key_hash);
 });
 
-test('an attempt that breaks off late is counted once, as the failure that it became', async () => {
+test('an attempt that breaks off late is counted once, with its failure', async () => {
   const before = await attempts();
   const body = { model: 'sandbox/fail-late', messages: [{ role: 'user', content: 'Hello' }], stream: true };
   expect(await (await gateway.call('POST', '/chat/completions', body)).text()).toContain('"finish_reason":"error"');

@@ -80,7 +80,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     };
   }
 
-  test('200: sessions, waiting codes, memberships, guardrails and named rights go, keys are disabled, and the audit says so', async () => {
+  test('200: sessions, codes, memberships and assignments are deleted, keys are disabled, and all is audited', async () => {
     const { add, addCode, remove, addKey, keys, isMember, queries, organization_id, workspace_id } = await setUp();
     const [ada, bob] = [await add('ada'), await add('bob')];
     await addKey({ name: 'one', creator_user_id: ada });
@@ -131,7 +131,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect(await left('workspace_members')).not.toContain(ada);
     const members = await assignmentStore(queries).listMembers({ organization_id }, { offset: 0, limit: 9 });
     expect(members.data.map(({ user_id }) => user_id)).toEqual([bob]);
-    // Nobody, not everybody.
+    // An empty list means no user, not every user.
     expect((await byokStore(queries).find({ organization_id, id: 'byok' }))?.allowed_user_ids).toEqual([]);
     const audit = await auditStore(queries).listBy({ organization_id }, { offset: 0, limit: 50 });
     const events = audit.data.map(({ action, resource_type }) => `${action} ${resource_type}`).toSorted();
@@ -147,7 +147,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     ]);
   });
 
-  test('200: another member takes over the ordinary keys; management keys are disabled all the same', async () => {
+  test('200: another member takes over the ordinary keys, and management keys are disabled', async () => {
     const { add, remove, addKey, keys } = await setUp();
     const [ada, bob] = [await add('ada'), await add('bob')];
     await addKey({ name: 'one', creator_user_id: ada });
@@ -162,7 +162,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     ]);
   });
 
-  test('400: the last administrator; keys for the removed member, or for no member; nothing changes', async () => {
+  test('400: the last administrator, and keys for the removed user or a user who is not a member; nothing changes', async () => {
     const { add, remove, home, isMember, addKey, keys } = await setUp();
     const [owner, ada] = [home.owner_user_id, await add('ada')];
     await addKey({ name: 'one', creator_user_id: ada });
@@ -175,7 +175,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect((await remove(second)).status).toBe(400);
   });
 
-  test('404: an unknown user, a removed one, a member of another organization; 403: an ordinary key; 401: none', async () => {
+  test('404: an unknown, removed or foreign user; 403: an ordinary key; 401: no key', async () => {
     const { add, remove, foreign, isMember } = await setUp();
     const ada = await add('ada');
     expect((await remove('nobody')).status).toBe(404);
@@ -188,7 +188,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect((await remove(ada)).status).toBe(404);
   });
 
-  test('a key that an application gets while the member is removed is disabled, or refused', async () => {
+  test('a key that an application gets during the removal of its member is disabled or refused', async () => {
     const { add, addCode, remove, call, queries, organization_id } = await setUp();
     for (let round = 0; round < 8; round += 1) {
       const userId = await add(`ada-${round}`);
@@ -204,7 +204,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     }
   });
 
-  test('a key that is made for a member while the member is removed is disabled, or refused', async () => {
+  test('a key that is created for a member during its removal is disabled or refused', async () => {
     const { add, remove, call, queries, organization_id } = await setUp();
     for (let round = 0; round < 5; round += 1) {
       const userId = await add(`ada-${round}`);

@@ -14,7 +14,7 @@ describeStores('GET /organization/members', ({ open }) => {
     return { ...made, database };
   }
 
-  test('200: the members in the order in which they joined, in pages; of no other organization', async () => {
+  test('200: the members in the order in which they joined, in pages, and not those of another organization', async () => {
     const { call, database, home, foreign } = await setUp();
     for (const [index, role] of ['member', 'admin'].entries()) {
       const names = { first_name: 'Ada', last_name: 'L.', issuer: null, subject: null };

@@ -43,7 +43,7 @@ function chunksOfBlocks(blocks: readonly Block[]): ChatChunk[][] {
   const counts = { call: 0, detail: 0, n: 0 };
   let hasRefused = false;
   return blocks.flatMap(({ kind, wire, pieces, is_own }): ChatChunk[][] => {
-    // There is one refusal in a turn at most, and what is not said is no block.
+    // A turn has at most one refusal, and an empty text is no block.
     if (kind === 'refusal' && (hasRefused || pieces.length === 0)) return [];
     hasRefused ||= kind === 'refusal';
     const n = counts.n;
@@ -112,7 +112,7 @@ function chunksOfBlocks(blocks: readonly Block[]): ChatChunk[][] {
   });
 }
 
-/** Blocks open in order, and speak in any. */
+/** Blocks open in order, and their chunks are interleaved. */
 function mixed(blocks: readonly ChatChunk[][], turns: readonly number[]): ChatChunk[] {
   const rest = blocks.map((chunks) => [...chunks]);
   const out: ChatChunk[] = [];
@@ -126,7 +126,7 @@ function mixed(blocks: readonly ChatChunk[][], turns: readonly number[]): ChatCh
   return out;
 }
 
-test('any blocks, in any mixture and cut anywhere, make a valid stream with the same content as the whole answer', () => {
+test('any blocks, interleaved and cut anywhere, make a valid stream with the content of the whole answer', () => {
   fc.assert(
     fc.property(
       fc.array(block, { maxLength: 6 }),
@@ -135,7 +135,7 @@ test('any blocks, in any mixture and cut anywhere, make a valid stream with the 
       fc.constantFrom<ChatChunk['finish_reason']>('stop', 'length', 'content_filter', 'error', 'tool_calls'),
       fc.option(fc.tuple(fc.nat(20), fc.nat(20))),
       (blocks, turns, sizes, finishReason, place) => {
-        // A citation that comes behind all, of any text.
+        // A citation after all blocks, of any text.
         const end: ChatChunk[] = [...(place === null ? [] : [cited(Math.min(...place), Math.max(...place))])];
         end.push({ delta: {}, finish_reason: finishReason } as ChatChunk);
         const chunks = [...mixed(chunksOfBlocks(blocks), turns), ...end];
@@ -148,7 +148,7 @@ test('any blocks, in any mixture and cut anywhere, make a valid stream with the 
         const body = streamed(groups);
         expect(body).toBe(streamed([chunks]));
         const { events, response } = checkResponsesStream(body);
-        // Blocks of one answer come in the order of their opening, interleaved or one after the other.
+        // Blocks of one answer arrive in the order of their opening, interleaved or one after the other.
         expect(response).toEqual(whole([...chunksOfBlocks(blocks).flat(), ...end]));
         let official: Response | undefined;
         for (const event of events) {

@@ -29,7 +29,7 @@ async function stream(body: object, headers: Record<string, string> = {}) {
 
 const OF_ONE_ANSWER = new Set(['id', 'call_id', 'encrypted_content']);
 
-/** What two answers to the same request say alike. */
+/** The common part of two answers to the same request. */
 function alike(response: JsonObject): JsonValue {
   const { id: _, created_at: __, completed_at: ___, ...rest } = response;
   return JSON.parse(JSON.stringify(rest, (name, value) => (OF_ONE_ANSWER.has(name) ? '' : value)));
@@ -122,8 +122,8 @@ describe('a stream', () => {
     ['calls', { model: 'sandbox/tools', input: 'How is the weather?', tools: [weather] }],
     ['Anthropic', { model: 'sandbox/think', input: 'Think', provider: { only: ['sandbox-anthropic'] } }],
     ['Gemini', { model: 'sandbox/gemini-tools', input: 'How is the weather?', tools: [weather] }],
-    ['this very wire', { model: 'sandbox/responses-think', input: 'Think' }],
-    ['a bound', { model: 'sandbox/story', input: 'Tell me', max_output_tokens: 16 }],
+    ['the same wire', { model: 'sandbox/responses-think', input: 'Think' }],
+    ['an output bound', { model: 'sandbox/story', input: 'Tell me', max_output_tokens: 16 }],
   ];
   test.each(bodies)('ends with the response of the whole answer: %s', async (_what, body) => {
     const { response, headers } = await stream(body);
@@ -140,7 +140,7 @@ describe('a stream', () => {
     expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('data: '))).toEqual([]);
   });
 
-  test('shows no reasoning to a client that wants none, but counts it', async () => {
+  test('hides reasoning from a client that excludes it, and counts it', async () => {
     const body = { model: 'sandbox/think', input: 'Think', reasoning: { exclude: true } };
     const { response, text } = await stream(body);
     expect(text).not.toContain('reasoning_text');
@@ -175,7 +175,7 @@ describe('a stream', () => {
     expect(object(response['usage'])['output_tokens']).toBeGreaterThan(0);
   });
 
-  test('that fails in silence, after a sign of life, is created and fails', async () => {
+  test('that fails after a heartbeat is created and fails', async () => {
     const { response, text, events } = await stream({ model: 'sandbox/hang', input: 'Hello' });
     expect(text.startsWith(': ')).toBe(true);
     expect(events.map(({ type }) => type)).toEqual(['response.created', 'response.in_progress', 'response.failed']);
@@ -202,7 +202,7 @@ describe('errors before the stream', () => {
     [502, 'provider_unavailable', { ...hello, model: 'sandbox/fail-500-html' }, 'returned', 'server_error', null],
     [408, 'timeout', { ...hello, model: 'sandbox/hang' }, 'in time', 'invalid_request_error', null],
   ])(
-    '%i %s: the envelope of all, with what clients of this API read',
+    '%i %s: the standard envelope, with the members for clients of this API',
     async (status, errorType, body, part, type, param) => {
       const { status: actualStatus, answer } = await post(body);
       expect(actualStatus).toBe(status);
@@ -218,7 +218,7 @@ describe('errors before the stream', () => {
   test.each<[number, RequestInit]>([
     [400, { body: '{"model":' }],
     [401, { headers: { authorization: 'Bearer sk-gw-v1-0' } }],
-  ])('%i: also where there was no request yet', async (status, init) => {
+  ])('%i: also before the request is parsed', async (status, init) => {
     const response = await fetch(`${gateway.base_url}/responses`, {
       method: 'POST',
       body: JSON.stringify(hello),

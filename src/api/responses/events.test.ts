@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import { createEvents } from './events.ts';
 
-test('long events are texts of their own, short ones are joined, and the order is kept', () => {
+test('long events are separate texts, short ones are joined, and the order is kept', () => {
   const { json_long_chars_min } = limits;
   Object.assign(limits, { json_long_chars_min: 200 });
   try {

@@ -18,14 +18,14 @@ const namespace = {
   ],
 };
 
-/** The body, its inner request, and how its fields are called; of its input so many items are a former response's. */
+/** The body, its inner request, and the names of its fields; the first items of its input belong to a previous response. */
 function read(body: object, former = 0) {
   const requestBody = body as Parameters<typeof responsesRequest>[0];
   const request = responsesRequest(requestBody, { envelope: createEnvelopes('secret')('organization') });
   return { request, nameOf: responsesFieldNames(requestBody, former) };
 }
 
-describe('a field of the inner language is called as the client wrote it', () => {
+describe('a field of the inner language has the name that the client wrote', () => {
   const { request, nameOf } = read({
     instructions: 'I',
     tools: [{ type: 'web_search' }, namespace, { type: 'function', name: 'c' }],
@@ -72,17 +72,17 @@ describe('a field of the inner language is called as the client wrote it', () =>
   });
 });
 
-test('a text is the input', () => {
+test('a text input has the name input', () => {
   expect(read({ instructions: 'I', input: 'Hi' }).nameOf('messages[1]')).toBe('input');
 });
 
-test('items of the former response have names of their own', () => {
+test('items of the previous response have names of their own', () => {
   const { nameOf } = read({ input: [says('user', 'Hi'), says('assistant', 'A'), says('user', [part])] }, 2);
   expect(nameOf('messages[1]')).toBe('previous_response_id');
   expect(nameOf('messages[2].content[0]')).toBe('input[0].content[0]');
 });
 
-test('a refusal names the field of the client, in words and in its violations', () => {
+test('a refusal names the field of the client, in its message and in its violations', () => {
   const { nameOf } = read({ instructions: 'I', input: [says('user', [part])] });
   const error = inClientsWords(new GatewayError(400, 'messages[1].content[0]: no'), { fieldName: nameOf });
   expect(error.message).toBe('input[0].content[0]: no');

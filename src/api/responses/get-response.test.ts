@@ -46,7 +46,7 @@ describe('getting a stored response', () => {
     expect((await send('DELETE', path)).status).toBe(404);
   });
 
-  test('it is sent whole: a request for its events is refused', async () => {
+  test('a stored response is sent whole: a request for its events is refused', async () => {
     const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     expect(await send('GET', `${path}?stream=true`)).toMatchObject({
@@ -65,7 +65,7 @@ describe('getting a stored response', () => {
     expect((await send('GET', `/responses/${response['id']}`)).answer).toEqual(response);
   });
 
-  test('it is sent whole: a stream is refused, not ignored silently', async () => {
+  test('a stored response is sent whole: stream is refused, not ignored', async () => {
     const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     const refused = await send('GET', `/responses/${answer['id']}?stream=true`);
     expect(refused.status).toBe(400);
@@ -79,7 +79,7 @@ describe('getting a stored response', () => {
     expect((await send('GET', `/responses/${answer['id']}`)).status).toBe(404);
   });
 
-  test('the store does not reveal it, and a row can be decrypted only in its own place', async () => {
+  test('the database does not reveal it, and a row can be decrypted only in its own place', async () => {
     const word = `Secret${randomBytes(6).toString('hex')}`;
     const [one, two] = [
       (await send('POST', '/responses', { ...echo, input: word })).answer,
@@ -103,7 +103,7 @@ describe('getting a stored response', () => {
     expect((await send('GET', `/responses/${one['id']}`)).status).toBe(200);
   });
 
-  test('it survives a restart, but not its retention', async () => {
+  test('it is available after a restart, and not after its retention', async () => {
     const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     const again = await start(gateway.data_dir);

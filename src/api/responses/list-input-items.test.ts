@@ -16,7 +16,7 @@ describe('listing the input of a stored response', () => {
 
   const echo = { model: 'sandbox/echo', store: true };
 
-  test('its input is listed in pages with all before it, each item under an id that stays', async () => {
+  test('its input is listed in pages with all previous items, each with a stable id', async () => {
     const first = await send('POST', '/responses', { ...echo, input: 'One' });
     const input = [{ role: 'user', content: 'Two', id: 'msg_own' }];
     const { answer } = await send('POST', '/responses', { ...echo, input, previous_response_id: first.answer['id'] });

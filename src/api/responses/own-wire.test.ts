@@ -1,4 +1,4 @@
-/** What an upstream of this very wire streams comes out as it went in: kinds of items that no recording has. */
+/** The stream of an upstream of this wire is passed on unchanged: kinds of items that no recording has. */
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { contextOf, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
@@ -32,7 +32,7 @@ const patch = {
 /** The events of one item between its opening and its end. */
 const cases: [string, JsonObject, JsonObject[], JsonObject][] = [
   [
-    'a picture, with its partial ones',
+    'an image, with its partial images',
     { ...picture, status: 'in_progress', result: null },
     [
       { type: 'response.image_generation_call.in_progress', ...at('ig_1') },
@@ -56,7 +56,7 @@ const cases: [string, JsonObject, JsonObject[], JsonObject][] = [
     { ...custom, status: 'completed', input: 'ls "\\ é\n' },
   ],
   [
-    'a text with probabilities and citations of a file, and a refusal behind it',
+    'a text with probabilities and file citations, and a refusal after it',
     { ...message, status: 'in_progress', content: [] },
     [
       {
@@ -81,7 +81,7 @@ const cases: [string, JsonObject, JsonObject[], JsonObject][] = [
     { ...message, status: 'completed', content: [{ ...textPart, annotations: [quoted] }, refused] },
   ],
   [
-    'a kind that is still to come',
+    'an unknown kind of item',
     { ...patch, status: 'in_progress' },
     [{ type: 'response.apply_patch_call_operation_diff.delta', ...at('apc_1', { delta: '-a' }) }],
     { ...patch, status: 'completed' },

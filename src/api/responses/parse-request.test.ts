@@ -16,7 +16,7 @@ function requestOf(body: JsonObject, stored = false): ChatRequest {
   return responsesRequest(body as never, { envelope, stored });
 }
 
-/** The message of the error for such a body. */
+/** The message of the error for this body. */
 function refusalOf(body: JsonObject): string {
   const [first] = explain(ResponsesBody as never, body, '');
   if (first !== undefined) return `${first.path} ${first.rule}`;
@@ -215,7 +215,7 @@ describe('violations are refused with a message that names the field', () => {
     expect(refusalOf(body)).toBe(expected);
   });
 
-  test('more tools and parts than anybody needs', () => {
+  test('too many tools and parts', () => {
     const namespace = { type: 'namespace', name: 'n', tools: Array(1024).fill(FUNCTION) };
     expect(refusalOf({ input: 'Hi', tools: [namespace, FUNCTION] })).toBe(
       'tools must have at most 1024 items, including those of namespaces and of input',
@@ -231,7 +231,7 @@ describe('violations are refused with a message that names the field', () => {
     expect(refusalOf({ input: items(10_001, 0) })).toBe('input must have at most 10000 items');
   });
 
-  test('each refusal says its field beside the sentence too', () => {
+  test('each refusal names its field in its violations too', () => {
     const messages = [
       { input: 'Hi', background: true },
       { input: 'Hi', store: true },
@@ -281,7 +281,7 @@ describe('fields with neutral values are accepted', () => {
     expect(ext).toEqual({ wire: 'openai-responses', client: responsesClient, rest });
   });
 
-  test('dates at the end of what they may be', () => {
+  test('dates at the limits of their range', () => {
     const taken = {
       from_date: '2026-02-01',
       to_date: '2026-02-01T00:00:00Z',
@@ -302,9 +302,9 @@ describe('fields with another name or place', () => {
       { logprobs: true, top_logprobs: 2 },
       {},
     ],
-    ['their number asks for them', { top_logprobs: 3 }, { logprobs: true, top_logprobs: 3 }, {}],
+    ['a number of log probabilities, which enables them', { top_logprobs: 3 }, { logprobs: true, top_logprobs: 3 }, {}],
     [
-      'other things to include',
+      'other values of include',
       { include: ['reasoning.encrypted_content', 'file_search_call.results', 'message.output_text.logprobs'] },
       { logprobs: true },
       { include: ['reasoning.encrypted_content', 'file_search_call.results'] },
@@ -333,19 +333,19 @@ describe('fields with another name or place', () => {
       { reasoning: { context: 'all_turns', mode: 'm', generate_summary: 'auto' } },
     ],
     [
-      'reasoning as chat has it',
+      'reasoning in the form of chat',
       { reasoning: { max_tokens: 2000, enabled: true, exclude: true } },
       { reasoning: { max_tokens: 2000, enabled: true, exclude: true } },
       {},
     ],
     [
-      'cutting from the middle',
+      'middle-out truncation',
       { truncation: 'auto' },
       { plugins: [{ id: 'context-compression' }] },
       { truncation: 'auto' },
     ],
     [
-      'cutting that is said twice',
+      'truncation that is set twice',
       { truncation: 'auto', plugins: [{ id: 'context-compression', enabled: false }] },
       { plugins: [{ id: 'context-compression', enabled: false }] },
       { truncation: 'auto' },
@@ -356,9 +356,9 @@ describe('fields with another name or place', () => {
       { plugins: [{ id: 'web', max_results: 5 }] },
       {},
     ],
-    ['who is answered, by the newer name', { safety_identifier: 's' }, { user: 's' }, {}],
-    ['who is answered, by both names', { user: 'u', safety_identifier: 's' }, { user: 'u' }, {}],
-    ['what is not known', { moderation: { model: 'm' }, later: 1 }, {}, { moderation: { model: 'm' }, later: 1 }],
+    ['the end user, by the newer name', { safety_identifier: 's' }, { user: 's' }, {}],
+    ['the end user, by both names', { user: 'u', safety_identifier: 's' }, { user: 'u' }, {}],
+    ['unknown fields', { moderation: { model: 'm' }, later: 1 }, {}, { moderation: { model: 'm' }, later: 1 }],
   ];
   test.each(cases)('%s', (_name, body, fields, rest) => {
     const { messages: _, ext, ...translated } = requestOf({ input: 'Hi', ...body });
@@ -393,7 +393,7 @@ describe('fields with another name or place', () => {
     stop_server_tools_when: [{ type: 'step_count_is', step_count: 2 }],
     debug: { echo_upstream_body: true },
   };
-  test('all others are the same', () => {
+  test('all other fields are the same', () => {
     const { messages: _, ext, ...translated } = requestOf({ input: 'Hi', ...same });
     expect(translated).toEqual(same);
     expect(ext?.rest).toEqual({});
@@ -404,14 +404,14 @@ describe('the conversation', () => {
   const messagesOf = (input: JsonValue, fields: JsonObject = {}): Message[] => requestOf({ input, ...fields }).messages;
   const own = (rest: JsonObject) => ({ wire: 'openai-responses', rest });
 
-  test('instructions are before it', () => {
+  test('instructions become its first message', () => {
     expect(messagesOf('Hi', { instructions: 'Be brief.' })).toEqual([
       { role: 'system', content: 'Be brief.', ext: own({ via: 'instructions' }) },
       { role: 'user', content: 'Hi' },
     ]);
   });
 
-  test('parts of every kind', () => {
+  test('parts of every kind are translated', () => {
     const parts = [
       { type: 'input_text', text: 'Look', prompt_cache_breakpoint: { mode: 'explicit' } },
       { type: 'input_image', image_url: 'https://a.example/x.png', detail: 'low' },
@@ -455,7 +455,7 @@ describe('the conversation', () => {
     ]);
   });
 
-  test('the items of one turn are one message', () => {
+  test('the items of one turn become one message', () => {
     const [, turn] = messagesOf([
       { role: 'user', content: 'Hi' },
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm' }], encrypted_content: 'RU5D' },
@@ -489,13 +489,13 @@ describe('the conversation', () => {
     });
   });
 
-  test('a result without a call is a tool message nevertheless', () => {
+  test('a result without a call becomes a tool message', () => {
     expect(messagesOf([{ type: 'function_call_output', call_id: 'lost', output: 'R' }])).toEqual([
       { role: 'tool', tool_call_id: 'lost', content: 'R' },
     ]);
   });
 
-  test("items of the provider's own tools stay unchanged", () => {
+  test("items of the provider's own tools are unchanged", () => {
     const item = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } };
     const answered = { type: 'shell_call_output', call_id: 'c', output: [] };
     const messages = messagesOf([{ role: 'user', content: 'Hi' }, item, answered]);
@@ -528,7 +528,7 @@ describe('reasoning of other wires is restored', () => {
     expect(carried({ encrypted_content: encryptedContent, content })).toEqual([{ ...thought, index: 0 }]);
   });
 
-  test('from an envelope without the text that the item shows', () => {
+  test('from an envelope, with the text of the item', () => {
     const summarized: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'x' };
     const encryptedContent = envelope.wrap([{ ...thought, text: null }, summarized])!;
     const shown = { content: [{ type: 'reasoning_text', text: 'Hm' }], summary: [{ type: 'summary_text', text: 'S' }] };
@@ -538,7 +538,7 @@ describe('reasoning of other wires is restored', () => {
     ]);
   });
 
-  test('from a block of the Messages API, whose envelope has not the text that the block shows', () => {
+  test('from a block of the Messages API, with the text of the block', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const signature = envelope.wrap([{ ...thought, text: '' }])!;
     expect(carried({ signature, content, format: 'anthropic-claude-v1' })).toEqual([{ ...thought, index: 0 }]);
@@ -546,7 +546,7 @@ describe('reasoning of other wires is restored', () => {
     expect(carried({ encrypted_content: signature })).toEqual([{ ...thought, text: '', index: 0 }]);
   });
 
-  test('not from an envelope of another organization, or one that was changed', () => {
+  test('but not from an envelope of another organization, or a changed one', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const foreign = envelopes('another').wrap([thought])!;
     for (const encryptedContent of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
@@ -572,7 +572,7 @@ describe('reasoning of other wires is restored', () => {
 describe('tools', () => {
   const toolsOf = (tools: JsonObject[], input: JsonValue = 'Hi') => requestOf({ input, tools }).tools;
 
-  test('of functions, flat or in the form of chat, with fields that only this API knows kept apart', () => {
+  test('of type function, flat or in the form of chat, keep fields of this API separately', () => {
     const fn = { name: 'f', description: 'D', parameters: { type: 'object' } };
     expect(toolsOf([{ type: 'function', ...fn, strict: true, defer_loading: true }])).toEqual([
       {
@@ -597,7 +597,7 @@ describe('tools', () => {
     }
   });
 
-  test('whose input is a text are functions of one text elsewhere', () => {
+  test('with a text as input become functions with one text parameter', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' };
     expect(toolsOf([{ type: 'custom', name: 'c', description: 'D', format }])).toEqual([
       {
@@ -617,7 +617,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('of a namespace have its name before theirs elsewhere, in the conversation as well', () => {
+  test('of a namespace get its name as a prefix, in the conversation as well', () => {
     const namespace = {
       type: 'namespace',
       name: 'ns',
@@ -635,7 +635,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('that items of the conversation bring are declared with the others, once', () => {
+  test('in items of the conversation are declared with the others, once', () => {
     const late = { type: 'additional_tools', role: 'developer', tools: [FUNCTION, { ...FUNCTION, name: 'late' }] };
     const search = {
       type: 'tool_search_output',
@@ -651,7 +651,7 @@ describe('tools', () => {
     expect(tools).toHaveLength(3);
   });
 
-  test('of other kinds stay unchanged; those of the gateway have the form of chat', () => {
+  test('of other kinds are unchanged, and those of the gateway have the form of chat', () => {
     const search = { type: 'web_search', search_context_size: 'low' };
     expect(toolsOf([search, { type: 'gateway:web_search', parameters: { max_results: 3 } }])).toEqual([
       { type: 'native', wire: 'openai-responses', block: search },
@@ -701,13 +701,13 @@ describe('tools', () => {
       },
     ],
   ];
-  test.each(choices)('chosen by %j', (toolChoice, expected) => {
+  test.each(choices)('are chosen by %j', (toolChoice, expected) => {
     const tools = [FUNCTION, { type: 'custom', name: 'c' }];
     expect(requestOf({ input: 'Hi', tools, tool_choice: toolChoice }).tool_choice).toEqual(expected);
   });
 });
 
-test("items of the gateway's own tools are removed from a conversation, those of the provider stay", () => {
+test("items of the gateway's own tools are removed from a conversation, and those of the provider stay", () => {
   const search = (id: string) => ({
     type: 'web_search_call',
     id,

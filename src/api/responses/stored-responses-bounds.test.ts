@@ -1,4 +1,4 @@
-/** What stored responses may take: of time, of memory, and of a client's trust. */
+/** Bounds of stored responses: in time and in memory, and the removal of responses that were reported as not stored. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startGateway } from '../../../test/harness.ts';
@@ -35,7 +35,7 @@ describeStores('stored responses', ({ open }) => {
     return { stored, principal, rows, keep, warnings };
   }
 
-  test('a write that finishes too late leaves nothing behind, as the client was informed', async () => {
+  test('a write that finishes after its bound is deleted, since the response was reported as not stored', async () => {
     let written = false;
     const slow = (real: StoredResponseStore): StoredResponseStore => ({
       ...real,
@@ -52,7 +52,7 @@ describeStores('stored responses', ({ open }) => {
     await expect.poll(rows).toEqual([]);
   });
 
-  test('a store that hangs is waited for no longer than its bound', async () => {
+  test('a store that hangs is awaited up to a bound', async () => {
     const hanging = (real: StoredResponseStore): StoredResponseStore => ({
       ...real,
       insert: () => new Promise(() => undefined),

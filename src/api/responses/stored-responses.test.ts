@@ -7,14 +7,14 @@ import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openDatabase } from '../../storage/database.ts';
 
-describe('without storage of responses', () => {
+describe('without stored responses', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
   });
   afterAll(() => gateway.stop());
 
-  test('storing one, and going on from one, are 400s that say how it is turned on', async () => {
+  test('storing a response, or continuing one, is a 400 with the setting that enables it', async () => {
     const send = askOf(() => gateway);
     for (const more of [{ store: true }, { previous_response_id: 'gen-1' }]) {
       const { status, answer } = await send('POST', '/responses', { model: 'sandbox/echo', input: 'x', ...more });
@@ -84,7 +84,7 @@ describe('stored responses', () => {
     ['responses', { model: 'sandbox/responses-think' }, /"encrypted_content":"[^"]+"/],
   ];
   test.each(wires.flatMap((wire) => [['shown', ...wire] as const, ['hidden', ...wire] as const]))(
-    'reasoning that is %s goes back upstream as it came: %s',
+    'reasoning that is %s is sent upstream unchanged: %s',
     async (shown, _wire, routed, unchanged) => {
       const reasoning = { effort: 'high', exclude: shown === 'hidden' };
       const body = { ...routed, input: 'Hello', store: true, reasoning };
@@ -101,7 +101,7 @@ describe('stored responses', () => {
     },
   );
 
-  test('tools: the output of a call follows the call that was stored', async () => {
+  test('the output of a tool call follows the stored call', async () => {
     const tools = [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }];
     const { answer } = await send('POST', '/responses', { ...echo, model: 'sandbox/tools', input: 'Look', tools });
     const call = array(answer['output'])
@@ -114,7 +114,7 @@ describe('stored responses', () => {
     expect(JSON.stringify(done['output'])).toContain('a cat');
   });
 
-  test('if the store refuses, the answer is sent nevertheless, and states that it is not stored', async () => {
+  test('if the database refuses the row, the answer is sent and states that it is not stored', async () => {
     const other = await start();
     const database = await openDatabase({ data_dir: other.data_dir });
     try {
@@ -136,14 +136,14 @@ describe('stored responses', () => {
   test.each<[string, object]>([
     ['provider.zdr', { provider: { zdr: true } }],
     ['provider.data_collection', { provider: { data_collection: 'deny' } }],
-  ])('nothing is stored under %s: a 400 that names store', async (named, more) => {
+  ])('under %s a stored response is a 400 that names store', async (named, more) => {
     const { status, answer } = await send('POST', '/responses', { ...echo, input: 'x', ...more });
     expect(status).toBe(400);
     expect(messageOf(answer)).toMatch(/^store /);
     expect(messageOf(answer)).toContain(named);
   });
 
-  test('nothing is stored for a key whose guardrail enforces zero data retention', async () => {
+  test('for a key whose guardrail enforces zero data retention, nothing is stored', async () => {
     const management = gateway.management_key;
     const { key, data } = (await send('POST', '/keys', { name: 'strict' }, management)).answer;
     const body = { ...echo, input: 'x' };
@@ -157,12 +157,12 @@ describe('stored responses', () => {
     expect((await send('POST', '/responses', { ...body, store: false }, String(key))).status).toBe(200);
   });
 
-  test('an unknown response to go on from is a 400 that names the field', async () => {
+  test('an unknown previous response is a 400 that names the field', async () => {
     const { status, answer } = await send('POST', '/responses', { ...echo, input: 'x', previous_response_id: 'gen-0' });
     expect([status, messageOf(answer)]).toEqual([400, expect.stringMatching(/^previous_response_id/)]);
   });
 
-  test('a failed answer is not stored, and says so', async () => {
+  test('a failed answer is not stored, and states that', async () => {
     const body = { ...echo, model: 'sandbox/fail-late', input: 'Hello' };
     const { response } = await streamed(gateway, body);
     expect(response).toMatchObject({ status: 'failed', store: false });

@@ -48,7 +48,7 @@ function decoded(
   };
 }
 
-/** What a client that sends the output back has in its conversation. */
+/** The conversation of a client that sends the output back. */
 function replayed(output: readonly JsonObject[]): Message {
   const input = [{ role: 'user', content: 'Q' }, ...output, { role: 'user', content: 'More' }];
   const body = { model: 'a/b', input } as unknown as Parameters<typeof responsesRequest>[0];
@@ -56,7 +56,7 @@ function replayed(output: readonly JsonObject[]): Message {
 }
 
 describe('the order of events', () => {
-  test('is the standard one: each part and item closed before the next opens', () => {
+  test('is the standard one: each part and item is closed before the next opens', () => {
     const { types } = decoded([
       ...thinking(0, { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }),
       ...text(1, 'A'),
@@ -95,7 +95,7 @@ describe('the order of events', () => {
     ]);
   });
 
-  test('is given up if too much waits: the answer fails, with the output so far', () => {
+  test('fails the answer if too much content waits, and sends the output so far', () => {
     const encoder = createResponseStream(contextOf());
     const begun = encoder.open({ model: 'a/b', provider: 'A' });
     const waiting = text(1, 'x'.repeat(WAITING_BLOCKS_CHARS_MAX));
@@ -113,7 +113,7 @@ describe('the order of events', () => {
 });
 
 describe('items', () => {
-  test('are not made of empty blocks', () => {
+  test('are not created for empty blocks', () => {
     const { output, types } = decoded([...text(0), ...thinking(1), ...text(2, ''), STOP]);
     expect([output, types]).toEqual([[], ['completed']]);
   });
@@ -127,7 +127,7 @@ describe('items', () => {
     expect(first.response['id']).toBe(generationId);
   });
 
-  test('keep the ids of an upstream of this very wire, but not one of them twice', () => {
+  test('keep the ids of an upstream of the same wire, except repeated ones', () => {
     const named = (n: number, id: string) => [
       chunk(n, { content: 'A' }, { open: { kind: 'text', ext: own({ id }) } }),
       chunk(n, {}, { close: { ext: own({ id, status: 'completed' }) } }),
@@ -162,7 +162,7 @@ describe('items', () => {
     ['a filter', 'content_filter', 'incomplete', { reason: 'content_filter' }],
     ['an error', 'error', 'failed', null],
     ['the model itself', 'stop', 'completed', null],
-  ])('the last one of an answer that ended by %s says so', (_what, finishReason, status, incompleteDetails) => {
+  ])('have a status that shows that the answer was ended by %s', (_what, finishReason, status, incompleteDetails) => {
     const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason: finishReason }];
     const { output, response } = decoded(chunks as ChatChunk[]);
     expect(response).toMatchObject({ status, incomplete_details: incompleteDetails });
@@ -180,7 +180,7 @@ describe('items', () => {
     }
   });
 
-  test('have the bytes of their tokens from the provider, else from the text of the token', () => {
+  test('have the bytes of their tokens from the provider, or else from the text of the token', () => {
     const topLogprobs = [
       { token: '\ufffd', logprob: -1 },
       { token: 'é', logprob: -2 },
@@ -205,7 +205,7 @@ describe('items', () => {
     ]);
   });
 
-  test('have the log probabilities of their own tokens, streamed and whole, also if these arrive after them', () => {
+  test('have the log probabilities of their own tokens, streamed and whole, also if these arrive later', () => {
     const likely = (token: string) => ({ content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] });
     const saying = (n: number, token: string): ChatChunk[] =>
       text(n, token).map((one) => (one.delta.content ? { ...one, logprobs: likely(token) } : one));
@@ -248,7 +248,7 @@ describe('items', () => {
     expect(whole(chunks)).toEqual(response);
   });
 
-  test('are made of all that a chunk says without saying of which block', () => {
+  test('are created for all content of a chunk without a block', () => {
     const call = (index: number) => ({
       index,
       id: `call_${index}`,
@@ -275,7 +275,7 @@ describe('items', () => {
     expect(whole([{ delta, finish_reason: 'tool_calls' }])).toEqual(response);
   });
 
-  test('are not made of opaque state of other wires, nor of audio', () => {
+  test('are not created for opaque state of other wires, nor for audio', () => {
     const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'server_tool_use' } };
     const { output } = decoded([
       chunk(0, {}, { open: { kind: 'native', native } }),
@@ -294,7 +294,7 @@ describe('citations', () => {
     url_citation: { url: 'https://a.example', title: 'A', start_index: startIndex, end_index: endIndex },
   });
 
-  test('count in their part, in code points', () => {
+  test('have offsets within their part, in code points', () => {
     const chunks = [
       ...text(0, 'Łódź 🎉 '),
       chunk(1, { content: 'is nice' }, { open: { kind: 'text' } }),
@@ -330,11 +330,11 @@ describe('citations', () => {
   });
 
   test.each([
-    ['of no place', cite(0, 0), 0, [0, 0]],
+    ['without a position', cite(0, 0), 0, [0, 0]],
     ['of the text before a call', cite(1, 2), 0, [1, 2]],
-    ['that begin in one message and end in the next', cite(2, 5), 0, [2, 5]],
+    ['that start in one message and end in the next', cite(2, 5), 0, [2, 5]],
     ['of the text after a call', cite(4, 6), 2, [1, 3]],
-  ])('%s are told where the whole answer has them, also late', (_, citation, at, place) => {
+  ])('%s have the same place as in the whole answer, also if they arrive late', (_, citation, at, place) => {
     const after = at === 2 || citation.url_citation.end_index === 5 ? text(2, 'def') : [];
     const late: ChatChunk = { delta: { annotations: [citation] } };
     const chunks = [...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...after, late, STOP];
@@ -342,11 +342,11 @@ describe('citations', () => {
     const [part] = array(output[at]!['content']).map(object);
     expect(part!['annotations']).toMatchObject([{ start_index: place[0], end_index: place[1] }]);
     expect(response).toEqual(whole(chunks));
-    // Of a message that is closed they stand behind all items.
+    // Those of a closed message follow all items.
     if (at === 0) expect(types.slice(-3)).toEqual(['output_item.done', 'output_text.annotation.added', 'completed']);
   });
 
-  test('that end before they begin have no length, and none is lost for a place beyond its text', () => {
+  test('that end before they start have no length, and those beyond their text are kept', () => {
     const late: ChatChunk = { delta: { annotations: [cite(2, 1), cite(1, 99), cite(-4, 2), cite(7, 9)] } };
     const chunks = [...text(0, 'abc'), late, STOP];
     const { output, response } = decoded(chunks);
@@ -404,7 +404,7 @@ describe('reasoning', () => {
       { type: 'reasoning.encrypted', data: 'opaque', format: 'anthropic-claude-v1', id: null },
     ];
     expect(replayed(output).reasoning_details).toMatchObject(details);
-    // Some clients send back no more than what is encrypted.
+    // Some clients send back the encrypted content alone.
     const { content: _, ...kept } = output[0]!;
     expect(replayed([kept, output[1]!]).reasoning_details).toMatchObject(details);
   });
@@ -433,7 +433,7 @@ describe('reasoning', () => {
     });
   });
 
-  test('is not shown to a client that wants none', () => {
+  test('is hidden from a client that excludes it', () => {
     const context = () => contextOf({}, { hide_reasoning: true });
     const chunks = [...thinking(0, ...signed), ...text(1, 'A'), { delta: { reasoning: 'Hm' } }, STOP];
     const { output, response } = decoded(chunks, context());
@@ -470,9 +470,9 @@ describe('calls of custom tools', () => {
 
   test.each([
     ['plain', 'ls -l'],
-    ['with everything that is escaped', 'a "b" \\ \n\t é 🎉 \u0001 </script>'],
+    ['with all escaped characters', 'a "b" \\ \n\t é 🎉 \u0001 </script>'],
     ['empty', ''],
-  ])('tell their input as text: %s', (_what, input) => {
+  ])('return their input as text: %s', (_what, input) => {
     for (const size of [1, 2, 3, 7, 100]) {
       for (const spelling of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
         const escaped = spelling.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -490,7 +490,7 @@ describe('calls of custom tools', () => {
   });
 
   test.each(['{"command":"ls"}', 'ls', '{"input":{"a":1}}'])(
-    'whose arguments have another form tell them whole: %s',
+    'with arguments of another form return them whole: %s',
     (all) => {
       const { output } = decoded([...calling(0, 0, 'shell', ...pieces(all, 2)), STOP], contextOf({ tools }));
       expect(output[0]!['input']).toBe(all);
@@ -530,7 +530,7 @@ describe('a stream that breaks', () => {
 
   test('that is continued at another endpoint stays in the same part', () => {
     const encoder = createResponseStream(contextOf());
-    // Each upstream counts its blocks for itself.
+    // Each upstream numbers its blocks independently.
     const first = encoder.open({ model: 'a/b', provider: 'A' }) + encoder.chunks(text(1, 'One ').slice(0, 2));
     const second = encoder.open({ model: 'a/b', provider: 'B' }) + encoder.chunks([...text(0, 'two'), STOP]);
     const end = encoder.end({ type: 'end', usage: usageOf({}), classes: null, metadata: undefined, error: undefined });

@@ -18,7 +18,7 @@ const manage = async (method: string, path: string, body?: object) => {
 };
 const messages = [{ role: 'user', content: 'hello' }];
 
-test('the route of a key’s request is planned with the limits and guardrails of the key, by an administrator and by the member who owns it', async () => {
+test('the route of a key’s request uses its limits and guardrails, for an administrator and for its owner', async () => {
   const member = await consoleClient(gateway, { email: 'route@example.com', role: 'member' });
   const own = (await member.call('POST', '/keys', { name: 'own', limit: 3 })).body['data'] as unknown as {
     hash: string;
@@ -45,7 +45,7 @@ test('the route of a key’s request is planned with the limits and guardrails o
   expect(usage.body['data']).toMatchObject({ usage: 0, last_used_at: null });
 });
 
-test('the route of a key’s request is a 404 for a member who names the key of another, and for an unknown key', async () => {
+test('the route of a key’s request is a 404 for an unknown key and for the key of another member', async () => {
   const member = await consoleClient(gateway, { email: 'stranger@example.com', role: 'member' });
   for (const hash of [gateway.key_hash, 'nothing']) {
     const answer = await member.call('POST', `/keys/${hash}/route/explain`, { model: 'sandbox/echo', messages });

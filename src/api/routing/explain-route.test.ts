@@ -116,7 +116,7 @@ describe('explains', () => {
     expect(second).toMatchObject({ output_tokens: null, worst_case_cost: null, expected_cost: expect.any(Number) });
   });
 
-  test('the meaning of each name', async () => {
+  test('the models of each name', async () => {
     const explanation = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
     expect(explanation).toMatchObject({
       requested: 'wire/both:floor',
@@ -135,7 +135,7 @@ describe('explains', () => {
     expect(explanation.expected_completion_tokens).toBe(limits.expected_completion_tokens);
   });
 
-  test('which endpoints were excluded, at which step and why, and how many remained', async () => {
+  test('the excluded endpoints with step and reason, and the number left after each step', async () => {
     const explanation = await explain({
       model: 'wire/both',
       messages: text('Hello'),
@@ -148,7 +148,7 @@ describe('explains', () => {
     expect(explanation.endpoints.total).toBe(2);
   });
 
-  test('a request that no endpoint may serve, with the error that it would get', async () => {
+  test('a request without an endpoint, with the error that it would get', async () => {
     const body = { model: 'wire/unpriced', messages: text('Hello') };
     const explanation = await explain(body);
     const refused = (await (await gateway.call('POST', '/chat/completions', body)).json()) as { error: object };
@@ -160,7 +160,7 @@ describe('explains', () => {
     expect(explanation.error).toMatchObject({ code: 404, metadata: { failed_routing_step: 'Filter by Known Price' } });
   });
 
-  test('the amount that would be held, per budget, and what would be left', async () => {
+  test('the amount that would be held in each budget, and the amount that would be left', async () => {
     const key = await limitedKey(0.01);
     const explanation = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key);
     expect(explanation.hold).toMatchObject({
@@ -174,7 +174,7 @@ describe('explains', () => {
     });
   });
 
-  test('the amounts of a workspace are hidden from its keys', async () => {
+  test('without the amounts of a workspace for its keys', async () => {
     const authorization = `Bearer ${gateway.management_key}`;
     const made = await gateway.call('POST', '/workspaces', { name: 'Team', slug: 'team' }, { authorization });
     const { id } = ((await made.json()) as { data: { id: string } }).data;
@@ -214,7 +214,7 @@ describe('explains', () => {
     expect(explanation.hold).toMatchObject({ amount: 0, lowers_output: false });
   });
 
-  test('media without fetching them: the cost of an image is known, that of a file is not', async () => {
+  test('media without fetching them: the cost of an image is known, and that of a file is not', async () => {
     const picture = { type: 'image_url', image_url: { url: 'https://files.example/a.png' } };
     const file = { type: 'file', file: { file_data: 'https://files.example/a.pdf', filename: 'a.pdf' } };
     const costOf = async (...parts: object[]) => {
@@ -229,8 +229,8 @@ describe('explains', () => {
 
 test.each([
   ['a body that is not valid', { model: 'wire/both', messages: 1 }, 400],
-  ['a model that there is not', { model: 'wire/none', messages: text('Hello') }, 400],
-])('%s is refused as it would be', async (_title, body, status) => {
+  ['an unknown model', { model: 'wire/none', messages: text('Hello') }, 400],
+])('%s is refused like the request itself', async (_title, body, status) => {
   const explained = await gateway.call('POST', '/route/explain', body);
   const answer = await gateway.call('POST', '/chat/completions', body);
   expect(explained.status).toBe(status);

@@ -17,7 +17,7 @@ const call = (n: number, index: number, piece: string, event: Partial<SlotEvent>
 });
 const plain = (delta: Delta): ChatChunk => ({ delta });
 
-/** What is handed out: the slots' numbers, and what they say. */
+/** The emitted chunks: the numbers of their slots, and their contents. */
 function ordered(chunks: readonly ChatChunk[], isShown = (_: Opening) => true) {
   const out: string[] = [];
   const order = createBlockOrder(({ delta, ext, finish_reason }) => {
@@ -32,7 +32,7 @@ function ordered(chunks: readonly ChatChunk[], isShown = (_: Opening) => true) {
 }
 
 describe('blocks of a turn', () => {
-  test('that follow each other pass unchanged', () => {
+  test('that follow each other are emitted unchanged', () => {
     const { out, held } = ordered([
       text(0, 'a', opens('text')),
       text(0, 'b', closes),
@@ -61,7 +61,7 @@ describe('blocks of a turn', () => {
     expect(held).toBe(2);
   });
 
-  test('do not wait for a call whose arguments are whole', () => {
+  test('do not wait for a call with complete arguments', () => {
     const { out, held } = ordered([
       call(0, 0, '{"a":', opens('call')),
       call(1, 1, '{"b"', opens('call')),
@@ -73,7 +73,7 @@ describe('blocks of a turn', () => {
     expect(held).toBe(0);
   });
 
-  test('wait for a call whose arguments only look whole', () => {
+  test('wait for a call whose arguments only seem complete', () => {
     const { out } = ordered([
       call(0, 0, '{"a":{"b":1}', opens('call')),
       text(1, 'x', { ...opens('text'), ...closes }),
@@ -82,12 +82,12 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['0{"a":{"b":1}', '0}.', '1x.']);
   });
 
-  test('wait for a call whose arguments are no object, and may still grow', () => {
+  test('wait for a call whose arguments are not an object and may still grow', () => {
     const { out } = ordered([call(0, 0, '1', opens('call')), text(1, 'x', opens('text')), call(0, 0, '2', closes)]);
     expect(out).toEqual(['01', '02.', '1x']);
   });
 
-  test('that are not shown delay no others', () => {
+  test('that are omitted delay no others', () => {
     const { out } = ordered(
       [
         text(0, '', opens('native')),
@@ -101,7 +101,7 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['1a', '1b.']);
   });
 
-  test('count anew after an endpoint that broke off', () => {
+  test('are numbered from zero again after an endpoint that broke off', () => {
     const out: string[] = [];
     const order = createBlockOrder(
       ({ delta }) => out.push(delta.content ?? ''),
@@ -113,7 +113,7 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['a', 'b']);
   });
 
-  test('that wait in masses end the answer', () => {
+  test('that wait with too much content end the answer', () => {
     const order = createBlockOrder(
       () => undefined,
       () => true,
@@ -126,7 +126,7 @@ describe('blocks of a turn', () => {
     expect(fill).toThrow(GatewayError);
   });
 
-  test('may have their bound once more when they were handed out', () => {
+  test('may wait up to the bound again after they were emitted', () => {
     const order = createBlockOrder(
       () => undefined,
       () => true,
@@ -141,7 +141,7 @@ describe('blocks of a turn', () => {
 });
 
 describe('chunks without a block', () => {
-  test('pass, unless they have content', () => {
+  test('are emitted immediately unless they have content', () => {
     const { out } = ordered([
       text(0, 'a', opens('text')),
       plain({ annotations: [] }),

@@ -30,7 +30,7 @@ afterAll(async () => {
   await Promise.all([strict.stop(), lenient.stop()]);
 });
 
-test.each(paths)('a sampler value that means off is a 400 that names the setting: %s', async (path) => {
+test.each(paths)('a sampler value that disables the sampler is a 400 that names the setting: %s', async (path) => {
   for (const [field, value] of fields(path)) {
     const response = await strict.call('POST', path, { ...requests[path], [field]: value });
     expect(response.status).toBe(400);
@@ -39,7 +39,7 @@ test.each(paths)('a sampler value that means off is a 400 that names the setting
   }
 });
 
-test.each(paths)('treated as not set and reported if the operator allows it: %s', async (path) => {
+test.each(paths)('such a value is dropped and reported if the operator allows it: %s', async (path) => {
   for (const [field, value] of fields(path)) {
     const response = await lenient.call('POST', path, { ...requests[path], [field]: value }, METADATA);
     const text = await response.text();

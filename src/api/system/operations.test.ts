@@ -20,7 +20,7 @@ const facts: SystemFacts = {
 };
 
 describeStores('GET /setup and GET /system', ({ open }) => {
-  test('warnings follow from the settings and the store; other organizations see no system', async () => {
+  test('warnings follow from settings and store, and other organizations cannot read /system', async () => {
     const database = await open();
     const { server, call, home, now } = await managementServer(database, NOW);
     const catalog = () => ({ models: () => [] }) as never;

@@ -41,7 +41,7 @@ test.each([
   expect((await fetch(`${gateway.base_url}${path}`, { method })).status).toBe(401);
 });
 
-test('a step of the setup is done when it has really happened', async () => {
+test('a step of the setup is done after it has happened', async () => {
   const steps = async () =>
     Object.fromEntries(
       (await manage('GET', '/setup')).body.data.steps.map(({ step, is_done }: { step: string; is_done: boolean }) => [
@@ -64,7 +64,7 @@ test('a step of the setup is done when it has really happened', async () => {
   expect(warnings.map(({ warning }: { warning: string }) => warning)).toEqual(['no_provider']);
 });
 
-test('the system names its version, node, migrations and settings, and holds no secret', async () => {
+test('the system shows its version, nodes, migrations and settings, and no secret', async () => {
   const { data } = (await manage('GET', '/system')).body;
   expect(data).toMatchObject({ version: '0.1.0', runtime: process.version, store: 'sqlite' });
   expect(data.nodes.map(({ id }: { id: string }) => id)).toEqual([data.node]);
@@ -83,7 +83,7 @@ test('the status of the ledger has the sums of the command, and a verification f
   expect(verified).toMatchObject({ generations: 1, differences: [] });
 });
 
-test('a generation of estimated cost is listed, resolved once, and then known', async () => {
+test('a generation of estimated cost is listed, and can be resolved once', async () => {
   const database = await openDatabase({ data_dir: gateway.data_dir });
   const { id } = await database.queries.selectFrom('ledger_generations').select('id').executeTakeFirstOrThrow();
   await database.queries.updateTable('ledger_generations').set({ estimated: 1000 }).where('id', '=', id).execute();

@@ -22,7 +22,7 @@ const spent = (hash: string) => ({
 describeStores('DELETE /workspaces/{id}', ({ open }) => {
   const setUp = async () => workspacesServer(await open(), NOW);
 
-  test('the default workspace cannot be deleted, nor one with a key that opens the door', async () => {
+  test('400: the default workspace, and one with an active key, cannot be deleted', async () => {
     const { create, ask, addKey, database, home } = await setUp();
     expect(await ask('DELETE', '/workspaces/default')).toMatchObject({
       status: 400,
@@ -106,7 +106,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     }
     const keys = await queries.selectFrom('api_keys').select('hash').execute();
     expect(keys).toEqual([{ hash: outside.hash }]);
-    // What was spent stays.
+    // The spending stays.
     expect(await queries.selectFrom('usage_days').selectAll().execute()).toHaveLength(1);
     const { data: events } = await auditStore(queries).listBy({ organization_id }, { offset: 0, limit: 10 });
     const entries = events.map(({ action, resource_type, after }) => `${action} ${resource_type} ${after}`);
@@ -125,7 +125,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain('sealed');
   });
 
-  test('a workspace of many inactive keys is deleted in as few statements as one of few, with audit entries in the order of the hashes', async () => {
+  test('deleting a workspace of many inactive keys needs as many statements as one of few, with ordered audit entries', async () => {
     const database = await open();
     let statements = 0;
     const queries = database.queries.withPlugin({
@@ -171,7 +171,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(needed[1]).toBe(needed[0]);
   }, 60_000);
 
-  test('a key made while its workspace is deleted: one of the two wins, and no key is left without a workspace', async () => {
+  test('if a key is created while its workspace is deleted, one of the two fails, and no key is left without a workspace', async () => {
     const { create, ask, database } = await setUp();
     for (let round = 0; round < 10; round += 1) {
       const { data } = await create({ slug: `w${round}` });
@@ -200,7 +200,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(data.map(({ action }) => action)).toEqual(['delete', 'create']);
   });
 
-  // An exchange of a code makes a key without holding the workspace; the store's own reference holds it.
+  // An exchange of a code creates a key without a lock of the workspace; the reference in the database locks it.
   test('a workspace that gets a key while it is being deleted stays', async () => {
     const { create, ask, addKey, database } = await setUp();
     const { data } = await create();
@@ -215,7 +215,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect((await ask('GET', '/workspaces/research')).status).toBe(200);
   });
 
-  test('a key that is enabled while its workspace is being deleted keeps it', async () => {
+  test('a workspace with a key that is enabled during the deletion stays', async () => {
     const { create, ask, addKey, database } = await setUp();
     const { data } = await create();
     const { hash } = await addKey(data['id'], { disabled: true });
@@ -245,7 +245,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       created_at: NOW,
     };
     const ids = await assignmentStore(queries).insertKeys(assigned);
-    // The key gets another guardrail: its transaction tells the audit what it left.
+    // The key gets another guardrail: its transaction writes the removed assignment to the audit.
     const commit = await heldTransaction(queries, async (tx) => {
       await assignmentStore(tx).lockKeys(organization_id, [hash]);
       await assignmentStore(tx).deleteKeys(ids);
@@ -258,7 +258,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect((await auditStore(queries).listBy(filter, { offset: 0, limit: 10 })).data).toEqual([]);
   });
 
-  test('a workspace is deleted though its keys are being assigned all the time, in any order', async () => {
+  test('a workspace is deleted while its keys are assigned concurrently, in any order', async () => {
     const { create, ask, addKey, database, home, server, change } = await setUp();
     const { organization_id, default_workspace_id } = home;
     assignGuardrailKeys(server, { change });
@@ -283,7 +283,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
   }, 60_000);
 
-  test('a workspace is deleted though its guardrails are being assigned all the time', async () => {
+  test('a workspace is deleted while its guardrails are assigned concurrently', async () => {
     const { create, ask, addKey, database, home, server, change } = await setUp();
     const { organization_id, default_workspace_id } = home;
     assignGuardrailKeys(server, { change });

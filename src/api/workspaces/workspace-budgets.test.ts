@@ -8,7 +8,7 @@ type Data = Record<string, unknown>;
 describeStores('budgets of workspaces', ({ open }) => {
   const setUp = async () => workspacesServer(await open(), NOW);
 
-  test('budgets fall strictly as the interval narrows; a violation names both', async () => {
+  test('budgets of shorter intervals must be smaller, and a violation names both', async () => {
     const { create, ask } = await setUp();
     await create();
     const put = (interval: string, limitUsd: number) =>
@@ -46,7 +46,7 @@ describeStores('budgets of workspaces', ({ open }) => {
     expect((await put('yearly', 5)).status).toBe(400);
   });
 
-  test('two budgets set at once that do not fit together: one of them is refused', async () => {
+  test('of two concurrent budgets that contradict each other, one is refused', async () => {
     const { create, ask } = await setUp();
     for (let round = 0; round < 10; round += 1) {
       await create({ slug: `w${round}` });
@@ -58,7 +58,7 @@ describeStores('budgets of workspaces', ({ open }) => {
     }
   });
 
-  test('every budget shows whether own accounts count; deleting is idempotent', async () => {
+  test('every budget shows whether BYOK is included, and deleting one is idempotent', async () => {
     const { create, ask } = await setUp();
     await create();
     expect(await ask('GET', '/workspaces/research/budgets')).toMatchObject({

@@ -11,7 +11,7 @@ type Data = Record<string, unknown>;
 describeStores('members of workspaces', ({ open }) => {
   const setUp = async () => workspacesServer(await open(), NOW);
 
-  test('members get the role of the organization; only memberships created or updated count', async () => {
+  test('members get their role in the organization, and only created or updated memberships count', async () => {
     const { create, ask, addUser, home, database } = await setUp();
     const { data } = await create();
     const [admin, member] = [await addUser('admin'), await addUser('member')];
@@ -36,7 +36,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(listed['total_count']).toBe(3);
   });
 
-  test('every member of the organization is in the default workspace, and stays there', async () => {
+  test('every member of the organization is in the default workspace and cannot be removed from it', async () => {
     const { ask, addUser, home } = await setUp();
     const member = await addUser('member');
     const listed = await ask('GET', '/workspaces/default/members');
@@ -75,7 +75,7 @@ describeStores('members of workspaces', ({ open }) => {
     }
   });
 
-  test('an owner of active keys in a workspace cannot be removed from it; others can', async () => {
+  test('an owner of active keys in a workspace cannot be removed from it, and others can', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const [owner, other] = [await addUser('member'), await addUser('member')];
@@ -92,7 +92,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(await remove(owner)).toMatchObject({ removed_count: 1 });
   });
 
-  test('a member whose key is enabled during the removal stays', async () => {
+  test('400: a member whose key is enabled during the removal stays', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const owner = await addUser('member');
@@ -120,7 +120,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(await adding).toMatchObject({ status: 200, data: [{ user_id: userId, role: 'admin' }] });
   });
 
-  test('an expired key keeps nobody in a workspace', async () => {
+  test('a member with an expired key can be removed', async () => {
     const { create, ask, addUser, addKey } = await setUp();
     const { data } = await create();
     const owner = await addUser('member');
@@ -130,7 +130,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(removed).toMatchObject({ status: 200, removed_count: 1 });
   });
 
-  test('100 concurrent additions of overlapping users: no duplicates, and the counts add up', async () => {
+  test('100 concurrent additions of overlapping users make no duplicates, and the counts are correct', async () => {
     const { create, ask, addUser } = await setUp();
     await create();
     const users = await Promise.all(Array.from({ length: 10 }, () => addUser('member')));

@@ -17,7 +17,7 @@ describeStores('workspaces', ({ open }) => {
   const setUp = async (limitManagement?: (caller: string) => void) =>
     workspacesServer(await open(), NOW, limitManagement);
 
-  test('201: name and slug are enough; the record is complete', async () => {
+  test('201: name and slug are enough, and the record is complete', async () => {
     const { create, home } = await setUp();
     const { status, data } = await create();
     expect(status).toBe(201);
@@ -42,7 +42,7 @@ describeStores('workspaces', ({ open }) => {
     });
   });
 
-  test('201: every field is kept; logged keys once, the rate to a ten-thousandth', async () => {
+  test('201: every field is stored, logged keys once, the rate to a ten-thousandth', async () => {
     const { create, ask, addKey, home, database } = await setUp();
     const { id } = await addKey(home.default_workspace_id);
     const body = {
@@ -58,7 +58,7 @@ describeStores('workspaces', ({ open }) => {
     expect(made.data).toMatchObject({ ...body, io_logging_api_key_ids: [id], io_logging_sampling_rate: 0.1234 });
     expect((await ask('GET', '/workspaces/research')).data).toEqual(made.data);
     expect((await ask('GET', `/workspaces/${made.data['id']}`)).data).toEqual(made.data);
-    // What was logged stays so when the key is gone, and the record can be sent back as it was read.
+    // A workspace may keep the id of a deleted key, so that its record can be sent back as it was read.
     await database.queries.deleteFrom('api_keys').execute();
     const back = await ask('PATCH', '/workspaces/research', { io_logging_api_key_ids: [id] });
     expect(back.data).toMatchObject({ io_logging_api_key_ids: [id] });
@@ -83,10 +83,10 @@ describeStores('workspaces', ({ open }) => {
     ['a long description', { description: 'd'.repeat(501) }, /^description must have at most 500/],
     ['NUL', { name: 'a\u0000' }, /^name must be text/],
     ['an unknown sort', { default_provider_sort: 'speed' }, /^default_provider_sort must be one of/],
-    ['a rate of nothing', { io_logging_sampling_rate: 0 }, /^io_logging_sampling_rate must be at least 0.0001/],
-    ['a rate above all', { io_logging_sampling_rate: 1.1 }, /^io_logging_sampling_rate must be at most 1/],
+    ['a rate of zero', { io_logging_sampling_rate: 0 }, /^io_logging_sampling_rate must be at least 0.0001/],
+    ['a rate above one', { io_logging_sampling_rate: 1.1 }, /^io_logging_sampling_rate must be at most 1/],
     ['an unknown key', { io_logging_api_key_ids: [12345] }, /^io_logging_api_key_ids\[0\] is not the id/],
-    ['half a key', { io_logging_api_key_ids: [1.5] }, /^io_logging_api_key_ids\[0\] must be an integer/],
+    ['a fraction as a key id', { io_logging_api_key_ids: [1.5] }, /^io_logging_api_key_ids\[0\] must be an integer/],
     ['an unknown field', { slugg: 'x' }, /^slugg is not a known field/],
     ['a record field', { id: 'x' }, /^id is not a known field/],
   ])('400: %s, on creation and change', async (_reason, body, message) => {
@@ -99,7 +99,7 @@ describeStores('workspaces', ({ open }) => {
     expect(changed).toMatchObject({ status: 400, message: expect.stringMatching(message) });
   });
 
-  test("400: logging the requests of a management key, which makes none, or of another organization's key", async () => {
+  test("400: logging a management key, which makes no calls, or another organization's key", async () => {
     const { create, addKey, home, foreign } = await setUp();
     const management = await addKey(home.default_workspace_id, { is_management: true });
     const { organization_id, default_workspace_id } = foreign;
@@ -109,7 +109,7 @@ describeStores('workspaces', ({ open }) => {
     }
   });
 
-  test('PATCH changes what it names, by id or slug; a slug that becomes free can be taken', async () => {
+  test('PATCH changes the named fields, by id or slug, and a free slug can be used again', async () => {
     const { create, ask } = await setUp();
     const { data } = await create();
     expect((await ask('PATCH', '/workspaces/research', {})).data).toEqual({ ...data, updated_at: NOW });
@@ -120,7 +120,7 @@ describeStores('workspaces', ({ open }) => {
     expect((await ask('PATCH', '/workspaces/lab', { description: null })).data).toMatchObject({ description: null });
   });
 
-  test('100 creations of one slug at once: one workspace, and a clear refusal for the others', async () => {
+  test('of 100 concurrent creations with one slug one succeeds, and the others get a 400', async () => {
     const { create } = await setUp();
     const answers = await Promise.all(Array.from({ length: 100 }, () => create()));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
@@ -128,7 +128,7 @@ describeStores('workspaces', ({ open }) => {
     expect(answers.find(({ status }) => status === 400)?.message).toMatch(/^slug research is used/);
   }, 60_000);
 
-  test('changes of different fields at once all survive; one that has not seen the last is refused', async () => {
+  test('concurrent changes of different fields all succeed, and one with an outdated version is refused', async () => {
     const { create, ask, call } = await setUp();
     await create();
     const changes = [{ name: 'n' }, { description: 'd' }, { default_provider_sort: 'price' }];
@@ -140,7 +140,7 @@ describeStores('workspaces', ({ open }) => {
     expect((await call('DELETE', '/workspaces/research', undefined, 'management', stale)).status).toBe(409);
   });
 
-  test('GET /workspaces: in pages, the default one first', async () => {
+  test('GET /workspaces lists them in pages, with the default one first', async () => {
     const { create, ask } = await setUp();
     await create();
     await create({ slug: 'other' });
@@ -155,7 +155,7 @@ describeStores('workspaces', ({ open }) => {
     }
   });
 
-  test('session affinity is deleted with its workspace, and only with that', async () => {
+  test('reasoning state is deleted with its workspace, and only with it', async () => {
     const { create, ask, database } = await setUp();
     const id = String((await create()).data['id']);
     const states = reasoningStateStore(database.queries);
@@ -167,7 +167,7 @@ describeStores('workspaces', ({ open }) => {
     expect(await states.findMany(['gone', 'stays'], NOW)).toEqual([{ id: 'stays', sealed: 'stays' }]);
   });
 
-  test('every change is announced to all nodes; a request without a change is not', async () => {
+  test('every change is announced to all nodes, and a request without a change is not', async () => {
     const { create, ask, addUser, addKey, changes, database, home } = await setUp();
     const announced: string[] = [];
     changes.listen((change) => announced.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -199,7 +199,7 @@ describeStores('workspaces', ({ open }) => {
     expect(announced).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`, `workspace_gone ${id}`]);
   });
 
-  test('what its guardrails count changes at once for the keys of other workspaces', async () => {
+  test('including BYOK in budgets applies immediately to keys of other workspaces with its guardrails', async () => {
     const { create, ask, addKey, changes, database, home } = await setUp();
     const { queries, clock } = database;
     const authenticate = createAuthenticate({

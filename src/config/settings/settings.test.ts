@@ -8,7 +8,7 @@ import { readConfigFile } from '../read-file.ts';
 import { allSettings, type Setting } from './declare.ts';
 import { variables } from './variables.ts';
 
-/** Fields of `Config` that no single setting holds. */
+/** Fields of `Config` that do not correspond to one setting. */
 const DERIVED = ['loaded_at', 'providers_off', 'providers_own_only', 'proxies', 'settings', 'warnings'];
 
 test('every field of the configuration is declared: in the file, as a variable, or as derived', () => {
@@ -20,12 +20,12 @@ test('every field of the configuration is declared: in the file, as a variable, 
   expect([...declared].sort()).toEqual(Object.keys(loadConfig({}, { config_file_content: null })).sort());
 });
 
-test('every section says when a change takes effect', () => {
+test('every section declares when a change takes effect', () => {
   const silent = Object.entries(fileSettings).filter(([, declared]) => declared.takesEffect === undefined);
   expect(silent.map(([name]) => name)).toEqual([]);
 });
 
-test('every setting has a sentence without a full stop, and a schema that says what it must be', () => {
+test('every setting has a sentence without a full stop, and a schema with a description', () => {
   const wrong = [...allSettings(fileSettings)].filter(
     ({ declared: { sentence, schema } }) => sentence === '' || sentence.endsWith('.') || !('description' in schema),
   );
@@ -38,7 +38,7 @@ test('every declared default is a value that the file accepts', () => {
   }
 });
 
-/** Another value than the default, for settings of a few choices or a number. */
+/** A value other than the default, for settings with few choices or a number. */
 function otherValue({ schema, default: usual }: Setting): unknown {
   const { enum: choices, type, minimum, maximum } = schema as Record<string, unknown>;
   if (Array.isArray(choices)) return choices.find((choice) => choice !== usual);
@@ -47,7 +47,7 @@ function otherValue({ schema, default: usual }: Setting): unknown {
   return undefined;
 }
 
-test('doctor shows a change of every setting of a few choices or a number that has a default', () => {
+test('doctor shows a change of every setting with a default and few choices or a number', () => {
   const base = { responses: { store: true }, probes: { usd_per_day: 1 }, ledger: { budgets: 'soft' } };
   const shown = (sections: object) => {
     const text = JSON.stringify(sections);

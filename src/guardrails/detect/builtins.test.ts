@@ -50,7 +50,7 @@ test.each([
   expect(scan(`Yes, ${number}, please`)).toEqual([`phone ${number}`]);
 });
 
-test('digits after a label for telephone numbers are a telephone number', () => {
+test('digits after a label of telephone numbers are a telephone number', () => {
   expect(scan('Tel.: 30 901820')).toEqual(['phone 30 901820']);
   expect(scan('móvil 612 345 678')).toEqual(['phone 612 345 678']);
   expect(scan('mobile: 98765 43210')).toEqual(['phone 98765 43210']);

@@ -4,7 +4,10 @@ import { BuiltinScanner, scannedSlugs } from './builtins.ts';
 
 const scanner = new BuiltinScanner(scannedSlugs, ['US']);
 
-/** Measured with this seed: all 1, except telephone numbers (recall 0.95, precision 0.98): some countries have no trunk prefix, so nothing marks a number. */
+/**
+ * Measured with this seed: all 1, except telephone numbers (recall 0.95, precision 0.98): some countries have no trunk prefix, so nothing
+ * marks a number.
+ */
 const FLOORS: Readonly<Record<string, readonly [recall: number, precision: number]>> = {
   email: [0.995, 0.995],
   phone: [0.94, 0.97],

@@ -3,7 +3,7 @@ import { CATASTROPHES } from '../../../test/filters/catastrophic.ts';
 import { compilePattern, patternFault } from './pattern.ts';
 import { PatternProgram } from './pattern-program.ts';
 
-/** The number of instructions that are read to find all matches. */
+/** The number of instructions that are executed to find all matches. */
 function stepsOf(pattern: string, text: string): number {
   const compiled = compilePattern(pattern);
   let steps = 0;
@@ -34,7 +34,7 @@ test('each catastrophic pattern is refused, or its cost is linear in the text', 
   }
 });
 
-test('if all preferred matches take too many passes, the ranges that matches can cover are found', () => {
+test('if preferred matches take too many passes, the ranges that matches can cover are found', () => {
   const program = new PatternProgram(compilePattern('a.*b|a'));
   const text = 'a'.repeat(3_000);
   const spans = program.find(text);

@@ -109,7 +109,7 @@ test.each([
   ['\\d\\w\\s', 16_000],
   ['a*|', 30_000],
   ['(?:a{1000})', 9_000],
-])('%s, %i times over, is refused before it is compiled', (part, times) => {
+])('%s, %i times repeated, is refused before it is compiled', (part, times) => {
   expect(patternFault(part.repeat(times))).toMatch(
     /^is too large: compiling it may take \d+ steps, 12000 are allowed$/,
   );

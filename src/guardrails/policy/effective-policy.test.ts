@@ -9,7 +9,7 @@ function guardrail(over: Partial<BoundGuardrail>): BoundGuardrail {
   return { ...UNRESTRICTED, id: `guardrail ${count}`, scope: 'api-key', ...over };
 }
 
-test('of allowed lists what all have is left, in the order of the first, and null lists allow everything', () => {
+test('allowed lists are intersected in the order of the first, and null lists allow everything', () => {
   const lists = [['a/1', 'a/2', 'a/3', 'a/1'], null, ['a/3', 'a/2'], ['a/2', 'a/4', 'a/3']];
   const policy = effectivePolicy(lists.map((list) => guardrail({ allowed_models: list })));
   expect(policy).toMatchObject({ allowed_models: ['a/2', 'a/3'], allowed_providers: null });
@@ -21,7 +21,7 @@ test('of allowed lists what all have is left, in the order of the first, and nul
   expect(apart.allowed_providers).toEqual([]);
 });
 
-test('ignored lists and demands for zero retention are united; a field that is not set follows the general one', () => {
+test('ignored lists and zero retention are united, and an unset vendor field follows the general one', () => {
   const policy = effectivePolicy([
     guardrail({ ignored_models: ['a/1'], enforce_zdr_other: true }),
     guardrail({ ignored_models: ['a/2', 'a/1'], enforce_zdr: true, enforce_zdr_openai: false }),
@@ -30,7 +30,7 @@ test('ignored lists and demands for zero retention are united; a field that is n
   expect(policy.zdr).toEqual({ anthropic: true, openai: false, google: true, xai: true, other: true });
 });
 
-test('a guardrail that applies in two scopes counts once, and its patterns stay out', () => {
+test('a guardrail that applies in two scopes counts once, and its patterns are not shown', () => {
   const shared = guardrail({
     content_filters: [{ pattern: 'hidden', action: 'block' }],
     content_filter_builtins: [{ slug: 'email', action: 'redact', label: 'MAIL' }],

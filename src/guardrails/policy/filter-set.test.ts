@@ -73,7 +73,7 @@ test('placeholders name the kind of match or the label of the filter', () => {
   expect(redacted(set, text)).toBe('[EMAIL] [PHONE] [SSN]; [CREDIT_CARD], [IP_ADDRESS] [PROJECT] [REDACTED]');
 });
 
-test('names and addresses are left to an analyzer', () => {
+test('names and addresses are not found here, but by an analyzer', () => {
   const set = setOf([
     { slug: 'person-name', action: 'redact' },
     { slug: 'email', action: 'redact' },
@@ -83,7 +83,7 @@ test('names and addresses are left to an analyzer', () => {
   expect(set.find('John Smith, 1 Main Street')).toEqual([]);
 });
 
-test('overlapping redactions become one of the longest filter; blocking matches are reported separately', () => {
+test('overlapping redactions become one of the longest filter, and blocking matches are reported separately', () => {
   const set = setOf(all, [redact('mail to a@', 'X'), { pattern: 'b\\.com', action: 'block', label: null }]);
   const findings = set.find('mail to a@b.commerce.org now');
   expect(
@@ -100,7 +100,7 @@ test('a blocking match beside a redacted one is found in either order', () => {
 });
 
 test.each(['Fal\u200bcon 7', 'F\u00adalcon\ufeff 7', '\u2060Falcon 7', 'Falcon \u{e0037}\u{e0020}7'])(
-  'what cannot be seen evades no pattern: %j',
+  'invisible characters do not hide a match: %j',
   (text) => {
     const set = setOf([], [redact('^Falcon \\d')]);
     expect(redacted(set, text).replaceAll(/\p{DI}/gu, '')).toBe('[REDACTED]');
@@ -108,7 +108,7 @@ test.each(['Fal\u200bcon 7', 'F\u00adalcon\ufeff 7', '\u2060Falcon 7', 'Falcon \
   },
 );
 
-test('patterns are compiled in parts with pauses, and at once by `find` without `prepare`', async () => {
+test('patterns are compiled in parts with pauses, or immediately by `find` without `prepare`', async () => {
   const patterns = (salt: string) =>
     Array.from({ length: 60 }, (_, index) => redact(`\\b(?i)(?:[a-z${salt}]{1,20}\\pL{2,9}|${salt}${index}){1,3}z`));
   const [waited, hasty] = [setOf([], patterns('q')), setOf([], patterns('w'))];

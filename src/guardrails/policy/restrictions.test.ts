@@ -11,18 +11,22 @@ const own = endpoint.canonical_slug;
 
 test.each<[string, Partial<Restriction>[], string | undefined]>([
   ['no guardrail', [], undefined],
-  ['one that says nothing', [{}], undefined],
-  ['a list that has the model', [{ allowed_models: [own] }], undefined],
-  ['a list without it', [{ allowed_models: ['openai/other'] }], 'model-not-allowed-by-guardrail'],
+  ['a guardrail without restrictions', [{}], undefined],
+  ['an allowed list with the model', [{ allowed_models: [own] }], undefined],
+  ['an allowed list without the model', [{ allowed_models: ['openai/other'] }], 'model-not-allowed-by-guardrail'],
   [
-    'two lists of which one lacks it',
+    'two allowed lists, one of them without the model',
     [{ allowed_models: [own] }, { allowed_models: ['openai/other'] }],
     'model-not-allowed-by-guardrail',
   ],
-  ['what is allowed and ignored', [{ allowed_models: [own], ignored_models: [own] }], 'model-ignored-by-guardrail'],
-  ['an ignored model of the second', [{}, { ignored_models: [own] }], 'model-ignored-by-guardrail'],
-  ['a provider that is not in the list', [{ allowed_providers: ['openai'] }], 'provider-not-allowed-by-guardrail'],
-  ['a provider that is', [{ allowed_providers: ['azure'] }], undefined],
+  [
+    'a model that is both allowed and ignored',
+    [{ allowed_models: [own], ignored_models: [own] }],
+    'model-ignored-by-guardrail',
+  ],
+  ['a model that the second guardrail ignores', [{}, { ignored_models: [own] }], 'model-ignored-by-guardrail'],
+  ['an allowed list without the provider', [{ allowed_providers: ['openai'] }], 'provider-not-allowed-by-guardrail'],
+  ['an allowed list with the provider', [{ allowed_providers: ['azure'] }], undefined],
   ['an ignored provider', [{ ignored_providers: ['azure'] }], 'provider-ignored-by-guardrail'],
   ['zero retention for the vendor', [{ enforce_zdr_openai: true }], 'zdr-violation-by-guardrail'],
   [
@@ -47,7 +51,7 @@ test('the field of xAI applies to its models, and `enforce_zdr_other` if it is n
   expect(reasonOf({ enforce_zdr_openai: true })).toBeUndefined();
 });
 
-test('`enforce_zdr_other` applies to vendors without a field; a provider that keeps nothing passes', () => {
+test('`enforce_zdr_other` applies to vendors without a field, and providers with zero retention pass', () => {
   const other = { ...endpoint, canonical_slug: 'acme/one' };
   const guardrails = [{ ...nothing, enforce_zdr_other: true }];
   expect(restricted(guardrails, other)).toEqual({ reason: 'zdr-violation-by-guardrail', guardrail_id: 'g' });

@@ -188,7 +188,7 @@ test('a text file is filtered whatever its declared type', async () => {
   }
 });
 
-describe('a file of before Unicode', () => {
+describe('a file in an encoding other than Unicode', () => {
   const fileOf = async (type: string, bytes: Buffer, guardrail = emails) => {
     const fileData = `data:${type};base64,${bytes.toString('base64')}`;
     const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data: fileData } }] }];
@@ -200,13 +200,13 @@ describe('a file of before Unicode', () => {
   const latin = Buffer.from(content, 'latin1');
 
   test.each(['text/csv', 'application/json', 'application/xml', 'application/octet-stream', 'message/rfc822'])(
-    'of %s is read, and keeps its letters',
+    'of %s is filtered, and its other letters stay',
     async (type) => {
       expect((await fileOf(type, latin)).toString('latin1')).toBe(content.replace(EMAIL, '[EMAIL]'));
     },
   );
 
-  test('with a NUL is text if wires treat its type as text', async () => {
+  test('with a NUL is filtered if its type is a text type', async () => {
     const odd = Buffer.concat([Buffer.from('a\0\xff', 'latin1'), latin]);
     for (const type of ['application/json', 'text/plain']) {
       expect((await fileOf(type, odd)).includes(EMAIL)).toBe(false);
@@ -214,21 +214,21 @@ describe('a file of before Unicode', () => {
     expect((await fileOf('application/octet-stream', odd)).equals(odd)).toBe(true);
   });
 
-  test('is not read if it is a PDF', async () => {
+  test('is not filtered if it is a PDF', async () => {
     const pdf = Buffer.concat([Buffer.from('\n%PDF-1.4\n'), latin]);
     expect((await fileOf('application/octet-stream', pdf)).equals(pdf)).toBe(true);
   });
 
   test.each([
     ['windows-1252', Buffer.from('Z\xfcrich, O\x92Brien', 'latin1')],
-    ['UTF-8 with a broken letter', Buffer.concat([Buffer.from('Zürich, O’Brien'), Buffer.from([0xff])])],
+    ['UTF-8 with an invalid byte', Buffer.concat([Buffer.from('Zürich, O’Brien'), Buffer.from([0xff])])],
   ])('of %s is decoded with the same letters as for models', async (_, bytes) => {
     const names = ['Zürich', 'O’Brien'].map((pattern): CustomFilter => ({ pattern, action: 'redact', label: 'NAME' }));
     const filtered = await fileOf('text/csv', bytes, guardrailOf([], names));
     expect(decodeText(filtered)).toBe(decodeText(bytes).replace('Zürich', '[NAME]').replace('O’Brien', '[NAME]'));
   });
 
-  test('of UTF-16 without a mark is read', async () => {
+  test('of UTF-16 without a byte order mark is filtered', async () => {
     for (const wide of [Buffer.from(content, 'utf16le'), Buffer.from(content, 'utf16le').swap16()]) {
       expect((await fileOf('text/csv;charset=utf-16', wide)).toString()).toBe(content.replace(EMAIL, '[EMAIL]'));
     }
@@ -301,7 +301,7 @@ test('a match over several parts is found at any split', async () => {
   );
 });
 
-describe('a thought that was signed', () => {
+describe('signed reasoning', () => {
   const details = [{ type: 'reasoning.text' as const, text: `Of ${EMAIL}`, signature: 'c2lnbmF0dXJl' }];
   const turn: Message[] = [{ role: 'assistant', content: 'Yes.', reasoning_details: details }];
 
@@ -335,7 +335,7 @@ test('ids with matches are replaced, equally for a call and its result', async (
   expect(filtered[1]?.tool_call_id).toBe(filtered[0]?.tool_calls?.[0]?.id);
 });
 
-test('words of the wire are never filtered', async () => {
+test('keywords of the wire are not filtered', async () => {
   const words = guardrailOf([], [{ pattern: 'text|user|function|string|image_url|object', action: 'block' }]);
   const request: ChatRequest = {
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
@@ -443,7 +443,7 @@ test('reversible placeholders are numbered in the order of the texts', async () 
   });
 });
 
-test('a placeholder that the client wrote itself is not used for another value', async () => {
+test('a placeholder in the client’s own text is not used for another value', async () => {
   const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true));
   const texts = ['Mail a@x.org as [EMAIL_1]', 'and b@x.org, c@x.org as \\[email 3\\], [EMAIL] or [1]'];
   const { subject } = await screen(
@@ -455,7 +455,7 @@ test('a placeholder that the client wrote itself is not used for another value',
   expect(restorer.push(subject.join('|')) + restorer.end()).toBe(texts.join('|'));
 });
 
-test('placeholders that a client wrote are searched in slices, and found at their borders', async () => {
+test('placeholders in the client’s text are searched in slices, and found at their borders', async () => {
   const { scan_slice_chars } = limits;
   const written = '[EMAIL_1]';
   for (const back of [0, 4, written.length]) {
@@ -473,7 +473,7 @@ test('placeholders that a client wrote are searched in slices, and found at thei
 });
 
 test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
-  'the label %j beside others is put back as what it stood for',
+  'values of the label %j beside others are restored',
   async (label) => {
     const custom = (pattern: string, name: string): CustomFilter => ({ pattern, action: 'redact', label: name });
     const patterns = [custom('one-\\d', label), custom('two-\\d', label.toUpperCase()), custom('three-\\d', 'key')];
@@ -486,7 +486,7 @@ test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
   },
 );
 
-describe('a pattern that names a field of JSON with its value', () => {
+describe('a pattern over a JSON field and its value', () => {
   const patterns: CustomFilter[] = [
     { pattern: '"api_key":\\s*"[^"]+"', action: 'redact', label: 'KEY' },
     { pattern: 'pin"?[:= ]+\\d+', action: 'redact', label: 'PIN' },

@@ -131,7 +131,7 @@ test('citations refer to the shown text, and their quotes are filtered', () => {
   expect(shownRaw[0]).toMatchObject({ start_index: 14, end_index: 19 });
 });
 
-test('streamed text of native blocks is filtered as one text, whole values as they are, ids stay', () => {
+test('streamed text of native blocks is filtered as one text, whole values separately, and ids stay', () => {
   const block = {
     type: 'server_tool_use',
     id: 'srv_4155550100',
@@ -154,7 +154,7 @@ test('streamed text of native blocks is filtered as one text, whole values as th
   expect(JSON.stringify(output)).toContain('srv_4155550100');
 });
 
-test('log probabilities of replaced text are left out, others stay', () => {
+test('log probabilities of replaced text are omitted, and others stay', () => {
   const likely = (token: string) => ({ content: [{ token, logprob: -0.1 }] });
   const output = shown([
     { ...chunk(0, { content: 'Ask ' }, text), logprobs: likely('Ask ') },
@@ -182,7 +182,7 @@ test('a match over a continuation by another endpoint is replaced', () => {
   expect(output.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] now.');
 });
 
-test('a detail about the whole turn is left out if the turn was changed', () => {
+test('a detail about the whole turn is omitted if the turn was changed', () => {
   const seal: ChatChunk = { delta: { reasoning_details: [{ type: 'reasoning.encrypted', data: 'seal' }] } };
   const turn = (content: string) => [chunk(0, { content }, text), chunk(0, {}, { close: {} }), seal, end];
   expect(JSON.stringify(shown(turn('Ask him')))).toContain('seal');
@@ -202,7 +202,7 @@ test('a long text with very many matches in one chunk is filtered', () => {
   expect(messageOf(output).content).toBe('[EMAIL] '.repeat(many));
 });
 
-test('field names in data of a model have no meaning for the wire, and URLs are filtered', () => {
+test('field names in model data have no meaning for the wire, and URLs are filtered', () => {
   const block = {
     type: 'mcp_tool_use',
     id: 'mcptoolu_4155550100',

@@ -44,7 +44,7 @@ test('the tokens of a JSON text are all its names and values, in any spelling', 
   );
 });
 
-test('JSON and other text are told apart as by JSON.parse', () => {
+test('text is classified as JSON or not like by JSON.parse', () => {
   const piece = fc.constantFrom(
     '{',
     '}',

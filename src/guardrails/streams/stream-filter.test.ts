@@ -52,7 +52,7 @@ function streamed(of: Finder, pieces: readonly string[]): string {
   return pieces.map((piece) => filter.push(piece)).join('') + filter.end();
 }
 
-/** Ways to cut a text. */
+/** Ways to split a text. */
 function cutAt(text: string, cuts: readonly number[]): string[] {
   const places = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b);
   return [...places, text.length].map((end, at) => text.slice(places[at - 1] ?? 0, end));
@@ -124,7 +124,7 @@ describe('the filter of a stream', () => {
     }
   });
 
-  test('text of an endless possible match is neither shown nor kept', () => {
+  test('text of an endless possible match is neither shown nor buffered', () => {
     const of = finder([], [redact('<[^>]*>', 'TAG')]);
     const filter = createStreamFilter(of);
     let output = filter.push('a <');
@@ -133,7 +133,7 @@ describe('the filter of a stream', () => {
     expect(filter.hasEnded()).toBe(true);
   });
 
-  test('a match over the settled offset is not settled, and neither is half of a surrogate pair', () => {
+  test('a match across the settled offset is not settled, and neither is half of a surrogate pair', () => {
     const finderFor = (expression: RegExp, heldFrom: (text: string) => number): Finder => ({
       context_chars: 8,
       find: (text) =>

@@ -22,7 +22,7 @@ function setUp() {
   return (url: string, headers: Record<string, string> = {}) => server.inject({ url, headers });
 }
 
-test('a file is kept for long, but an error is not, nor does it claim to be compressed', async () => {
+test('a file is cacheable for long, and an error is neither cacheable nor marked as compressed', async () => {
   const get = setUp();
   const kept = await get('/assets/a.js', { 'accept-encoding': 'br' });
   expect(kept.headers).toMatchObject({
@@ -39,7 +39,7 @@ test('a file is kept for long, but an error is not, nor does it claim to be comp
   expect(missing.headers['content-encoding']).toBeUndefined();
 });
 
-test('paths outside the list of files are refused, and encodings that the client refuses are not used', async () => {
+test('paths outside the list of files are refused, and encodings that the client excludes are not used', async () => {
   const get = setUp();
   for (const name of [
     '..%2Fmanifest.json',

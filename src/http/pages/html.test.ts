@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { html } from './html.ts';
 
-test('text is escaped between tags and in attributes, markup is kept, undefined is empty', () => {
+test('text is escaped between tags and in attributes, markup is kept, and undefined is empty', () => {
   const evil = `<script>alert("1")</script>&'`;
   const safe = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;';
   expect(html`<p title="${evil}">${evil}</p>`.text).toBe(`<p title="${safe}">${safe}</p>`);

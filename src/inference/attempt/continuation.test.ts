@@ -19,17 +19,17 @@ function cutAll(shown: string, more: readonly string[]): string {
   return textOf([...out, ...cut.add([{ delta: {}, finish_reason: 'stop' }]), ...cut.end()]);
 }
 
-describe('what repeats the text before it', () => {
+describe('a continuation that repeats the end of the shown text', () => {
   const shown = 'The old mill by the river had stood there for years, and';
   test.each<[string, string, string]>([
     ['nothing', ' nobody knew.', ' nobody knew.'],
-    ['all of it', `${shown} nobody knew.`, ' nobody knew.'],
-    ['its tail', 'there for years, and nobody knew.', ' nobody knew.'],
-    ['all of it, and no more', shown, ''],
-    ['its beginning, and no more', shown.slice(0, 30), ''],
-    ['a word that stands at its end by chance', 'and nobody', 'and nobody'],
-    ['a word of its middle', 'river people', 'river people'],
-  ])('is cut: %s', (_what, more, kept) => {
+    ['all of the shown text', `${shown} nobody knew.`, ' nobody knew.'],
+    ['the tail of the shown text', 'there for years, and nobody knew.', ' nobody knew.'],
+    ['all of the shown text and nothing else', shown, ''],
+    ['the beginning of the shown text and nothing else', shown.slice(0, 30), ''],
+    ['a word that ends the shown text by chance', 'and nobody', 'and nobody'],
+    ['a word from the middle of the shown text', 'river people', 'river people'],
+  ])('loses the repeated part: %s', (_what, more, kept) => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 8 }), (cuts) => {
         expect(cutAll(shown, pieces(more, cuts))).toBe(kept);
@@ -38,24 +38,24 @@ describe('what repeats the text before it', () => {
   });
 
   test.each([
-    ['one blank', 'One river ', ' flows', 'flows'],
-    ['two of three', 'One river.\n\n\n', '\n\nflows', 'flows'],
+    ['one space', 'One river ', ' flows', 'flows'],
+    ['two of three line breaks', 'One river.\n\n\n', '\n\nflows', 'flows'],
     ['none', 'One river ', 'flows', 'flows'],
     [
-      'that of a laugh',
+      'the space of a repeated syllable',
       'ha ha ha ha ha ha ha ha ',
       ' ha ha ha ha ha ha ha ha, he said',
       'ha ha ha ha ha ha ha ha, he said',
     ],
-  ])('the blank that was not sent back is not told twice: %s', (_what, before, more, kept) => {
+  ])('whitespace that was removed from the sent text appears once in the answer: %s', (_what, before, more, kept) => {
     expect(cutAll(before, [more])).toBe(kept);
   });
 
   test.each<[string, string, string, string]>([
-    ['all of it', `${shown}\n\n`, `${shown} nobody`, ' nobody'],
-    ['all of it and one blank', `${shown}\n\n`, `${shown}\n nobody`, ' nobody'],
-    ['its tail', `${shown} `, 'there for years, andnobody', 'nobody'],
-  ])('what was sent without its blank is known where it comes back with another: %s', (_what, before, more, kept) => {
+    ['all of the text', `${shown}\n\n`, `${shown} nobody`, ' nobody'],
+    ['all of the text and one line break', `${shown}\n\n`, `${shown}\n nobody`, ' nobody'],
+    ['the tail of the text', `${shown} `, 'there for years, andnobody', 'nobody'],
+  ])('a repetition is recognized if the whitespace after the sent text differs: %s', (_what, before, more, kept) => {
     for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(kept);
   });
 
@@ -63,21 +63,21 @@ describe('what repeats the text before it', () => {
     ['a line', '-'.repeat(40), `${'-'.repeat(30)}|\n`],
     ['a table', '| a |\n| --- | --- | --- | --- |', ' --- | --- | --- |\n'],
     ['an indentation', `do {\n${' '.repeat(40)}if`, `${' '.repeat(20)}then`],
-    ['a laugh', 'ha ha ha ha ha ha ha ha', ' ha ha ha ha ha ha ha ha, he said'],
+    ['repeated syllables', 'ha ha ha ha ha ha ha ha', ' ha ha ha ha ha ha ha ha, he said'],
     ['a list', 'Buy:\n- bread and butter\n- bread and butter', '\n- bread and butter\n- tea'],
-    ['numbers to the end', '0'.repeat(40), '0'.repeat(40)],
-  ])('what is said again and again is said once more, not repeated: %s', (_what, before, more) => {
+    ['zeros to the end', '0'.repeat(40), '0'.repeat(40)],
+  ])('a periodic text that continues its period is kept: %s', (_what, before, more) => {
     for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(more);
   });
 
   test.each<[string, string, string, string]>([
-    ['all of it', 'row row ro', 'row row row your boat', 'w your boat'],
-    ['its tail', 'Merrily merrily merrily mer', 'merrily merrily merrily, life', 'rily, life'],
-  ])('what was said again and again is known for repeated where it does not go on: %s', (_what, before, more, kept) => {
+    ['all of the text', 'row row ro', 'row row row your boat', 'w your boat'],
+    ['the tail of the text', 'Merrily merrily merrily mer', 'merrily merrily merrily, life', 'rily, life'],
+  ])('the repetition of a periodic text is cut if it does not continue the period: %s', (_what, before, more, kept) => {
     for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(kept);
   });
 
-  test('any text that is new comes through whole, however it is split', () => {
+  test('a text that repeats nothing is returned whole, however it is split', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', ' '), maxLength: 40 });
     fc.assert(
       fc.property(word, word, fc.array(fc.nat(), { maxLength: 12 }), (before, tail, cuts) => {
@@ -88,7 +88,7 @@ describe('what repeats the text before it', () => {
     );
   });
 
-  test('any repetition that is long enough is cut, however it is split', () => {
+  test('a repetition that is long enough is cut, however it is split', () => {
     const text = fc.string({ minLength: 40, maxLength: 120 });
     fc.assert(
       fc.property(
@@ -96,7 +96,7 @@ describe('what repeats the text before it', () => {
         fc.integer({ min: 16, max: 40 }),
         fc.array(fc.nat(), { maxLength: 12 }),
         (random, length, cuts) => {
-          // Blanks at the end have a rule of their own, and an unsplit text has no other place to be repeated from.
+          // Whitespace at the end has a rule of its own; the length makes the text unique, so that it is repeated at one place only.
           const before = `${random}<${random.length}>`;
           const more = `${before.slice(-length)}\u0001 new`;
           expect(cutAll(before, pieces(more, cuts))).toBe('\u0001 new');
@@ -105,7 +105,7 @@ describe('what repeats the text before it', () => {
     );
   });
 
-  test('the beginning is known for repeated also where the answer is cut soon after it', () => {
+  test('a repeated beginning is cut also if the answer reaches its length limit soon after it', () => {
     const ended = (more: string, finishReason: 'stop' | 'length') => {
       const cut = new OverlapCut(shown);
       return textOf([...cut.add([chunk(more)]), ...cut.add([{ delta: {}, finish_reason: finishReason }])]);
@@ -117,13 +117,13 @@ describe('what repeats the text before it', () => {
     ]);
   });
 
-  test('an answer that begins anew and says something else is refused', () => {
+  test('an answer that starts again and then differs is refused', () => {
     const cut = new OverlapCut(shown);
     expect(textOf(cut.add([chunk(shown.slice(0, 40))]))).toBe('');
     expect(() => cut.add([chunk(' and then not')])).toThrow('started a new answer');
   });
 
-  test('nothing is held back once it is plain that nothing is repeated', () => {
+  test('text is passed on as soon as it cannot be a repetition', () => {
     const cut = new OverlapCut(shown);
     expect(textOf(cut.add([chunk(' n')]))).toBe(' n');
     expect(textOf(cut.add([chunk('obody')]))).toBe('obody');
@@ -132,7 +132,7 @@ describe('what repeats the text before it', () => {
 
 const ask = (more: object): ChatRequest => ({ messages: [{ role: 'user', content: 'x' }], ...more });
 
-test('only what is asked for as plain text, without thinking, may be continued', () => {
+test('only answers in plain text, requested without reasoning, can be continued', () => {
   for (const fine of [
     {},
     { reasoning: { enabled: false } },
@@ -160,7 +160,7 @@ test('only what is asked for as plain text, without thinking, may be continued',
   }
 });
 
-test('an endpoint goes on with a text only where that is known of it', () => {
+test('an endpoint continues a text only if its quirks declare it', () => {
   const at = (quirks: object) => continuesText({ endpoint: { quirks } } as unknown as Candidate);
   expect([at({}), at({ prefill: true }), at({ prefill_prefix: true }), at({ continue_final_message: true })]).toEqual([
     false,
@@ -174,7 +174,7 @@ test('an endpoint goes on with a text only where that is known of it', () => {
   ]);
 });
 
-test('the bound is what the answer has left, and thinking is off where it would be on of itself', () => {
+test('a continuation gets the remaining output tokens, and reasoning is disabled if it is on by default', () => {
   const request = ask({ max_tokens: 50, max_completion_tokens: 60 });
   expect(continuedRequest(request, { text: 'One ', tokens: 20 })).toMatchObject({
     max_tokens: 30,
@@ -194,7 +194,7 @@ test.each<[string, ChatChunk]>([
   ['a citation', { delta: { annotations: [{ type: 'file' }] } }],
   ['an image', { delta: { images: [] as never[], audio: {} } }],
   ['half a character', { delta: { content: '\ud83c' } }],
-])('a text with %s is not text alone', (_what, more) => {
+])('an answer with %s cannot be continued as text', (_what, more) => {
   const shown = new ShownText();
   shown.add([{ delta: { role: 'assistant', content: '' } }, chunk('One')]);
   expect(shown.text).toBe('One');

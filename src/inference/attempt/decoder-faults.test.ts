@@ -7,7 +7,7 @@ import { createDecoderFaultLog } from './failure.ts';
 
 const candidate = { provider: { slug: 'acme' }, endpoint: { id: 'acme:model' } } as Candidate;
 
-/** What the log has of failures of reading. */
+/** The lines of the log about decoder failures. */
 function setUp() {
   const lines: string[] = [];
   const logFault = createDecoderFaultLog(createLog('info', { write: (line) => lines.push(line) }));
@@ -21,11 +21,11 @@ function setUp() {
   return { lines, read };
 }
 
-/** A decoder that does not look at what it has before it: V8 quotes the text in the message. */
+/** A decoder that reads a value without a check: V8 quotes the text in the message. */
 const searchIn = (value: unknown) => () => 'name' in (value as object);
 const lengthOf = (value: unknown) => () => (value as string).length;
 
-test('a place of a decoder where it failed is logged once, with its frames and without what was read', () => {
+test('a place where a decoder fails is logged once, with its stack frames and without the text that it read', () => {
   const { lines, read } = setUp();
   for (let i = 0; i < 20; i += 1) read(searchIn(`a secret answer ${i}`));
   expect(lines).toHaveLength(1);
@@ -35,7 +35,7 @@ test('a place of a decoder where it failed is logged once, with its frames and w
   expect(lines[0]).not.toContain('secret');
 });
 
-test('another place is another line, also where the failure is the end of a stream', () => {
+test('a failure at another place is logged too, also at the end of a stream', () => {
   const { lines, read } = setUp();
   read(searchIn('a'));
   read(lengthOf(undefined), (cause) => new UpstreamError('invalid_response', 'ended', { has_ended: true, cause }));
@@ -47,13 +47,13 @@ test('another place is another line, also where the failure is the end of a stre
   ]);
 });
 
-test('frames hold no text of an answer, however many lines its message has', () => {
+test('logged frames contain no text of an answer, however many lines the error message has', () => {
   const { lines, read } = setUp();
   read(searchIn('first\n    at secret (file:///secret.ts:1:1)\nlast'));
   expect(lines[0]).not.toMatch(/secret/);
 });
 
-test("a provider's own failure is not logged, and neither is that of a connection", () => {
+test('a failure of the provider or of its connection is not logged', () => {
   const { lines, read } = setUp();
   read(() => {
     throw new UpstreamError('invalid_response', 'not JSON', { cause: new SyntaxError('Unexpected token') });

@@ -10,7 +10,7 @@ const response: UpstreamResponse = {
   read: () => undefined,
 };
 
-/** The far side: an exchange whose answer and end are set by hand. */
+/** The scripted exchange: the test sets its answer and its end. */
 function begun() {
   const answered = Promise.withResolvers<UpstreamResponse>();
   const aborts: Error[] = [];
@@ -25,7 +25,7 @@ function begun() {
   return { exchange, answered, aborts };
 }
 
-test('what was waited for is handed over, and the answer is that of the exchange', async () => {
+test('the awaited value is passed on, and the answer is that of the exchange', async () => {
   const { exchange, answered } = begun();
   const got: string[] = [];
   const deferred = new DeferredExchange(Promise.resolve('token'), (token) => {
@@ -37,7 +37,7 @@ test('what was waited for is handed over, and the answer is that of the exchange
   expect([got, deferred.ended]).toEqual([['token'], false]);
 });
 
-test('aborted before it has begun, it never begins', async () => {
+test('an exchange that is aborted before it starts never starts', async () => {
   const ready = Promise.withResolvers<string>();
   let began = 0;
   const deferred = new DeferredExchange(ready.promise, () => {
@@ -50,7 +50,7 @@ test('aborted before it has begun, it never begins', async () => {
   expect([began, deferred.ended]).toEqual([0, true]);
 });
 
-test('aborted after that, the exchange is', async () => {
+test('an abort after the start aborts the exchange', async () => {
   const { exchange, aborts } = begun();
   const deferred = new DeferredExchange(Promise.resolve(1), () => exchange);
   await Promise.resolve();
@@ -60,7 +60,7 @@ test('aborted after that, the exchange is', async () => {
   expect(aborts).toHaveLength(1);
 });
 
-test('what keeps it from beginning is its failure', async () => {
+test('an error that prevents the start is the error of the answer', async () => {
   const refused = new DeferredExchange(Promise.reject(new Error('no token')), () => begun().exchange);
   await expect(refused.response).rejects.toThrow('no token');
   const broken = new DeferredExchange(Promise.resolve(1), () => {

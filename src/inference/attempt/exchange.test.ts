@@ -9,7 +9,7 @@ const dialect: AuthAndErrors = {
   decodeError: (status, _headers, body) => new UpstreamError('unavailable', 'said', { status, raw: body.slice(0, 10) }),
 };
 
-/** An answer that is there as a whole. */
+/** A whole answer in one piece. */
 function answerOf(bytes: Buffer): UpstreamResponse {
   const parts = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, at) =>
     bytes.subarray(at * 65_536, (at + 1) * 65_536),
@@ -19,7 +19,7 @@ function answerOf(bytes: Buffer): UpstreamResponse {
 
 const read = (text: string) => readJson(dialect, answerOf(Buffer.from(text)), { room: undefined });
 
-test('a long answer is parsed slice by slice, with others served in between', async () => {
+test('a long answer is parsed in slices, and other work runs between them', async () => {
   const value = { a: 12_345_678_901_234_567_000, list: Array.from({ length: 40 }, (_, at) => `é${at}`.repeat(25_000)) };
   const text = JSON.stringify(value);
   let turns = 0;
@@ -35,7 +35,7 @@ test('a long answer is parsed slice by slice, with others served in between', as
   expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / limits.json_piece_chars));
 });
 
-test('a long answer that is not JSON, or nested too deeply, is a failure of its provider', async () => {
+test('a long answer that is not JSON, or is nested too deeply, is an invalid response', async () => {
   const long = 'a'.repeat(limits.answer_turn_bytes_min);
   for (const text of [
     `{"a":"${long}"`,

@@ -32,12 +32,12 @@ test.each<[FailureClass, boolean, number]>([
   ['invalid_request', false, 400],
   ['content_filter', false, 403],
   ['invalid_response', true, 502],
-])('%s: falls over %s, else %i', (failure, over, status) => {
+])('%s: falls back: %s, otherwise status %i', (failure, over, status) => {
   expect(fallsOver(failure)).toBe(over);
   expect(clientError([failed(failure)]).status).toBe(status);
 });
 
-test('a provider that could not be reached has returned nothing, and is not said to have', () => {
+test('a provider that could not be reached is not reported as having returned an error', () => {
   const message = (details: ConstructorParameters<typeof UpstreamError>[2]) =>
     clientError([failed('unavailable', 'The provider could not be reached', details)]).message;
   const unreached = 'Acme did not answer: The provider could not be reached';
@@ -46,18 +46,18 @@ test('a provider that could not be reached has returned nothing, and is not said
   expect(message({ status: 500 })).toMatch(/^Acme returned an error: /);
 });
 
-test('a provider that says to come back later is a 503, whatever its wire makes of it', () => {
+test('a 503 of the provider is a 503 for the client, whatever its failure class; a 500 is a 502', () => {
   for (const failure of ['unavailable', 'overloaded'] as const) {
     expect(clientError([failed(failure, 'busy', { status: 503 })]).status).toBe(503);
   }
   expect(clientError([failed('unavailable', 'broken', { status: 500 })]).status).toBe(502);
 });
 
-test.each([413, 422])('a provider’s own %i stays', (status) => {
+test.each([413, 422])('a provider’s own status %i is returned', (status) => {
   expect(clientError([failed('invalid_request', 'too large', { status })]).status).toBe(status);
 });
 
-test('retry-after is the shortest wait that any endpoint asked for', () => {
+test('retry-after is the shortest wait that a failed endpoint requested', () => {
   const error = clientError([
     failed('rate_limited', 'a', { retry_after_ms: 9_000 }),
     failed('rate_limited', 'b', { retry_after_ms: 2_500 }),
@@ -70,17 +70,17 @@ test.each<[FailureClass, string | undefined]>([
   ['rate_limited', '2'],
   ['overloaded', '2'],
   ['unavailable', undefined],
-])('retry-after is told with a 429 and a 503: %s', (failure, expected) => {
+])('retry-after is sent with a 429 and a 503 only: %s', (failure, expected) => {
   expect(clientError([failed(failure, 'a', { retry_after_ms: 2_000 })]).headers?.['retry-after']).toBe(expected);
 });
 
-test('what a provider says of the operator’s balance is not for clients either', () => {
+test('a provider’s message about the operator’s balance is not shown to clients', () => {
   const error = clientError([failed('payment', 'Your credit balance is too low', { raw: 'raw', status: 402 })]);
   expect(error.message).toBe("Acme refused the gateway's credential or account");
   expect(error.metadata).not.toHaveProperty('raw');
 });
 
-test('what a provider says about the operator’s account is not for clients', () => {
+test('a provider’s message about the operator’s credential is not shown to clients', () => {
   const error = clientError([
     failed('credential', 'Incorrect API key provided: very-s*****ial', { raw: 'Incorrect API key', status: 401 }),
   ]);
@@ -89,14 +89,14 @@ test('what a provider says about the operator’s account is not for clients', (
 });
 
 test.each([
-  ['our credential', 'key very-secret-credential is bad', 'key [redacted] is bad'],
-  ['a key', 'Incorrect API key: sk-proj-abcDEF0123456789', 'Incorrect API key: [redacted]'],
+  ['the credential of the endpoint', 'key very-secret-credential is bad', 'key [redacted] is bad'],
+  ['an OpenAI key', 'Incorrect API key: sk-proj-abcDEF0123456789', 'Incorrect API key: [redacted]'],
   ['a Google key', 'bad AIzaSyA0123456789abcdefghij', 'bad [redacted]'],
-  ['a code', 'api_key_invalid_or_missing', 'api_key_invalid_or_missing'],
+  ['an error code', 'api_key_invalid_or_missing', 'api_key_invalid_or_missing'],
   ['an AWS key', 'denied for AKIAIOSFODNN7EXAMPLE', 'denied for [redacted]'],
   ['a bearer token', 'got Bearer abc.def.ghi', 'got Bearer [redacted]'],
   ['an ordinary sentence', 'The key of this map is missing', 'The key of this map is missing'],
-])('%s is shown as it may be', (_name, text, shown) => {
+])('credentials in messages are redacted: %s', (_name, text, shown) => {
   expect(redact(text, provider.credential)).toBe(shown);
 });
 
@@ -115,7 +115,7 @@ test.each<[FailureClass, number | null, boolean]>([
   ['not_found', 400, false],
   ['invalid_response', 413, false],
   ['invalid_response', 422, false],
-])('a failure that says something of its endpoint: %s with status %s: %s', (failure, status, expected) => {
+])('whether a failure is caused by the endpoint: %s with status %s: %s', (failure, status, expected) => {
   expect(isOfEndpoint(failed(failure, 'it said so', { status }).error, { messages: [] })).toBe(expected);
 });
 
@@ -126,15 +126,18 @@ test.each<[string, string | undefined, boolean]>([
   ['The model does not exist', 'file-abc', true],
   ['The profile does not exist', 'file-abc', true],
   ['File not found', undefined, true],
-])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, fileId, expected) => {
-  const content = [
-    fileId === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id: fileId } },
-  ] as InnerPart[];
-  const { error } = failed('not_found', message, { status: 404 });
-  expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);
-});
+])(
+  'a 404 with the message "%s" for a request with file %s is caused by the endpoint: %s',
+  (message, fileId, expected) => {
+    const content = [
+      fileId === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id: fileId } },
+    ] as InnerPart[];
+    const { error } = failed('not_found', message, { status: 404 });
+    expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);
+  },
+);
 
-test('of a credential of several parts no part is shown that an upstream quotes', () => {
+test('each part of a credential of several parts is redacted', () => {
   const credential = JSON.stringify({
     accessKeyId: 'ASIAIOSFODNN7EXAMPLE',
     secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',

@@ -32,7 +32,7 @@ test('parameters that bill several answers for one are dropped', () => {
   expect(report.map(({ field }) => field)).toEqual(['best_of', 'num_return_sequences']);
 });
 
-test('server tools are dropped, and a choice of them too', () => {
+test('server tools and a choice of them are dropped', () => {
   const choice = { type: 'gateway:web_search' };
   const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });
   expect(request).toEqual({ messages: [], tools: [called] });
@@ -50,7 +50,7 @@ test('a choice among the remaining tools stays', () => {
   );
 });
 
-test('native tools are left to the dialect', () => {
+test('native tools are kept for the dialect', () => {
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'x' } };
   expect(fitted({ tools: [native, { type: 'gateway:web_search' }] }).request.tools).toEqual([native]);
 });
@@ -75,14 +75,14 @@ describe('under a spend limit', () => {
     max_completion_tokens: maxCompletionTokens,
   });
 
-  test('a request without an output bound gets the default, within the endpoint’s own', () => {
+  test('a request without an output bound gets the default, or the endpoint’s own bound if that is lower', () => {
     const fitted = fitRequest({ messages }, bounded(undefined), spend);
     expect(fitted.request.max_tokens).toBe(500);
     expect(fitted.report).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
     expect(fitRequest({ messages }, bounded(100), spend).request.max_tokens).toBe(100);
   });
 
-  test('a request without an output bound, without a configured default gets the model’s maximum, or less if a share of the limit pays for less', () => {
+  test('without a configured default, the output bound is the model’s maximum or what a share of the limit pays for', () => {
     const request = { messages };
     const whole = fitRequest(request, bounded(64_000), { default_tokens: undefined });
     expect(whole).toMatchObject({ request: { max_tokens: 64_000 }, is_default_bound: true });
@@ -102,7 +102,7 @@ describe('under a spend limit', () => {
     expect(fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 100 })).toEqual({ request, report: [] });
   });
 
-  test('a bound is lowered to the paid tokens, under each of its names', () => {
+  test('an output bound is lowered to the paid tokens, in both of its fields', () => {
     const request = { messages, max_tokens: 900, max_completion_tokens: 800 };
     const { request: lowered, report } = fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 60 });
     expect(lowered).toMatchObject({ max_tokens: 60, max_completion_tokens: 60 });
@@ -124,7 +124,7 @@ describe("Anthropic's own tools under a spend limit", () => {
   const advisor = native({ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' });
   const original: ChatRequest = { messages: [], tools: [called, search, bounded, bash, advisor], max_tokens: 5 };
 
-  test('searches are bounded, and no other model is called', () => {
+  test('get a bound on their searches, and tools that call another model are dropped', () => {
     const { request, report } = fitRequest(original, endpoint, { default_tokens: 5 });
     expect(request.tools).toEqual([called, native({ ...search.block, max_uses: 10 }), bounded, bash]);
     expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
@@ -134,11 +134,11 @@ describe("Anthropic's own tools under a spend limit", () => {
     expect(search.block).not.toHaveProperty('max_uses');
   });
 
-  test('pass unchanged without one', () => {
+  test('pass unchanged without a spend limit', () => {
     expect(fitRequest(original, endpoint).request).toBe(original);
   });
 
-  test('tools in the conversation are bounded as well', () => {
+  test('get bounds also if they are declared inside the conversation', () => {
     const added = (tool: { block: JsonObject }) => ({
       type: 'tool_addition',
       tool: { type: 'tool_definition', definition: tool.block },

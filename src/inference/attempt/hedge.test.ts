@@ -3,7 +3,7 @@ import type { Health } from '../../routing/health.ts';
 import { CallCancellation, type Cancellation } from '../call.ts';
 import { createHedgeShare, first, lateAfter, run, within } from './hedge.ts';
 
-test('an endpoint is late after its 95th percentile, never at once, and never where little is known of it', () => {
+test('an endpoint is late after its 95th latency percentile, never at once, and never without enough samples', () => {
   const of = (latencyMs: object | null, isLatencyThin?: true) =>
     ({ performance: () => ({ latency_ms: latencyMs, is_latency_thin: isLatencyThin }) }) as unknown as Health;
   expect(lateAfter(of(null), 'x', 0)).toBeUndefined();
@@ -12,7 +12,7 @@ test('an endpoint is late after its 95th percentile, never at once, and never wh
   expect(lateAfter(of({ p50: 100, p75: 200, p90: 1_000, p99: 1_900 }), 'x', 0)).toBe(1_500);
 });
 
-test('of many calls that could be hedged a share is, with a bounded number in a row', () => {
+test('a configured share of the calls is hedged, with a bounded number in a row', () => {
   const share = createHedgeShare(() => 0.1);
   let hedged = 0;
   for (let nth = 0; nth < 1_000; nth += 1) {
@@ -26,13 +26,13 @@ test('of many calls that could be hedged a share is, with a bounded number in a 
   expect(inARow).toBe(10);
 });
 
-test('a share of nothing hedges nothing', () => {
+test('a share of zero hedges no call', () => {
   const share = createHedgeShare(() => 0);
   share.earn();
   expect(share.take()).toBe(false);
 });
 
-test('what is given up hears of it, and an answer that comes all the same is closed and counted', async () => {
+test('an abandoned send is cancelled, and its late answer is closed and counted', async () => {
   const call = new CallCancellation();
   const runner = run<string>(call, (own) => new Promise((resolve) => own.onCancel(() => resolve('late'))));
   expect(await within(runner, 5)).toBeUndefined();
@@ -45,12 +45,12 @@ test('what is given up hears of it, and an answer that comes all the same is clo
   expect(call.cancelled).toBe(false);
 });
 
-test('what does not heed being given up is not waited for long', async () => {
+test('an abandoned send that does not react to its cancellation is awaited for a bounded time only', async () => {
   const runner = run<string>(new CallCancellation(), () => new Promise(() => {}));
   expect(await runner.abandon(() => ({}))).toBeNull();
 });
 
-test('a client that leaves ends both', async () => {
+test('a client that disconnects ends both sends', async () => {
   const call = new CallCancellation();
   const sendUntilCancelled = (own: Cancellation) =>
     new Promise<string>((_, reject) => own.onCancel(() => reject(new Error('gone'))));
@@ -62,9 +62,9 @@ test('a client that leaves ends both', async () => {
 });
 
 test.each([
-  ['at once', false],
-  ['where its client had left before', true],
-])('a stop of the gateway is told to both sends: %s', (_name, hasLeft) => {
+  ['while the client waits', false],
+  ['after the client disconnected', true],
+])('a shutdown of the gateway reaches both sends: %s', (_name, hasLeft) => {
   const call = new CallCancellation();
   const stops: boolean[] = [];
   for (const _send of ['one', 'other']) {

@@ -16,7 +16,7 @@ const contentEvent = (content: string) =>
 const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
 const FINISH = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`;
 
-/** Opens a stream of these reads, each of which is there at once. `take` is asked for room for what is large. */
+/** Opens a stream of these reads, each of which is available at once. `take` is called for memory for large answers. */
 async function streamOf(
   reads: readonly string[],
   take?: () => Promise<void> | undefined,
@@ -52,7 +52,7 @@ async function streamOf(
   return openAnswer(prepared, context, new AnswerMeter());
 }
 
-/** What comes after the first chunks, and what it failed with. */
+/** The contents after the first chunks, and the failure of the stream. */
 async function laterOf({ later }: OpenAnswer): Promise<string[]> {
   const words: string[] = [];
   try {
@@ -72,7 +72,7 @@ async function laterOf({ later }: OpenAnswer): Promise<string[]> {
 
 const LARGE = 'x'.repeat(3_000_000);
 
-test('what one read brought before the failure that it also brought is given out first', async () => {
+test('events that arrive in one read with a failure are delivered before the failure', async () => {
   expect(await laterOf(await streamOf([contentEvent('a'), contentEvent('b') + contentEvent('c') + BROKEN]))).toEqual([
     'b',
     'c',
@@ -82,11 +82,11 @@ test('what one read brought before the failure that it also brought is given out
   expect(later).toEqual(['b', 'failed: broken']);
 });
 
-test('what waits for room comes once there is some, in its place, and a failure after it', async () => {
+test('content that waits for memory is delivered in order, and a failure after it', async () => {
   const reads = [contentEvent('a'), contentEvent(LARGE) + contentEvent('b') + BROKEN];
   const later = await laterOf(await streamOf(reads, () => Promise.resolve()));
   expect(later[0]).toBe('waits');
-  // A long text comes in several chunks, with a turn between some of them.
+  // A long text is delivered in several chunks, with a turn of the loop between some of them.
   expect(later.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}bfailed: broken`);
   const whole = await laterOf(
     await streamOf([contentEvent('a'), contentEvent(LARGE), contentEvent('b'), FINISH], () => Promise.resolve()),
@@ -95,7 +95,7 @@ test('what waits for room comes once there is some, in its place, and a failure 
   expect(whole.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}b`);
 });
 
-test('a failure with which an upstream ends its answer keeps the wait that it tells', async () => {
+test('an error at the end of a stream keeps the wait that the provider requests', async () => {
   const error = {
     code: 429,
     status: 'RESOURCE_EXHAUSTED',
@@ -106,7 +106,7 @@ test('a failure with which an upstream ends its answer keeps the wait that it te
   await expect(opened).rejects.toMatchObject({ failure: 'rate_limited', has_ended: true, retry_after_ms: 7_000 });
 });
 
-test('what there is no room for is not given out, and ends the stream', async () => {
+test('content that gets no memory is not delivered and ends the stream', async () => {
   const later = await laterOf(
     await streamOf([contentEvent('a'), contentEvent(LARGE), contentEvent('never')], () =>
       Promise.reject(new Error('no room')),
@@ -116,14 +116,14 @@ test('what there is no room for is not given out, and ends the stream', async ()
   expect(later.filter((word) => word !== 'waits')).toEqual(['failed: no room']);
 });
 
-test('events that one read brought are handed on in slices, with a turn of the loop between two of them', async () => {
+test('events of one read are delivered in slices, with a turn of the loop between two slices', async () => {
   const words = Array.from({ length: 3 * STREAM_SLICE_FRAMES }, (_, nth) => `w${nth}`);
   const later = await laterOf(await streamOf([contentEvent('a'), words.map(contentEvent).join('') + FINISH]));
   expect(later.filter((word) => word !== 'waits')).toEqual(words);
   expect(later.filter((word) => word === 'waits')).toHaveLength(3);
 });
 
-test('what one event is read as is handed on in slices as well', async () => {
+test('the chunks of one large event are delivered in slices as well', async () => {
   const images = Array.from({ length: limits.answer_images_max }, (_, nth) => ({ image_url: { url: `data:,${nth}` } }));
   const parts = images.map((image) => ({ type: 'image_url', ...image }));
   const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: parts } }] })}\n\n`;

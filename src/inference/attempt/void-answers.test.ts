@@ -5,7 +5,7 @@ import type { Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
 
-/** An answer without a reason to stop, as a body and as the events of a stream: with nothing in it, or with this text. */
+/** An answer without a finish reason, as a body and as the events of a stream: empty, or with this text. */
 interface Unreasoned {
   body(text: string): JsonObject;
   /** Undefined if a stream without a finish reason counts as broken off. */
@@ -109,24 +109,24 @@ function meteredStream(wire: Wire, text: string): Meter {
   return meter;
 }
 
-describe.each(Object.keys(WIRES) as Wire[])('an answer of %s that does not say why it ended', (wire) => {
+describe.each(Object.keys(WIRES) as Wire[])('an answer of %s without a finish reason', (wire) => {
   const ways: [string, (wire: Wire, text: string) => Meter][] = [['whole', meteredBody]];
   if (WIRES[wire].events !== undefined) ways.push(['streamed', meteredStream]);
 
-  test.each(ways)('and has nothing in it is none: %s', (_name, metered) => {
+  test.each(ways)('is void if it is empty: %s', (_name, metered) => {
     const { is_void, ...meter } = failedOr(() => metered(wire, ''));
     expect(is_void).toBe(true);
     expect(meter.usage?.({ messages: [] }) ?? null).toBeNull();
   });
 
-  test.each(ways)('but has text is one: %s', (_name, metered) => {
+  test.each(ways)('is an answer if it has text: %s', (_name, metered) => {
     const meter = metered(wire, 'Hello there friend');
     expect(meter).toMatchObject({ is_void: false, finish_reason: 'stop' });
     expect(meter.usage({ messages: [] })).toMatchObject({ in_uncached: 11, out_text: 3 });
   });
 });
 
-/** A decoder may refuse it by itself. */
+/** A dialect may refuse it as an error. */
 function failedOr(read: () => Meter): { is_void: boolean; usage?: Meter['usage'] } {
   try {
     const meter = read();

@@ -9,7 +9,7 @@ const guardrails = [
   { id: 'g', scope: 'api-key', content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filters: null },
 ] as unknown as BoundGuardrail[];
 
-/** A call after its screening, and the counts in its metrics. */
+/** A call after its guardrails, and the counts in its metrics. */
 async function passed() {
   const counted: string[] = [];
   const original = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
@@ -32,7 +32,7 @@ test.each([
   [true, 'Left out: 1 match (email)', 'left_out', 'email redact'],
   [false, 'Blocked: 1 match (email)', 'blocked', 'email block'],
 ])(
-  'what comes to a call later and is to spare (%s) is told as what becomes of the call',
+  'a blocked later text (optional: %s) is recorded as what happens to the call',
   async (isOptional, summary, action, count) => {
     const { call, counted } = await passed();
     await expect(call.screening!.texts(['jane.doe@example.com'], { isOptional })).rejects.toThrow('blocked');

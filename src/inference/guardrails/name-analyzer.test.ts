@@ -53,7 +53,7 @@ async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & 
   return counts;
 }
 
-test.each(Object.entries(LOCALES))('%s: whole names and addresses are found', async (_, locale) => {
+test.each(Object.entries(LOCALES))('%s: whole names and addresses are detected', async (_, locale) => {
   const counts = await counted(marked(locale, 10, drawer(7)));
   const { 'person-name': names, address: addresses, missed } = counts;
   expect(names.covered / names.there, missed.join('\n')).toBeGreaterThan(0.9);
@@ -62,18 +62,18 @@ test.each(Object.entries(LOCALES))('%s: whole names and addresses are found', as
   expect(addresses.right).toBe(addresses.reported);
 });
 
-test('products, towns, classes and days are not people', async () => {
+test('products, towns, groups and weekdays are not detected as people', async () => {
   const reported = await analyzer.analyze(NOBODY);
   const wrong = reported.flatMap((entities, at) => entities.map(({ start, end }) => NOBODY[at]?.slice(start, end)));
   expect(wrong).toEqual([]);
 });
 
-test('a text without a capital, a digit or a word that introduces somebody is not sent to the thread', async () => {
+test('a text without a capital letter, a digit or a word that introduces a person is not sent to the thread', async () => {
   const another = createNameAnalyzer();
   expect(
     await another.analyze(['const total = items.reduce((sum, item) => sum + item.price);', '', '{ a: b }']),
   ).toEqual([[], [], []]);
-  // Stopping a thread that never started is nothing.
+  // A thread that never started can be stopped.
   await another.stop();
 });
 
@@ -103,15 +103,15 @@ test('a thread that ends fails the waiting requests, and the next one starts a n
 test.each([
   ['names in a row', 'John Smith '],
   ['initials', 'J. K. '],
-  ['words written large', 'Abcdef Ghijkl '],
+  ['words in capitals', 'Abcdef Ghijkl '],
   ['numbers', '12 34 '],
-  ['streets that never end', '12 Long Name of the '],
+  ['long street names', '12 Long Name of the '],
   ['titles', 'Dr. Dr. '],
   ['breaks', 'Regards,\n\n\n'],
   ['German streets without a number', 'Am Langen '],
   ['Chinese towns', '北京市朝阳区'],
 ])(
-  '%s: so many of them are read without ado',
+  '%s: 200,000 characters of them are analyzed without a failure',
   async (_, unit) => {
     const [entities] = await analyzer.analyze([unit.repeat(200_000 / unit.length)]);
     expect(Array.isArray(entities)).toBe(true);

@@ -62,7 +62,7 @@ test('bodies of continuations and errors of broken answers are filtered like the
   expect(stages).toHaveLength(1);
 });
 
-test('a match in a choice is reported also when another choice with a match has ended before it', async () => {
+test('a match in a choice is reported also if another choice with a match ended before it', async () => {
   const stages: Call['stages'] = [];
   const ending = (choice: number, content: string): StreamEvent => ({
     type: 'chunks',
@@ -88,7 +88,7 @@ test('a match in a choice is reported also when another choice with a match has 
   const call = { request: { n: 2 }, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events = createPipeline(engine, [outputGuardrails({ metrics })]).stream(call);
   for await (const event of events) expect(JSON.stringify(event)).not.toContain('mail.example.com');
-  // Before the end, so that the record of the call has them.
+  // Before the end event, so that the record of the call contains them.
   expect(stagesAtEnd).toBe(1);
   expect(stages).toMatchObject([{ summary: 'Answer redacted: 2 matches (email)' }]);
   expect(counted).toEqual(['email', 'email']);

@@ -52,7 +52,7 @@ const json = (value: unknown) => (_: ReceivedRequest, response: ServerResponse) 
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 };
 
-test('requests ask for people and places, with the language, the score and the key', async () => {
+test('requests contain the entity types, the language, the score and the key', async () => {
   const text = 'Ann Lee works at 5 Elm Street in Leeds.';
   answer = json([presidioEntity(text, 'Ann Lee', 'PERSON')]);
   const [entities] = await analyzer({ api_key: 'key-1' }).analyze([text]);
@@ -69,7 +69,7 @@ test('requests ask for people and places, with the language, the score and the k
   ]);
 });
 
-test('offsets of characters beyond the first 65,536 become those of the text', async () => {
+test('character offsets after characters beyond the BMP are converted to offsets of the string', async () => {
   const text = '😀😀 Ann 𝐋ee lives in Rome 😀';
   answer = json([presidioEntity(text, 'Ann 𝐋ee', 'PERSON'), presidioEntity(text, 'Rome', 'LOCATION')]);
   const [entities = []] = await analyzer().analyze([text]);
@@ -94,7 +94,7 @@ test('entities with a low score or of other kinds are left out', async () => {
   expect(entities).toEqual([{ start: 8, end: 11, slug: 'person-name' }]);
 });
 
-test('each text is a request, a few at a time, and results stay in order; texts without candidates are not sent', async () => {
+test('each text is one request, some run in parallel, results stay in order, texts without candidates are not sent', async () => {
   let open = 0;
   let most = 0;
   answer = ({ body: { text } }, response) => {
@@ -113,20 +113,20 @@ test('each text is a request, a few at a time, and results stay in order; texts 
 });
 
 const failures: [string, (request: ReceivedRequest, response: ServerResponse) => void][] = [
-  ['a failure of its own', (_, response) => response.writeHead(500).end('{"error":"no recognizer"}')],
+  ['a status of 500', (_, response) => response.writeHead(500).end('{"error":"no recognizer"}')],
   ['a redirect', (_, response) => response.writeHead(302, { location: '/elsewhere' }).end()],
-  ['no JSON', (_, response) => response.end('<html>')],
-  ['no list', json({ entities: [] })],
+  ['a body that is not JSON', (_, response) => response.end('<html>')],
+  ['a body that is not a list', json({ entities: [] })],
   ['entities without offsets', json([{ entity_type: 'PERSON', score: 1 }])],
-  ['offsets that are no whole numbers', json([{ start: 0.5, end: 3, score: 1, entity_type: 'PERSON' }])],
+  ['offsets that are not whole numbers', json([{ start: 0.5, end: 3, score: 1, entity_type: 'PERSON' }])],
   ['offsets beyond the text', json([{ start: 0, end: 999, score: 1, entity_type: 'PERSON' }])],
   ['an end before the start', json([{ start: 3, end: 1, score: 1, entity_type: 'PERSON' }])],
   ['a negative offset', json([{ start: -1, end: 1, score: 1, entity_type: 'PERSON' }])],
   ['a connection that breaks', (_, response) => response.destroy()],
-  ['more than is read', (_, response) => response.end(`[${' '.repeat(ANALYZER_ANSWER_BYTES_MAX)}]`)],
+  ['a body above the bound', (_, response) => response.end(`[${' '.repeat(ANALYZER_ANSWER_BYTES_MAX)}]`)],
 ];
 
-test.each(failures)('%s is a failure whose message has nothing of the text', async (_, misbehave) => {
+test.each(failures)('%s is a failure whose message contains no text of the request', async (_, misbehave) => {
   answer = misbehave;
   const failure = await analyzer()
     .analyze(['Ann Lee'])

@@ -20,7 +20,7 @@ const counted = { lines: [{ fixed_pico: 0, output_pico: 1_000, afterDiscountPpm:
 
 type Reserved = number | Promise<number> | GatewayError;
 
-/** Admits an attempt of 100 output tokens, by a ledger that grants these amounts one after the other, or throws. */
+/** Admits an attempt of 100 output tokens, with a ledger that grants these amounts one after the other, or throws. */
 function admission(grants: Reserved[], count: Measured['count'] = async () => undefined) {
   const asks: HoldRequest[] = [];
   const bounds: (SpendBound | undefined)[] = [];
@@ -51,7 +51,7 @@ function admission(grants: Reserved[], count: Measured['count'] = async () => un
 
 const refusal = () => new GatewayError(402, 'no', { metadata: { limit_remaining: 1 } });
 
-test('an attempt whose money is at hand is admitted synchronously', () => {
+test('an attempt whose amount is available is admitted synchronously', () => {
   const { admitting, asks } = admission([1_100]);
   expect(admitting()).toMatchObject({
     prepared: { output_tokens: 100 },
@@ -61,7 +61,7 @@ test('an attempt whose money is at hand is admitted synchronously', () => {
   expect(asks).toMatchObject([{ full_nano: 1_100, least_nano: 1_010, mode: 'strict' }]);
 });
 
-test('an attempt that waits for money is admitted with the same terms', async () => {
+test('an attempt that waits for its amount is admitted with the same terms', async () => {
   const { admitting } = admission([Promise.resolve(1_100)]);
   expect(await admitting()).toMatchObject({ grant: { output_tokens: 100, paid_tokens: 100 } });
 });
@@ -75,13 +75,13 @@ test.each([1_050, Promise.resolve(1_050)])('a partial grant lowers the output bo
   expect(bounds).toEqual([{ default_tokens: 1_000 }, { default_tokens: 1_000, paid_tokens: 50 }]);
 });
 
-test('a prompt with fewer tokens than bytes reserves again, and less', async () => {
+test('a prompt with fewer tokens than bytes makes a second, smaller reservation', async () => {
   const { admitting, asks } = admission([1_050, 100], async () => counted);
   expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100, paid_tokens: 100 } });
   expect(asks.map(({ full_nano }) => full_nano)).toEqual([1_100, 100]);
 });
 
-test('a refusal rejects, or reserves once more if the prompt may have fewer tokens', async () => {
+test('a refused reservation rejects, or is repeated once if the prompt may have fewer tokens', async () => {
   await expect(admission([refusal()]).admitting()).rejects.toMatchObject({ status: 402 });
   const { admitting } = admission([refusal(), 100], async () => counted);
   expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100 } });

@@ -6,7 +6,7 @@ import { createPay, feesOf } from './fees.ts';
 
 const LIMITED = [{ id: 'b' }];
 
-/** The state of a call with nothing but money, and what became of it, in order. */
+/** The state of a call with nothing but its reservation, and the steps that it took, in order. */
 function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; refuses?: boolean } = {}) {
   const done: string[] = [];
   const candidate = {
@@ -59,7 +59,7 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
 
 const fee = (costNanoMax: number) => ({ name: 'web_search', cost_nano_max: costNanoMax });
 
-test('is set aside whole, then durable, then run, then charged as it was; never to an account of the client', async () => {
+test('a fee is reserved in full, then recorded, then run, then charged at its cost, and never to a client’s account', async () => {
   const { state, pay, run, done } = opened();
   await pay(state, [fee(10), fee(10)], run(7, 10));
   expect(done).toEqual([
@@ -73,7 +73,7 @@ test('is set aside whole, then durable, then run, then charged as it was; never 
   expect(state.fees[0]!.charges).toEqual([{ class: 'web_search', units: 1, unit_price_pico: 7_000 }]);
 });
 
-test('is counted among the attempts, so that no two have one name in the journal', async () => {
+test('a fee has an attempt number of its own, so that no two have one name in the journal', async () => {
   const { state, pay, run, done } = opened();
   await pay(state, [fee(10)], run(1));
   await pay(state, [fee(10)], run(1));
@@ -83,14 +83,14 @@ test('is counted among the attempts, so that no two have one name in the journal
   ]);
 });
 
-test('is not run where it cannot be paid', async () => {
+test('the work of a fee is not run if it cannot be paid', async () => {
   const { state, pay, run, done } = opened({ refuses: true });
   await expect(pay(state, [fee(10)], run(1))).rejects.toThrow('no');
   expect(done).toEqual(['reserve 10 10 false']);
   expect(state.record).toBeUndefined();
 });
 
-test('is charged nothing where its work fails, all where its client left it, and at most what was set aside', async () => {
+test('a fee is not charged if its work fails, in full if the client disconnects, and at most its reservation', async () => {
   const { state, pay, run } = opened();
   await expect(pay(state, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
   expect(state.fees).toEqual([]);
@@ -101,7 +101,7 @@ test('is charged nothing where its work fails, all where its client left it, and
   expect(state.fees).toMatchObject([{ cost_nano: 10 }]);
 });
 
-test('without limits it is durable all the same; what costs nothing leaves its counts alone', async () => {
+test('a fee is recorded also without limits; work without a cost is not recorded', async () => {
   const { state, pay, run, done } = opened({ budgets: [] });
   await pay(state, [fee(10)], run(1));
   expect(done).toEqual(['attempt 2 byok=false after=1+0', 'run', 'keep 1 false']);
@@ -111,7 +111,7 @@ test('without limits it is durable all the same; what costs nothing leaves its c
   expect(state.fees.at(-1)).toEqual({ name: 'web_search', cost_nano: 0, charges: [], counts: { web_search: 1 } });
 });
 
-test('work beside an attempt that is under way is refused', async () => {
+test('work during a running attempt is refused', async () => {
   const { state, pay, done } = opened();
   state.current = { isSent: true } as CallState['current'];
   const spent = feesOf(state, pay).spend(fee(10), () => Promise.resolve({ value: 1, cost_nano: 1 }));

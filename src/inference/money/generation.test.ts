@@ -33,27 +33,27 @@ test.each<[string, TokenClasses, number]>([
   ['beyond the first tier', { in_uncached: 201, out_text: 1 }, 402_000 + 4_000],
   ['cached input counts toward the tier', { in_uncached: 1, in_cache_read: 400, out_text: 0 }, 1_203_000],
   [
-    'another model’s work at its own price',
+    'another model at its own price',
     { in_uncached: 1, out_text: 1, extra: [{ model: 'side', classes: { in_uncached: 5 } }] },
     1_000 + 2_000 + 50_000,
   ],
   [
-    'another model without a price at the endpoint’s',
+    'another model without a price at the price of the endpoint',
     { in_uncached: 1, extra: [{ model: 'unknown', classes: { in_uncached: 5 } }] },
     6_000,
   ],
   [
-    'another model’s work without a second fee for the request',
+    'another model without a second request fee',
     { in_uncached: 1, counts: { web_search: 0 }, extra: [{ model: 'fee', classes: { in_uncached: 1 } }] },
     1_000 + 1_000,
   ],
-])('%s', (_title, usage, nano) => {
+])('the cost of usage: %s', (_title, usage, nano) => {
   expect(price(usage)).toBe(nano);
 });
 
 const NOTHING = { attempts: [], fees: [] };
 
-test('a record has its time in ISO form, whatever the time of the record before', () => {
+test('the creation time of a record is in ISO format, whatever the previous record’s time', () => {
   const moments = [
     0, 7, 1_795_311_141_152, 1_795_311_141_009, 1_795_311_142_000, 1_795_311_141_999.9, 253_402_300_800_001,
   ];
@@ -64,7 +64,7 @@ test('a record has its time in ISO form, whatever the time of the record before'
   }
 });
 
-test('the record counts the media of the request, and bounds the words of an upstream', () => {
+test('the record counts the media of the request, and the native finish reason of the upstream is cut at its bound', () => {
   const content: InnerPart[] = [
     { type: 'text', text: 'x' },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,' } },

@@ -35,7 +35,7 @@ function candidateOf(wire: Wire, upstreamModel: string): Candidate {
 
 describe.each([...dialects.keys()])('%s', (wire) => {
   test.each(MODELS)(
-    '%s gets no higher bound than what is paid for, which is never below its least',
+    '%s: the output bound of an attempt is at most the paid tokens, and these are never below its minimum',
     (upstreamModel) => {
       for (const reasoning of REASONING) {
         const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;

@@ -6,22 +6,22 @@ import { AnswerMeter, estimatePrompt, isMeaningful } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'Tell me a story about a gateway.' }] };
 
-describe('what is charged for', () => {
-  test('the upstream’s own count, when it told one', () => {
+describe('usage to charge', () => {
+  test('the upstream’s usage, if it is reported', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 7, out_text: 1 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 7, out_text: 1 });
   });
 
-  test('an explicit zero is a count', () => {
+  test('a reported zero is a count', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 0, out_text: 0 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 0, out_text: 0 });
   });
 
-  test.each([1e300, 9e15, 2 ** 53])('a count that no answer can have is not believed: %d', (count) => {
+  test.each([1e300, 9e15, 2 ** 53])('an impossible count is replaced by an estimate: %d', (count) => {
     for (const usage of [
       { in_uncached: count, out_text: 1 },
       { in_uncached: 1, out_text: count },
@@ -35,7 +35,7 @@ describe('what is charged for', () => {
     }
   });
 
-  test('our count, marked, when it told none', () => {
+  test('an estimate, marked as estimated, if no usage is reported', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once upon a time' } });
     meter.chunk({ delta: { reasoning: 'hm' } });
@@ -47,14 +47,14 @@ describe('what is charged for', () => {
     });
   });
 
-  test('the told input with our count of the output, when the stream was cut', () => {
+  test('the reported input with an estimate of the output, if the stream is interrupted', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, in_cache_read: 5 } } } });
     meter.chunk({ delta: { content: 'Once upon' } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, in_cache_read: 5, out_text: 2, estimated: true });
   });
 
-  test('counts that were told in pieces, together', () => {
+  test('usage that is reported in several parts is merged', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' }, ext: { response: { requestId: 'r-1', usage: { in_uncached: 11 } } } });
     meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { out_text: 1 } } } });
@@ -62,7 +62,7 @@ describe('what is charged for', () => {
     expect(meter.upstream_id).toBe('r-1');
   });
 
-  test('every told class of the input, when the stream was cut', () => {
+  test('every reported class of the input, if the stream is interrupted', () => {
     const inputs = {
       in_uncached: 1,
       in_cache_read: 2,
@@ -76,7 +76,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ ...inputs, out_text: 2, estimated: true });
   });
 
-  test('our count of a refusal and of calls', () => {
+  test('the estimate includes refusals and tool calls', () => {
     const count = (delta: Delta) => {
       const meter = new AnswerMeter();
       meter.chunk({ delta });
@@ -90,13 +90,13 @@ describe('what is charged for', () => {
     expect(called('', words)).toBeGreaterThan(5);
   });
 
-  test('an empty answer that finished and told nothing costs nothing', () => {
+  test('a finished empty answer without reported usage costs nothing', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop' });
     expect(meter.usage(request)).toBeNull();
   });
 
-  test('our count, when a whole answer tells what no answer can have', () => {
+  test('an estimate, if a whole answer reports impossible usage', () => {
     const meter = new AnswerMeter();
     const choices: ChatCompletion['choices'] = [
       {
@@ -115,15 +115,15 @@ describe('what is charged for', () => {
   const TEN = 'one two three four five six seven eight nine ten';
 
   test.each<[string, TokenClasses, TokenClasses]>([
-    ['nothing of it', { out_text: 0 }, { out_text: 10, estimated: true }],
+    ['no output', { out_text: 0 }, { out_text: 10, estimated: true }],
     ['less', { out_text: 1 }, { out_text: 10, estimated: true }],
     ['more', { out_text: 40 }, { out_text: 40 }],
-    ['thoughts', { out_reasoning: 30 }, { out_text: 10, out_reasoning: 30, estimated: true }],
-  ])('what was told before the answer went on without an end: %s', (_, out, used) => {
+    ['reasoning', { out_reasoning: 30 }, { out_text: 10, out_reasoning: 30, estimated: true }],
+  ])('output usage reported before more text, in a stream without an end: %s', (_, out, used) => {
     const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, ...out }));
     meter.chunk({ delta: { content: TEN } });
-    // Said again, it is no other count.
+    // A repeated count is not a new one.
     meter.chunk(usageChunk({ in_uncached: 11, ...out }));
     const all = { in_uncached: 11, ...used };
     expect(meter.usage(request)).toEqual(all);
@@ -131,7 +131,7 @@ describe('what is charged for', () => {
     expect(meter.progress(request)).toEqual({ out_text: 0, ...all, estimated: true });
   });
 
-  test('thoughts that were told in one count with the text, and came beside it', () => {
+  test('reasoning after a count of text and reasoning is added by estimate, and text is counted by estimate', () => {
     const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_text: 5, out_reasoning: 0, counts: { web_search: 1 } }));
     meter.chunk({ delta: { reasoning: TEN } });
@@ -141,9 +141,9 @@ describe('what is charged for', () => {
   });
 
   test.each<[string, ChatChunk[]]>([
-    ['with what came last', [usageChunk({ in_uncached: 11, out_text: 4 })]],
-    ['with its end', [{ delta: {}, finish_reason: 'stop' }, usageChunk({ in_uncached: 11, out_text: 1 })]],
-  ])('a count that was told anew %s, whatever ours finds', (_, last) => {
+    ['with the last content', [usageChunk({ in_uncached: 11, out_text: 4 })]],
+    ['with the finish reason', [{ delta: {}, finish_reason: 'stop' }, usageChunk({ in_uncached: 11, out_text: 1 })]],
+  ])('a count that is reported again %s replaces the estimate', (_, last) => {
     const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_text: 1 }));
     meter.chunk({ delta: { content: TEN } });
@@ -151,7 +151,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: last.length === 1 ? 4 : 1 });
   });
 
-  test('tokens that are told to have come out of what has no end, though nothing is to be seen of them', () => {
+  test('reported reasoning tokens of an unfinished answer without visible output, unless the provider states a failure', () => {
     const meter = new AnswerMeter();
     meter.chunk(usageChunk({ in_uncached: 11, out_reasoning: 5 }));
     expect(meter.is_void).toBe(true);
@@ -162,26 +162,26 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toBeNull();
   });
 
-  test('nothing, when nothing was produced and it never finished', () => {
+  test('nothing, if no output arrived and the answer never finished', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { role: 'assistant', content: '' }, ext: { response: { usage: { in_uncached: 11 } } } });
     expect(meter.usage(request)).toBeNull();
   });
 
-  test('nothing, when nothing was produced and it ended in an error', () => {
+  test('nothing, if no output arrived and the answer ended in an error', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'error', ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
     expect(meter.usage(request)).toBeNull();
   });
 
-  test('what was produced before an error', () => {
+  test('the output before an error', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' } });
     meter.chunk({ delta: {}, finish_reason: 'error', ext: { response: { usage: { in_uncached: 11, out_text: 1 } } } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 1 });
   });
 
-  test('an empty answer that finished, as told', () => {
+  test('the reported usage of a finished empty answer', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'stop' });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
@@ -189,7 +189,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 0 });
   });
 
-  test('nothing, when nothing was produced and nobody said why it ended', () => {
+  test('nothing, if no output arrived and no finish reason was stated', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
@@ -197,7 +197,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toBeNull();
   });
 
-  test('tokens that came out, though nothing is to be seen of them and nobody said why it ended', () => {
+  test('reported output tokens without visible output and without a stated finish reason', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_reasoning: 5 } } } });
@@ -205,7 +205,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
   });
 
-  test('what was produced, though nobody said why it ended', () => {
+  test('the output, if no finish reason was stated', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: { content: 'Once' }, finish_reason: 'stop', native_finish_reason: null });
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
@@ -213,7 +213,7 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 0 });
   });
 
-  test('a whole answer of annotations alone', () => {
+  test('a whole answer with annotations alone is not void', () => {
     const meter = new AnswerMeter();
     const cited = {
       type: 'url_citation' as const,
@@ -234,10 +234,10 @@ test.each<[string, Parameters<typeof isMeaningful>[0], boolean]>([
   ['text', { content: 'x' }, true],
   ['reasoning', { reasoning: 'x' }, true],
   ['a signature alone', { reasoning_details: [{ type: 'reasoning.text', signature: 's' }] }, true],
-  ['the opening of a detail', { reasoning_details: [{ type: 'reasoning.text', text: '', index: 0 }] }, false],
-  ['what is sealed', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, true],
-  ['a call', { tool_calls: [{ index: 0, id: 'c', function: { name: 'f' } }] }, true],
-  ['no calls', { tool_calls: [] }, false],
+  ['the start of a reasoning detail', { reasoning_details: [{ type: 'reasoning.text', text: '', index: 0 }] }, false],
+  ['encrypted reasoning', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, true],
+  ['a tool call', { tool_calls: [{ index: 0, id: 'c', function: { name: 'f' } }] }, true],
+  ['an empty list of tool calls', { tool_calls: [] }, false],
   ['a refusal', { refusal: 'no' }, true],
   ['an image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,' } }] }, true],
   ['audio', { audio: { id: 'a', data: '' } }, true],
@@ -248,7 +248,7 @@ test.each<[string, Parameters<typeof isMeaningful>[0], boolean]>([
     },
     true,
   ],
-  ['no annotations', { annotations: [] }, false],
+  ['an empty list of annotations', { annotations: [] }, false],
 ])('%s is meaningful: %s', (_name, delta, expected) => {
   expect(isMeaningful(delta)).toBe(expected);
 });
@@ -262,7 +262,7 @@ describe('the estimate of a prompt', () => {
     expect(whole).toBeGreaterThan(of({ messages: [{ role: 'user', content: '' }] }) + 5);
     expect(of({ messages: [{ role: 'user', content: [{ type: 'text', text: words }] }] })).toBe(whole);
   });
-  test('counts tools that are offered and calls that were made', () => {
+  test('counts tool definitions and tool calls', () => {
     const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f', description: words } }];
     expect(of({ tools })).toBeGreaterThan(of({}) + 5);
     const call = {
@@ -274,35 +274,35 @@ describe('the estimate of a prompt', () => {
       of({ messages: [{ role: 'assistant', content: null, tool_calls: toolCalls }] });
     expect(made([call])).toBeGreaterThan(made([]) + 5);
   });
-  test('counts hundreds for what is no text', () => {
+  test('counts hundreds of tokens for an image', () => {
     const image = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,' } };
     expect(of({ messages: [{ role: 'user', content: [image] }] })).toBeGreaterThan(500);
   });
 });
 
-describe('calls of tools', () => {
+describe('tool calls', () => {
   const called = (...texts: string[]) => ({
     tool_calls: texts.map((text, index) => ({ index, function: { name: 'f', arguments: text } })),
   });
 
   test.each<[string, string[], { count: number; valid: number }]>([
     ['JSON', ['{"a":1}', '{}'], { count: 2, valid: 2 }],
-    ['nothing, for a tool without parameters', [''], { count: 1, valid: 1 }],
-    ['what is cut, or none', ['{"a":', 'a: 1', '{}'], { count: 3, valid: 1 }],
-  ])('are counted, and those whose arguments are JSON: %s', (_title, texts, expected) => {
+    ['an empty text, for a tool without parameters', [''], { count: 1, valid: 1 }],
+    ['cut JSON, or an empty text', ['{"a":', 'a: 1', '{}'], { count: 3, valid: 1 }],
+  ])('are counted, and those with valid JSON arguments: %s', (_title, texts, expected) => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: called(...texts) });
     meter.chunk({ delta: {}, finish_reason: 'tool_calls' });
     expect(meter.calledTools?.count(meter.finish_reason)).toEqual(expected);
   });
 
-  test('come in pieces', () => {
+  test('are counted once if they arrive in pieces', () => {
     const meter = new AnswerMeter();
     for (const piece of ['{"city"', ':"Paris', '"}']) meter.chunk({ delta: called(piece, piece) });
     expect(meter.calledTools?.count(meter.finish_reason)).toEqual({ count: 2, valid: 2 });
   });
 
-  test('of an answer that ran into its bound tell nothing, nor does an answer without', () => {
+  test('are not counted in an answer that reached its length limit; an answer without them has no count', () => {
     const meter = new AnswerMeter();
     meter.chunk({ delta: called('{"a":') });
     meter.chunk({ delta: {}, finish_reason: 'length' });

@@ -33,7 +33,7 @@ const call = { api_type: 'completions', request: { messages: [], max_tokens: 100
 const nothing: Hold = { id: 'g', lines: [], granted_nano: 0 };
 const USAGE = { in_uncached: 10, out_text: 5 };
 
-test('endpoints are in order with weight and expected cost, named by their tags if the model is the record’s', () => {
+test('endpoints are in order with weight and expected cost, with their model unless it is that of the record', () => {
   const attempts = [
     candidate(MANY, 1, { weight: 0.123456, because: ['drawn'] }),
     candidate(OTHER, 0, { own: { id: 'b' } as OwnCredential, tier: 'flex', because: [] }),
@@ -48,7 +48,7 @@ test('endpoints are in order with weight and expected cost, named by their tags 
   });
 });
 
-test('excluded endpoints are grouped by step, also those excluded at their attempt', () => {
+test('excluded endpoints are grouped by step, including those excluded at their attempt', () => {
   const excluded = { step: 'Encode', reason: 'r' };
   const attempts = [candidate(MANY, 0, { excluded }), candidate(MANY, 1)];
   const leftOut = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
@@ -61,7 +61,7 @@ test('excluded endpoints are grouped by step, also those excluded at their attem
   expect(steps).toEqual({ Encode: ['alpha/0'], 'Filter by Data Policy': ['alpha/2'] });
 });
 
-test('the lists are bounded, and so is the record', () => {
+test('the lists and the record are bounded', () => {
   const place = { weight: 1 / 3, because: ['order', 'recent_outage'] as const };
   const attempts = MANY.endpoints.slice(0, 16).map((_one, at) => candidate(MANY, at, place));
   const excluded = { step: 'Filter by Allowed Providers', reason: 'r' };
@@ -73,7 +73,7 @@ test('the lists are bounded, and so is the record', () => {
   expect(JSON.stringify(record).length).toBeLessThan(1_000);
 });
 
-test('the hold has the budgets that count it', () => {
+test('the hold names its budgets', () => {
   const budget = { id: 'i', label: 'l', limit_nano: 1, include_byok: false };
   const lease = new LeaseBook(() => 0).of('i', '');
   const line = { window_start: '', lease, amount: 7, share: 0 };

@@ -26,7 +26,7 @@ describeStores('the settlement of a call', ({ open }) => {
   const { start } = recorders(open);
 
   test.each(['note', 'settle'] as const)(
-    'a fault of ours in `%s` charges what was set aside, and leaves no hold',
+    'an internal error in `%s` charges the reserved amount and leaves no hold',
     async (step) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
@@ -69,7 +69,7 @@ describeStores('the settlement of a call', ({ open }) => {
     },
   );
 
-  /** The usage that a client sees of one answer at an endpoint with these prices, with these fees. */
+  /** The usage that a client sees of one answer at an endpoint with these prices and these fees. */
   async function settledUsage(
     pricing: object,
     facts: { own?: object; fees?: FeeRecord[]; usage: TokenClasses | null },
@@ -111,7 +111,7 @@ describeStores('the settlement of a call', ({ open }) => {
   const own = { id: 'o', label: 'l' };
   const fee = { name: 'search', cost_nano: 5_000, charges: [], counts: { web_search: 2 } };
 
-  test('what was paid for beside one answer is counted with it', async () => {
+  test('fees are added to the usage of the answer', async () => {
     const usage = await settledUsage(
       { prompt: 1_000, completion: 1_000 },
       { usage: { in_uncached: 3, out_text: 2 }, fees: [fee] },
@@ -119,7 +119,7 @@ describeStores('the settlement of a call', ({ open }) => {
     expect(usage).toMatchObject({ total_tokens: 5, server_tool_use: { web_search_requests: 2 }, cost: 5.005e-6 });
   });
 
-  test('a cost that is not known is not told, but what is owed at an own account is: nothing', async () => {
+  test('an unknown cost is left out; at an own account the cost for the client is zero', async () => {
     const usage = { in_uncached: 3, out_text: 2 };
     expect(Object.keys(await settledUsage({ prompt: 1_000 }, { usage }))).not.toContain('cost');
     const theirs = await settledUsage({ prompt: 1_000 }, { usage, own });
@@ -127,7 +127,7 @@ describeStores('the settlement of a call', ({ open }) => {
     expect(theirs).not.toHaveProperty('cost_details');
   });
 
-  test('an answer that nobody counted cost nothing but what was paid for beside it', async () => {
+  test('an answer without usage costs nothing but its fees', async () => {
     expect(await settledUsage({ prompt: 1_000, completion: 1_000 }, { usage: null })).toMatchObject({
       total_tokens: 0,
       cost: 0,

@@ -59,7 +59,7 @@ function preparing(request: Partial<ChatRequest>, facts: Facts = {}, wire: Wire 
   return prepareAttempt(whole, candidateOf(wire, facts));
 }
 
-/** Of a request that is not long. */
+/** For a request that is not long. */
 function prepared(...of: Parameters<typeof preparing>): PreparedAttempt {
   return preparing(...of) as PreparedAttempt;
 }
@@ -69,7 +69,7 @@ function promptOf(attempt: PreparedAttempt) {
   return promptTokens(attempt, textBytes(attempt, media), media);
 }
 
-/** What the attempt may cost at most with so many output tokens. */
+/** The most that the attempt can cost with this number of output tokens. */
 function worst(attempt: PreparedAttempt, outputTokens: number): number {
   return costOf(exposureOf(attempt, promptOf(attempt), outputTokens), outputTokens);
 }
@@ -78,14 +78,14 @@ const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{
 const base64 = 'QUJD'.repeat(25_000);
 const text: InnerPart = { type: 'text', text: 'What is this?' };
 
-describe('data made to slow the search', () => {
+describe('crafted data', () => {
   const bare = (data: string): InnerPart => ({
     type: 'image_url',
     image_url: { url: `data:image/png;base64,${data}` },
   });
   const long = 'A'.repeat(4_000_000);
 
-  test('of nearly equal data does not take quadratic time', async () => {
+  test('that is nearly equal does not take quadratic time', async () => {
     const near = `${'A'.repeat(1_000_000)}B${'A'.repeat(1_000_000)}`;
     const attempt = await preparing(parts(text, bare(long), bare(near)));
     const media = mediaOf(attempt);
@@ -94,7 +94,7 @@ describe('data made to slow the search', () => {
     expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
   });
 
-  test('repeated a hundred thousand times is searched once', async () => {
+  test('in a hundred thousand different parts is searched once', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => bare(String(at).padStart(120, 'A')));
     const attempt = await preparing(parts(text, ...many));
     const media = mediaOf(attempt);
@@ -115,7 +115,7 @@ test.each<[Wire, InnerPart, boolean]>([
   ['gemini-generate-content', { type: 'text', text: '"fileUri":"https://a' }, false],
   ['gemini-generate-content', { type: 'video_url', video_url: { url: 'https://youtu.be/a' } }, true],
 ])(
-  'what %s only points at is found in a body that was written in pieces as in a short one',
+  'references to content in %s are detected in a body written in pieces as in a short one',
   async (wire, part, isOpen) => {
     for (const chars of [10, limits.json_long_chars_min - 5, 3 * limits.json_long_chars_min]) {
       const attempt = await preparing(parts({ type: 'text', text: 'x'.repeat(chars) }, part), {}, wire);
@@ -129,7 +129,7 @@ test.each<[Wire, InnerPart, boolean]>([
   },
 );
 
-test('a file with an id and null for its data is a file whose content is unknown', () => {
+test('a file with an id and null as its data is a file whose content is unknown', () => {
   const file = (more: object): Partial<ChatRequest> =>
     parts(text, { type: 'file', file: { file_id: 'file-1', ...more } } as InnerPart);
   const attempt = prepared(file({ file_data: null }));
@@ -224,22 +224,19 @@ describe('the prompt', () => {
   test.each([
     ['a document by URL', parts({ type: 'file', file: { file_data: 'https://a.example/b.pdf' } })],
     ['an uploaded file', parts({ type: 'file', file: { file_id: 'file-1' } })],
-    ['a film by URL', parts({ type: 'video_url', video_url: { url: 'https://a.example/b.mp4' } })],
-    ['a film of few bytes', parts({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } })],
-    ['a search', { web_search_options: {} }],
-    [
-      'a tool that the provider runs',
-      { tools: [{ type: 'native', wire: 'openai-chat', block: { type: 'web_search' } }] },
-    ],
-    ['a search of xAI', { search_parameters: { mode: 'on' } }],
-    ['a search of Alibaba', { enable_search: true }],
-    ['a server of tools', { mcp_servers: [{ url: 'https://a.example' }] }],
+    ['a video by URL', parts({ type: 'video_url', video_url: { url: 'https://a.example/b.mp4' } })],
+    ['a short video', parts({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } })],
+    ['a search tool', { web_search_options: {} }],
+    ['a provider-side tool', { tools: [{ type: 'native', wire: 'openai-chat', block: { type: 'web_search' } }] }],
+    ['a search parameter of xAI', { search_parameters: { mode: 'on' } }],
+    ['a search parameter of Alibaba', { enable_search: true }],
+    ['an MCP server', { mcp_servers: [{ url: 'https://a.example' }] }],
   ] as [string, Partial<ChatRequest>][])('%s may fill the whole context', (_name, request) => {
     expect(promptOf(prepared(request, { context_length: 123_456 })).text).toBe(123_456);
     expect(promptOf(prepared(request)).text).toBe(PROMPT_TOKENS_UNKNOWN);
   });
 
-  test('the sound of a video is priced as sound', () => {
+  test('the audio of a video is priced as audio', () => {
     const film: InnerPart = { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } };
     expect(promptOf(prepared(parts(film), { context_length: 9_000 })).audio).toBe(3_000);
     expect(promptOf(prepared(parts(film), {}, 'gemini-generate-content')).audio).toBe(349_526);
@@ -247,26 +244,30 @@ describe('the prompt', () => {
 
   const film = `data:video/mp4;base64,${base64}`;
   test.each([
-    ['a file', { type: 'file', file: { file_data: film } }, 'openai-chat'],
-    ['a picture', { type: 'image_url', image_url: { url: film } }, 'gemini-generate-content'],
+    ['a file part', { type: 'file', file: { file_data: film } }, 'openai-chat'],
+    ['an image part', { type: 'image_url', image_url: { url: film } }, 'gemini-generate-content'],
     ['sound', { type: 'input_audio', input_audio: { data: film, format: 'mp3' } }, 'gemini-generate-content'],
     [
-      'a picture at an address that Google reads',
+      'an image part at an address that Google reads',
       { type: 'image_url', image_url: { url: 'https://www.youtube.com/watch?v=a' } },
       'gemini-generate-content',
     ],
-    ['a file by its name', { type: 'file', file: { file_data: base64, filename: 'a.mp4' } }, 'gemini-generate-content'],
     [
-      'a file of Nova by its name',
+      'a file with its name',
+      { type: 'file', file: { file_data: base64, filename: 'a.mp4' } },
+      'gemini-generate-content',
+    ],
+    [
+      'a file of Nova with its name',
       { type: 'file', file: { file_data: `data:application/octet-stream;base64,${base64}`, filename: 'a.mp4' } },
       'bedrock-converse',
     ],
-  ] as [string, InnerPart, Wire][])('a video as %s is a video', (_name, part, wire) => {
+  ] as [string, InnerPart, Wire][])('a video as %s is counted as a video', (_name, part, wire) => {
     const prompt = promptOf(prepared(parts(text, part), { context_length: 123_456 }, wire));
     expect(prompt).toMatchObject({ text: 123_456, audio: 41_152 });
   });
 
-  test('a document in an image part is a document, and sound in a file part is sound', () => {
+  test('a document in an image part counts as a document, and audio in a file part as audio', () => {
     const url = `data:application/pdf;base64,${base64}`;
     const document = prepared(parts({ type: 'image_url', image_url: { url } }), {}, 'gemini-generate-content');
     expect(promptOf(document)).toMatchObject({ image: 166_384, audio: 0 });
@@ -275,7 +276,7 @@ describe('the prompt', () => {
     expect(promptOf(sound)).toMatchObject({ image: 0, audio: 4_688 });
   });
 
-  test('sound at an address may fill the context, as sound', () => {
+  test('audio at an address may fill the context, at the price of audio', () => {
     const url = 'https://a.example/b.mp3';
     const fetched = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
     expect(promptOf(prepared(fetched, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
@@ -285,13 +286,13 @@ describe('the prompt', () => {
     expect(prompt).toMatchObject({ text: 9_000, audio: 9_000 });
   });
 
-  test('sound of few bytes counts by its duration', () => {
+  test('audio of few bytes counts by its duration', () => {
     const seconds = 600;
     const wav = Buffer.alloc(44 + 100 * seconds, 0x80);
     wav.write('RIFF', 0);
     wav.writeUInt32LE(wav.length - 8, 4);
     wav.write('WAVEfmt ', 8);
-    // Bytes of the chunk; PCM, one channel; 100 samples a second, of one byte each.
+    // The size of the chunk; PCM, one channel; 100 samples a second, one byte each.
     for (const [nth, value] of [16, 0x1_0001, 100, 100, 0x8_0001].entries()) wav.writeUInt32LE(value, 16 + 4 * nth);
     wav.write('data', 36);
     wav.writeUInt32LE(100 * seconds, 40);
@@ -299,7 +300,7 @@ describe('the prompt', () => {
     expect(promptOf(prepared(parts(part))).audio).toBeGreaterThanOrEqual(seconds * 32);
   });
 
-  test('a percent-encoded image counts as an image, also if it is encoded anew', () => {
+  test('a percent-encoded image counts as an image, also on a wire that encodes it again', () => {
     const svg: InnerPart = { type: 'image_url', image_url: { url: 'data:image/svg+xml,%3Csvg/%3E' } };
     for (const wire of ['openai-chat', 'gemini-generate-content'] as const) {
       expect(promptOf(prepared(parts(svg), {}, wire))).toMatchObject({ image: 16_384 });
@@ -320,7 +321,7 @@ describe('the prompt', () => {
     expect(promptOf(prepared(request, {}, 'anthropic-messages')).image).toBe(0);
   });
 
-  test("tools of Google's own in a body, beside functions and in one object with them, may fill the context", () => {
+  test("Google's own tools in a body, beside functions and in one object with them, may fill the context", () => {
     const tool = { type: 'function' as const, function: { name: 'a' } };
     const wire = 'gemini-generate-content';
     const options = (tools: object) =>
@@ -334,22 +335,22 @@ describe('the prompt', () => {
     expect(text(declared)).toBeLessThan(10_000);
   });
 
-  test('a search that is turned off adds nothing', () => {
+  test('a disabled search adds nothing', () => {
     expect(promptOf(prepared({ enable_search: false }, { context_length: 123_456 })).text).toBeLessThan(1_000);
   });
 
-  test('a model that searches by itself may fill its context too', () => {
+  test('a model with built-in search may fill its context too', () => {
     expect(promptOf(prepared({}, { upstream_model: 'sonar-pro', context_length: 200_000 })).text).toBe(200_000);
     expect(promptOf(prepared({}, { upstream_model: 'compound-beta', context_length: 131_072 })).text).toBe(131_072);
   });
 
-  test('no prompt is longer than the model’s context', () => {
+  test('no prompt counts as longer than the model’s context', () => {
     const content = 'word '.repeat(10_000);
     const facts = { context_length: 8_192, max_prompt_tokens: 6_000 };
     expect(promptOf(prepared({ messages: [{ role: 'user', content }] }, facts)).text).toBe(6_000);
   });
 
-  test('data that the dialect left out is not subtracted from the text', () => {
+  test('data that the dialect dropped is not subtracted from the text', () => {
     const audio: InnerPart = { type: 'input_audio', input_audio: { data: base64, format: 'wav' } };
     const attempt = prepared(parts(text), {});
     const dropped = { ...attempt, request: { ...attempt.request, ...parts(text, audio) } as ChatRequest };
@@ -357,7 +358,7 @@ describe('the prompt', () => {
   });
 
   test.each([...dialects.keys()])(
-    'data in lines, and of a URL in capitals, are still those of a picture over %s',
+    'data with line breaks, or in a URL in capitals, still counts as an image on %s',
     (wire) => {
       const facts = { upstream_model: 'anthropic.claude' };
       for (const url of [
@@ -371,7 +372,7 @@ describe('the prompt', () => {
     },
   );
 
-  test('sound as a URL in capitals is sound', () => {
+  test('audio in a data URL in capitals counts as audio', () => {
     const data = `DATA:audio/wav;base64,${base64}`;
     const sound: InnerPart = { type: 'input_audio', input_audio: { data, format: 'wav' } };
     expect(promptOf(prepared(parts(sound), {}, 'gemini-generate-content')).audio).toBe(4_688);
@@ -417,15 +418,15 @@ describe('the price', () => {
   };
 
   test.each([
-    ['plain where nothing is cached', {}, 4],
-    ['the write of five minutes where a breakpoint is set', cached, 5],
-    ['the write of an hour where that is asked for', hour, 8],
+    ['input if nothing is cached', {}, 4],
+    ['a five-minute write if a breakpoint is set', cached, 5],
+    ['an hour-long write if a breakpoint asks for it', hour, 8],
   ] as [string, Partial<ChatRequest>, number][])('an input token is priced as %s', (_name, request, nano) => {
     const attempt = prepared(request, { pricing }, 'anthropic-messages');
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
   });
 
-  test('an input token is priced as a cache write if that alone costs more than the prompt', () => {
+  test('an input token is priced as a cache write if only that price is higher than the prompt price', () => {
     const { input_cache_write: fiveMinutes, input_cache_write_1h: anHour, ...plain } = pricing;
     for (const [request, more, nano] of [
       [hour, { input_cache_write_1h: anHour }, 8],
@@ -436,7 +437,7 @@ describe('the price', () => {
     }
   });
 
-  test('on the Converse wire an hour-long cache point and media are priced as on any wire', () => {
+  test('on the Converse wire an hour-long cache point and media are priced as on the Messages wire', () => {
     const model = { pricing, upstream_model: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' };
     for (const [request, nano] of [
       [cached, 5],
@@ -453,7 +454,7 @@ describe('the price', () => {
     expect(Math.abs(converse.text - messages.text)).toBeLessThan(200);
   });
 
-  test('the output bound of every model of Bedrock is sent, and read back', () => {
+  test('the output bound of every Bedrock model is sent, and is readable in the body', () => {
     for (const upstreamModel of ['anthropic.claude-sonnet-4-5', 'amazon.nova-2-lite-v1:0', 'qwen.qwen3-32b-v1:0']) {
       const requests: Partial<ChatRequest>[] = [
         {},
@@ -471,7 +472,7 @@ describe('the price', () => {
     }
   });
 
-  test('if the upstream caches by itself, every token may be a cache write', () => {
+  test('if the upstream caches automatically, every token is priced as a cache write', () => {
     const attempt = prepared({}, { pricing });
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * 5);
   });
@@ -485,7 +486,7 @@ describe('the price', () => {
     expect(worst(prepared({}, { pricing: drawn, makes: ['text', 'image'] }), 100)).toBe(9_000);
   });
 
-  test('fees count: for the request, images, and the most searches that may run', () => {
+  test('request, image and search fees count, the last for the most searches that may run', () => {
     const fees = { prompt: 0, completion: 0, request: 1_000_000, image: 50_000, web_search: 10_000_000 };
     const image: InnerPart = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } };
     expect(worst(prepared({}, { pricing: fees }), 9)).toBe(1_000);
@@ -493,7 +494,7 @@ describe('the price', () => {
     expect(worst(prepared({ web_search_options: {} }, { pricing: fees }), 9)).toBe(
       1_000 + 10_000 * limits.web_searches_assumed,
     );
-    // On this wire the field becomes a tool, of which the request itself has none.
+    // On this wire the field becomes a tool; the request itself has none.
     const searching = prepared(
       { web_search_options: {} },
       { pricing: fees, context_length: 99_999 },
@@ -513,7 +514,7 @@ describe('the price', () => {
     expect(worst(prepared({ tools }, { pricing: fees }, 'anthropic-messages'), 9)).toBe(31_000);
   });
 
-  test("a tool that the provider defines and the client runs counts as the client's", () => {
+  test('a tool that the provider defines and the client runs counts as a client tool', () => {
     const fees = { prompt: 0, completion: 0, web_search: 10_000_000 };
     const tool = (type: string) => ({
       tools: [{ type: 'native' as const, wire: 'anthropic-messages' as const, block: { type, name: 'x' } }],
@@ -530,7 +531,7 @@ describe('the price', () => {
     expect([worst(search, 9), promptOf(search).text]).toEqual([10_000 * limits.web_searches_assumed, 99_999]);
   });
 
-  test("tools of OpenAI's that the client runs, and its own functions in a namespace, are the client's", () => {
+  test("OpenAI's client-side tools, and functions in a namespace, count as client tools", () => {
     const fees = { pricing: { prompt: 0, completion: 0, web_search: 10_000_000 }, context_length: 99_999 };
     const holding = (...blocks: JsonObject[]) => {
       const tools = blocks.map((block) => ({ type: 'native' as const, wire: 'openai-responses' as const, block }));
@@ -553,13 +554,13 @@ describe('the price', () => {
 
     test.each<[string, number, Partial<ChatRequest>, Wire]>([
       [
-        'a block of the conversation adds a search',
+        'a block of the conversation adds a search tool',
         3,
         { ...parts(native('anthropic-messages', added({ type: 'web_search_20260209', max_uses: 3 }))), ext: own },
         'anthropic-messages',
       ],
       [
-        'a compaction remembers a search that was added',
+        'a compaction contains an added search tool',
         2,
         {
           messages: [
@@ -578,18 +579,18 @@ describe('the price', () => {
         'anthropic-messages',
       ],
       [
-        'an item adds a search',
+        'an item adds a search tool',
         limits.web_searches_assumed,
         parts(native('openai-responses', { type: 'additional_tools', tools: [{ type: 'web_search' }] })),
         'openai-responses',
       ],
       [
-        'a search for tools found a search',
+        'a tool search returned a search tool',
         limits.web_searches_assumed,
         parts(native('openai-responses', { type: 'tool_search_output', tools: [{ type: 'web_search' }] })),
         'openai-responses',
       ],
-    ])('%s: money is held as for one of the request', (_, searches, request, wire) => {
+    ])('%s: the hold is the same as for a tool of the request', (_, searches, request, wire) => {
       const attempt = prepared(request, fees, wire);
       expect([worst(attempt, 9), promptOf(attempt).text]).toEqual([searches * 10_000, 99_999]);
     });
@@ -601,7 +602,7 @@ describe('the price', () => {
         'openai-responses',
         { type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', file_id: 'file-1' } },
       ],
-    ])('a picture that %s has by its id is counted as one', (wire, block) => {
+    ])('an image that %s references by id counts as one image', (wire, block) => {
       const turn: Message = {
         role: 'assistant',
         content: 'Hi',
@@ -612,7 +613,7 @@ describe('the price', () => {
       }
     });
 
-    test('a conversation that is summarized on the way is read and answered twice', () => {
+    test('a conversation that the provider compacts counts its prompt and its output twice', () => {
       const pricing = { prompt: 1000, completion: 5000 };
       const once = prepared({ ext: own }, { pricing }, 'anthropic-messages');
       const rest = { context_management: { edits: [{ type: 'compact_20260112' }] } };
@@ -622,14 +623,14 @@ describe('the price', () => {
     });
   });
 
-  test('a document in the data of the Responses wire is counted as its pages, not as text', () => {
+  test('a document in the data of the Responses wire is counted by its pages, not as text', () => {
     const file = { filename: 'a.pdf', file_data: `data:application/pdf;base64,${base64}` };
     const prompt = promptOf(prepared(parts(text, { type: 'file', file }), { tokenizer: 'GPT' }, 'openai-responses'));
     expect(prompt.text).toBeLessThan(1_000);
     expect(prompt.image).toBeGreaterThanOrEqual((base64.length * 3) / 2);
   });
 
-  test('the most expensive price list that the prompt may reach counts', () => {
+  test('the highest price tier that the prompt may reach counts', () => {
     const priceTiers = [{ prompt_tokens_over: 5_000, price: { prompt: 2_000, completion: 3_000 } }];
     const facts = { pricing: { prompt: 1_000, completion: 1_000 }, price_tiers: priceTiers };
     const short = prepared({}, facts);
@@ -638,7 +639,7 @@ describe('the price', () => {
     expect(worst(long, 10)).toBe(promptOf(long).text * 2 + 30);
   });
 
-  test('the most expensive service tier that may serve counts', () => {
+  test('the most expensive service tier that may be used counts', () => {
     const dear = { pricing: { prompt: 4_000, completion: 5_000 } };
     const serviceTiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
     const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers: serviceTiers };
@@ -651,7 +652,7 @@ describe('the price', () => {
     expect(worst(options, 10)).toBe(promptOf(options).text * 4 + 50);
   });
 
-  test('reasoning beside the output bound is paid for', () => {
+  test('reasoning beyond the output bound is included', () => {
     const facts = {
       pricing: { prompt: 0, completion: 1_000 },
       max_completion_tokens: 8_000,
@@ -670,7 +671,7 @@ describe('the price', () => {
   });
 });
 
-test('an amount pays for the largest output bound that costs at most as much', () => {
+test('an amount pays for the largest output bound that costs at most that amount', () => {
   const price = fc.integer({ min: 0, max: 10_000_000 });
   fc.assert(
     fc.property(

@@ -48,7 +48,7 @@ test('plain text documents are logged as text', () => {
   expect(request.messages[0]?.content).toEqual([block]);
 });
 
-test('of very long addresses and percent-encoded data only the length is logged', () => {
+test('only the length of very long addresses and percent-encoded data is logged', () => {
   const address = `https://store.example/${'é'.repeat(LOGGED_ADDRESS_CHARS_MAX)}`;
   const words = `data:text/plain,${'%41'.repeat(LOGGED_MEDIA_HASHED_CHARS_MAX / 3)}`;
   const sent = [address, words].map((url) => ({ type: 'image_url' as const, image_url: { url } }));
@@ -70,7 +70,7 @@ test('addresses of media are logged without parts that may be secret', () => {
   ]);
 });
 
-test('opaque state is left out; reasoning is logged as text, and fields of a single wire beside it', () => {
+test('opaque state is not logged; reasoning is logged as text, and fields of a single wire are kept', () => {
   const message: Message = {
     role: 'assistant',
     content: 'so',
@@ -113,7 +113,7 @@ test('routing preferences are not logged; tools, metadata and the user are', () 
   expect(Object.keys(request).sort()).toEqual(['messages', 'metadata', 'tools', 'user']);
 });
 
-test('the last messages of a long conversation and the start of a long text are logged, and marked as cut', () => {
+test('the last messages of a long conversation and the start of a long text are logged and marked as truncated', () => {
   const long = 'x'.repeat(limits.logged_input_chars_max);
   const cut = kept(requestOf(user(long), user('the last')));
   expect(cut.truncated).toBe(true);
@@ -123,7 +123,7 @@ test('the last messages of a long conversation and the start of a long text are 
   expect(whole.truncated).toBeUndefined();
 });
 
-test('a text that is cut inside a pair of surrogates stays well formed', () => {
+test('a text that is cut inside a surrogate pair stays well formed', () => {
   for (const before of [0, 1]) {
     const text = 'a'.repeat(before) + '😀'.repeat(limits.logged_input_chars_max);
     const content = kept(requestOf(user(text))).request.messages[0]?.content as string;
@@ -131,7 +131,7 @@ test('a text that is cut inside a pair of surrogates stays well formed', () => {
   }
 });
 
-test('very deep nesting is cut, and breaks nothing', () => {
+test('very deep nesting is truncated without an error', () => {
   const deep = JSON.parse('['.repeat(5_000) + ']'.repeat(5_000));
   const content = kept({ ...requestOf(user('hi')), metadata: deep });
   expect(content.truncated).toBe(true);
@@ -184,7 +184,7 @@ test('an answer is logged up to its bound, whole or streamed', () => {
   expect(contentOf(requestOf(user('hi')), output, undefined).truncated).toBe(true);
 });
 
-test('a tool call with an absurd number takes no memory', () => {
+test('a tool call with a huge index takes no memory', () => {
   const output = new OutputText();
   output.chunks([{ delta: { tool_calls: [{ index: 1e9, id: 'x', function: { name: 'f', arguments: '' } }] } }]);
   expect(output.result().tool_calls).toBeUndefined();

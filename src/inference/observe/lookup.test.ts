@@ -93,7 +93,7 @@ test('a transcription is charged the length that the provider bills', async () =
   });
 });
 
-test('an attempt that the provider has not received costs nothing, and is refused if it arrives late', async () => {
+test('an attempt that the provider has not received costs nothing and is refused if it arrives later', async () => {
   const { lookup, lost, send } = await setUp();
   const record = generation({ id: 'gen', model: 'a/story', created_at: new Date(Date.now() + 1_000).toISOString() });
   expect(await lookup(lost('gen-2', { record }))).toEqual({
@@ -106,7 +106,7 @@ test('an attempt that the provider has not received costs nothing, and is refuse
   expect((await send('gen-2', 2, {})).status).toBe(200);
 });
 
-test('an attempt that was refused or cancelled before its answer costs nothing', async () => {
+test('an attempt that was refused before its answer costs nothing', async () => {
   const { lookup, lost, send } = await setUp();
   expect((await send('gen-3', 1, { sandbox: { status: 503 } })).status).toBe(503);
   expect(await lookup(lost('gen-3'))).toMatchObject({ usage: null, cost_nano: 0 });
@@ -120,7 +120,7 @@ test('a running answer is awaited', async () => {
   await (await answer).text();
 });
 
-test('the result is unknown for attempts before the provider’s memory, for removed endpoints, and for providers without a look-up', async () => {
+test('the result is unknown before the provider’s memory, for removed endpoints and for providers without a look-up', async () => {
   const { lookup, lost, endpointOf } = await setUp();
   const record = generation({ id: 'gen', model: 'a/story', created_at: new Date(Date.now() - 60_000).toISOString() });
   expect(await lookup(lost('gen-5', { record }))).toBeUndefined();
@@ -139,7 +139,7 @@ test('several requests of one attempt are added up for embeddings, and unknown f
   await (await embed('one two three')).text();
   await (await embed('one')).text();
   const record = { ...lost('gen-many').record, api_type: 'embeddings' as const };
-  // Four tokens at 1,000 pico-USD and the fee of the request.
+  // Four tokens at 1,000 pico-USD, and the request fee.
   expect(await lookup(lost('gen-many', { record }))).toMatchObject({
     cost_nano: 4 + 5_000,
     usage: { in_uncached: 4, out_text: 0 },

@@ -42,7 +42,7 @@ const available = (over: Partial<RoutingFacts> = {}) => {
   return endpoints.available;
 };
 
-test('endpoints are in the order of the plan, with the others behind', () => {
+test('endpoints are in the order of the plan, followed by the others', () => {
   expect(available().map(({ endpoint_id, position }) => [endpoint_id, position])).toEqual([
     ['beta|a/one', 1],
     ['alpha|a/one', 2],

@@ -8,11 +8,14 @@ const share = (bp: number) => {
   return taken / IDS;
 };
 
-test.each([1, 10, 500, 2_500, 5_000, 9_990])('of many calls, %i in ten thousand are sampled', (bp) => {
-  const wanted = bp / 10_000;
-  const deviation = Math.sqrt((wanted * (1 - wanted)) / IDS);
-  expect(Math.abs(share(bp) - wanted)).toBeLessThan(5 * deviation);
-});
+test.each([1, 10, 500, 2_500, 5_000, 9_990])(
+  '%i in ten thousand calls are sampled, within a statistical deviation',
+  (bp) => {
+    const wanted = bp / 10_000;
+    const deviation = Math.sqrt((wanted * (1 - wanted)) / IDS);
+    expect(Math.abs(share(bp) - wanted)).toBeLessThan(5 * deviation);
+  },
+);
 
 test('at a share of one, every call is sampled', () => {
   expect(share(10_000)).toBe(1);
@@ -26,7 +29,7 @@ test('a call that is sampled at a share is sampled at every larger one', () => {
   }
 });
 
-test('with a secret, the sample cannot be predicted without it, and is the same on every node', () => {
+test('with a secret, the sample depends on the secret and is the same on every node', () => {
   const drawn = (secret?: string) =>
     Array.from({ length: 1_000 }, (_, at) => isSampled(`session-${at}`, 5_000, secret)).join();
   expect(drawn('one')).toBe(drawn('one'));

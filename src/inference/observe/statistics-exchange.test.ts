@@ -26,7 +26,7 @@ function processOn(store: StatisticsStore, run: string) {
 describeStores('the exchange of statistics', ({ engine, open }) => {
   const opened = async () => endpointStatisticsStore((await open()).queries, engine);
 
-  test('gives each process the counts of the others, and later processes those of earlier ones', async () => {
+  test('gives each process the counts of the others, and new processes those of earlier ones', async () => {
     const store = await opened();
     const one = processOn(store, 'one');
     const two = processOn(store, 'two');
@@ -57,7 +57,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
     expect([...two.statistics.known()]).toHaveLength(count);
   });
 
-  test('continues without a store, logs that once, and writes the queued rows when it is back', async () => {
+  test('continues without a store, logs that once, and writes the queued rows when the store works again', async () => {
     const store = await opened();
     let isDown = true;
     const flaky: StatisticsStore = {
@@ -79,7 +79,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
   });
 });
 
-test('invalid rows in the store do no harm', async () => {
+test('invalid rows in the store are ignored', async () => {
   const stored = {
     span: 1,
     start: Math.floor(NOW / 60_000),
@@ -102,7 +102,7 @@ test('invalid rows in the store do no harm', async () => {
   expect(one.figures()).toMatchObject({ uptime_last_5m: 100, latency_last_30m: null });
 });
 
-test('new rows are found by the store’s clock, also after it was set back', async () => {
+test('new rows are selected by the store’s clock, also after it was set back', async () => {
   const since: number[] = [];
   const times = [NOW, NOW - 3_600_000];
   const store: StatisticsStore = {

@@ -10,7 +10,7 @@ import { priceAttempt } from '../money/attempt-cost.ts';
 import { costOf } from '../money/worst-case.ts';
 import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
 
-/** In pico-USD a token; the image token dearer. */
+/** Prices in pico-USD a token; the image token is more expensive. */
 const pricing = { prompt: 1_000_000, completion: 0, image_token: 3_000_000, image: 5_000_000, request: 7_000_000 };
 
 function candidateOf(wire: EmbeddingWire, upstreamModel: string): Candidate {
@@ -48,8 +48,8 @@ const image: EmbeddingInput = [
   { type: 'image_url', image_url: { url: `data:image/png;base64,${'QUJD'.repeat(50_000)}` } },
 ];
 
-describe('the hold', () => {
-  test('pays for a token a byte of every input, in any script and on any wire, and for the providers’ prefixes', () => {
+describe('the reservation', () => {
+  test('covers one token for each byte of every input, in any script and on any wire, and the providers’ prefixes', () => {
     const wires: [EmbeddingWire, string][] = [
       ['openai-embeddings', 'm'],
       ['cohere-embeddings', 'embed-v4.0'],
@@ -70,7 +70,7 @@ describe('the hold', () => {
     );
   });
 
-  test('pays for token inputs', () => {
+  test('covers token inputs', () => {
     const tokens = Array.from({ length: 500 }, (_, at) => at % 10);
     const { costIn, price } = attemptOf([tokens], 'openai-embeddings', 'm');
     expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 500 }));
@@ -81,13 +81,13 @@ describe('the hold', () => {
     ['gemini-embeddings', 'gemini-embedding-2'],
     ['bedrock-embeddings', 'amazon.titan-embed-image-v1'],
     ['voyage-embeddings', 'voyage-multimodal-3'],
-  ] as [EmbeddingWire, string][])('%s: pays for images by their content, not by their bytes', (wire, model) => {
+  ] as [EmbeddingWire, string][])('%s: covers images by their content, not by their bytes', (wire, model) => {
     const { costIn, price } = attemptOf([image], wire, model);
     expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 64, in_image: 16_384 }));
     expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
   });
 
-  test('pays for fetched images the same way', () => {
+  test('covers fetched images the same way', () => {
     const url = 'https://example.com/a.png';
     const media = new Map([[url, { mime_type: 'image/png', base64: 'QUJD'.repeat(50_000) }]]);
     const linked: EmbeddingInput = [{ type: 'image_url', image_url: { url } }];
@@ -96,7 +96,7 @@ describe('the hold', () => {
     expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
   });
 
-  test('is our estimate and a quarter in soft mode', () => {
+  test('is the estimate plus a quarter in soft mode', () => {
     const inputs = ['The quick brown fox jumps over the lazy dog'];
     const { costIn, price } = attemptOf(inputs, 'openai-embeddings', 'm');
     const { in_uncached = 0 } = estimateInputs(inputs);
@@ -112,7 +112,7 @@ describe('the hold', () => {
   });
 });
 
-describe('dividing', () => {
+describe('splitting into batches', () => {
   test('keeps the order and all inputs, and respects the bounds', () => {
     fc.assert(
       fc.property(

@@ -17,16 +17,22 @@ const USER = { default_text_model: 'a/user', default_provider_sort: 'latency' };
 test.each<[string, Principal, RoutingRules, string | undefined, string | undefined]>([
   ['the user', caller(['a/workspace', 'price']), rules(USER), 'a/user', 'latency'],
   ['the workspace', caller(['a/workspace', 'price']), rules(), 'a/workspace', 'price'],
-  ['the workspace of nobody', caller(['a/workspace', 'price'], null), rules(USER), 'a/workspace', 'price'],
+  ['a user without a workspace', caller(['a/workspace', 'price'], null), rules(USER), 'a/workspace', 'price'],
   [
-    'the workspace where the user says half',
+    'a user with half of the defaults, then the workspace',
     caller(['a/workspace', 'price']),
     rules({ default_text_model: 'a/user' }),
     'a/user',
     'price',
   ],
   ['the configuration', caller(), rules(), 'a/configured', undefined],
-  ['the configuration where the workspace says half', caller([null, 'price']), rules(), 'a/configured', 'price'],
+  [
+    'a workspace with half of the defaults, then the configuration',
+    caller([null, 'price']),
+    rules(),
+    'a/configured',
+    'price',
+  ],
 ])('%s sets the defaults of a request', (_title, principal, of, model, sort) => {
   expect(defaultModel(principal, of, 'a/configured', {})).toBe(model);
   expect(defaultSort(principal, of)).toBe(sort);

@@ -29,7 +29,7 @@ function sent(wire: Wire, options: JsonObject, fields: JsonObject = {}) {
   return prepareAttempt(request as unknown as ChatRequest, candidateOf(wire)) as PreparedAttempt;
 }
 
-/** Options by which a request would cost what nobody counts, come out several times, or go elsewhere. */
+/** Options that add uncounted cost, several answers or another destination. */
 const DENIED: [Wire, JsonObject][] = [
   ['openai-chat', { n: 3, best_of: 3, num_return_sequences: 3, num_generations: 3 }],
   ['openai-chat', { deferred: true, store: true, background: true }],
@@ -55,7 +55,7 @@ const DENIED: [Wire, JsonObject][] = [
   ['cohere-chat', { num_generations: 5, max_tokens: 9_999 }],
 ];
 
-test.each(DENIED)('options do not set fields over %s: %j', (wire, options) => {
+test.each(DENIED)('options do not set reserved fields on %s: %j', (wire, options) => {
   const plain = sent(wire, {});
   const merged = sent(wire, options);
   expect(merged.encoded.body).toEqual(plain.encoded.body);
@@ -73,12 +73,12 @@ test.each([
   'tools',
   'anthropic_beta',
   'service_tier',
-])('options do not send %s to a model of Bedrock', (name) => {
+])('options do not send %s to a Bedrock model', (name) => {
   const { encoded } = sent('bedrock-converse', { additionalModelRequestFields: { [name]: 9, top_k: 3 } });
   expect(encoded.body['additionalModelRequestFields']).toEqual({ top_k: 3 });
 });
 
-test('fields beside the public ones reach upstreams of this wire, except those that the gateway sets', () => {
+test('extra fields reach upstreams of the same wire, except those that the gateway sets', () => {
   const denied = { deferred: true, previous_response_id: 'r', background: true, api_key: 'sk', data_sources: [] };
   const { encoded, report } = sent('openai-chat', {}, { ...denied, min_p: 0.1 });
   expect(encoded.body).toMatchObject({ min_p: 0.1 });
@@ -89,7 +89,7 @@ test('fields beside the public ones reach upstreams of this wire, except those t
 test.each([
   ['deepgram-transcription', ['tier', 'version', 'multichannel', 'callback']],
   ['assemblyai-transcription', ['domain', 'dual_channel', 'multichannel', 'webhook_url']],
-] as const)('%s keeps what has a price of its own, or goes elsewhere, from clients', (wire, names) => {
+] as const)('%s reserves fields with a price or a destination of their own', (wire, names) => {
   for (const name of names) expect(transcriptionDialects[wire].reserved.has(name), name).toBe(true);
 });
 

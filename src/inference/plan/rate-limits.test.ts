@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const rates of running.splice(0)) await rates.stop();
 });
 
-/** Rates over a store that a test may hold up. */
+/** Rate limits over a store that a test can delay. */
 function setUp(rules: Partial<RateRules>) {
   const model = createRateModel();
   const sentAsks: RateAsk[] = [];
@@ -68,7 +68,7 @@ function setUp(rules: Partial<RateRules>) {
 
 const at = (id: string) => ({ model: { id }, endpoint: { pricing: { prompt: 1 } } }) as unknown as Candidate;
 
-test('a warm node rarely asks the store, and never again right after a refusal', async () => {
+test('a node with recent counts rarely queries the store, and hardly at all after a refusal', async () => {
   const { sentAsks, outcome } = setUp({ per_key: amounts(5_000) });
   for (let n = 0; n < 2_000; n += 1) expect(typeof (await outcome())).toBe('object');
   expect(sentAsks.length).toBeLessThan(60);
@@ -115,7 +115,7 @@ test('a call that has used up its wait for the store is refused, and the next on
   expect(sentAsks).toHaveLength(1);
 });
 
-test('a store that fails is asked again after a while', async () => {
+test('a store that fails is queried again later', async () => {
   const { outcome, hold } = setUp({ per_key: amounts(10) });
   hold(() => Promise.reject(new Error('no')));
   expect(await outcome()).toBe(503);
@@ -124,7 +124,7 @@ test('a store that fails is asked again after a while', async () => {
   await expect.poll(outcome, { timeout: 5_000, interval: 100 }).not.toBe(503);
 });
 
-test('a call that cannot be counted is admitted if the operator allows it, and returns no units', async () => {
+test('a call that cannot be counted is admitted if the operator allows it, and its release has no effect', async () => {
   const { outcome, hold } = setUp({ per_key: amounts(1), uncounted: 'allow' });
   hold(() => Promise.reject(new Error('no')));
   for (let n = 0; n < 5; n += 1) {
@@ -142,7 +142,7 @@ test('a call that is released does not count; a call that was sent counts, whate
   expect(await outcome()).toBe(429);
 });
 
-test('a call counts once at each model that it acquires', async () => {
+test('a call counts once at each model for which it acquires', async () => {
   const { open } = setUp({ per_model: amounts(2) });
   for (const reservation of [await open(), await open()]) {
     await Promise.all([reservation.acquire(at('a')), reservation.acquire(at('a'))]);
@@ -154,7 +154,7 @@ test('a call counts once at each model that it acquires', async () => {
   await third.acquire(at('b'));
 });
 
-test('a refusal by one limit takes nothing of another', async () => {
+test('a refusal by one limit takes no units of another', async () => {
   const { open, outcome } = setUp({ per_key: amounts(10, 100) });
   const wide = await open({ max_tokens: 90 });
   for (let n = 0; n < 20; n += 1) expect(await outcome({ max_tokens: 50 })).toBe(429);
@@ -189,7 +189,7 @@ test('with more counters than the bound, none in use is deleted, and each has on
   for (let n = 1; n < limits.rate_counters_max - 1; n += 1) await keyed(`other ${n}`);
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
-  // The oldest of all waits, when one more comes.
+  // The oldest counter waits for the store when another one is added.
   const outcomes = [keyed('busy'), keyed('first'), keyed('one more'), keyed('first'), keyed('first')];
   await sleep(5);
   held.resolve();
@@ -206,7 +206,7 @@ test('changed rules apply to the next call, and used units still count', async (
   };
   expect(await refusals(3)).toEqual([false, false, true]);
   change({ per_key: amounts(4) });
-  // A refusal is cached for a moment.
+  // A refusal is cached for a short time.
   await expect.poll(async () => (await refusals(1))[0], { timeout: 5_000 }).toBe(false);
   expect(await refusals(2)).toEqual([false, true]);
   change({ per_key: amounts() });

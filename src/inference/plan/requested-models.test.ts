@@ -29,7 +29,7 @@ function ask(request: Partial<ChatRequest>, over: Partial<Lookup> = {}) {
   return { ...requested, ids: requested.models.map(({ id }) => id), variant: requested.variants?.get(first as never) };
 }
 
-describe('names', () => {
+describe('a requested name', () => {
   test.each<[string, string[], string, object | undefined]>([
     ['a/fast-1', ['a/fast-1'], 'direct', undefined],
     ['a/fast-2-20260101', ['a/fast-2'], 'alias', undefined],
@@ -48,7 +48,7 @@ describe('names', () => {
     expect(ask({ model: name }).variant).toEqual(variant);
   });
 
-  test.each(['a/nobody', 'a/fast-1:unknown', '~a/slow-latest', 'gateway/other'])('%s is no model', (name) => {
+  test.each(['a/nobody', 'a/fast-1:unknown', '~a/slow-latest', 'gateway/other'])('%s is not a model', (name) => {
     expect(() => ask({ models: ['a/fast-1', name] })).toThrow(
       expect.objectContaining({
         status: 400,
@@ -58,7 +58,7 @@ describe('names', () => {
     );
   });
 
-  test('of a router without a model are skipped if there are others', () => {
+  test('of a router without models is skipped if there are other names', () => {
     const nothing = { routers: { auto_models: ['a/gone'], free_models: 'all' as const } };
     expect(ask({ models: ['gateway/auto', 'a/fast-1'] }, nothing)).toMatchObject({
       ids: ['a/fast-1'],
@@ -78,7 +78,7 @@ describe('names', () => {
     }
   });
 
-  test('of the same model are not a list of models', () => {
+  test('of a model that is listed twice is not a fallback list', () => {
     expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-2'] })).toMatchObject({
       ids: ['a/fast-2'],
       strategy: 'alias',
@@ -86,7 +86,7 @@ describe('names', () => {
     expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-1'] }).strategy).toBe('fallback');
   });
 
-  test('of batches are a 404, of embedding models a 400', () => {
+  test('of a batch variant is a 404, of an embedding model a 400', () => {
     expect(() => ask({ model: 'a/fast-1:batch' })).toThrow(expect.objectContaining({ status: 404 }));
     expect(() => ask({ model: 'b/vectors' })).toThrow(expect.objectContaining({ status: 400 }));
   });
@@ -133,7 +133,7 @@ describe('several names', () => {
     expect(turns(['a/both', 'a/both:free'])).toEqual([['a/both', 'alpha,beta']]);
     expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
   });
-  test('keep the variant of each', () => {
+  test('keep the variant of each name', () => {
     const result = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
     expect(result.models.map((one) => result.variants?.get(one)?.sort)).toEqual(['price', undefined]);
     expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).variant).toMatchObject({ sort: 'price' });
@@ -145,12 +145,12 @@ describe('a request without a model', () => {
     expect(ask({}, { defaultModel: () => 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
     expect(ask({ models: ['b/gift'] }, { defaultModel: () => 'a/fast-1' }).ids).toEqual(['b/gift']);
   });
-  test('without a default is answered by the models that are on, newest first', () => {
+  test('without a default is answered by the enabled models, newest first', () => {
     const routers = { auto_models: undefined, free_models: undefined };
     expect(ask({}, { routers })).toMatchObject({ ids: expect.arrayContaining(['a/fast-1']), strategy: 'auto' });
     expect(ask({}, { routers }).ids[0]).toBe('a/fast-2');
   });
-  test('is a 400 if no model is on', () => {
+  test('is a 400 if no model is enabled', () => {
     const routers = { auto_models: undefined, free_models: undefined };
     const catalog = { find: () => undefined, models: () => [], provider: () => undefined };
     expect(() => ask({}, { routers, catalog })).toThrow(expect.objectContaining({ status: 400 }));
@@ -166,7 +166,7 @@ describe(':thinking', () => {
 });
 
 describe(':online', () => {
-  test('is the plugin web, unless the request mentions it', () => {
+  test('adds the plugin web, unless the request mentions it', () => {
     expect(ask({ model: 'a/fast-1:online' }).request?.plugins).toEqual([{ id: 'web' }]);
     expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', max_results: 3 }] }).request).toBeUndefined();
     expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', enabled: false }] }).request).toBeUndefined();

@@ -22,7 +22,7 @@ const candidateAt = (provider: string, inputCacheRead?: number): Candidate => {
 };
 const CHEAP = candidateAt('alpha', 1);
 
-/** Calls of one conversation, one after another, at times of a test's own making. */
+/** Calls of one conversation, one after another, with a scripted clock. */
 function conversation() {
   const stickiness = createStickiness();
   const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
@@ -37,7 +37,7 @@ function conversation() {
   return { clock, next };
 }
 
-test('begins with a cached prompt', () => {
+test('session affinity begins with a cached prompt', () => {
   const { next } = conversation();
   next().keep(CHEAP, 0);
   expect(next().isAt(CHEAP)).toBe(false);
@@ -46,7 +46,7 @@ test('begins with a cached prompt', () => {
   expect(next().isAt(candidateAt('beta', 1))).toBe(false);
 });
 
-test('begins with the first answer if the client names the conversation', () => {
+test('session affinity begins with the first answer if the client names the conversation', () => {
   const { next } = conversation();
   next({ session_id: 's' }).keep(CHEAP, 0);
   expect(next({ session_id: 's' }).isAt(CHEAP)).toBe(true);
@@ -54,14 +54,14 @@ test('begins with the first answer if the client names the conversation', () => 
 });
 
 test.each<[string, Candidate]>([
-  ['costs as much as a prompt', candidateAt('alpha', 10)],
-  ['is not there', candidateAt('alpha')],
-])('does not begin if a cache %s', (_title, candidate) => {
+  ['costs as much as the prompt', candidateAt('alpha', 10)],
+  ['has no price', candidateAt('alpha')],
+])('session affinity does not begin if a cache %s', (_title, candidate) => {
   expect(cachesCheaply(candidate)).toBe(false);
   expect(cachesCheaply(CHEAP)).toBe(true);
 });
 
-test('continues with each answer of the endpoint, cached or not', () => {
+test('session affinity continues with each answer of the endpoint, cached or not', () => {
   const { clock, next } = conversation();
   next().keep(CHEAP, 5);
   clock.at_ms = STICKY_MS - 1;
@@ -74,7 +74,7 @@ test('continues with each answer of the endpoint, cached or not', () => {
   expect(next().isAt(CHEAP)).toBe(false);
 });
 
-test('of a router is the model that it chose', () => {
+test('session affinity fixes the model that a router chose', () => {
   const { next } = conversation();
   const first = next({ session_id: 's' });
   expect(first.ofRouter('gateway/auto')).toBeUndefined();
@@ -84,7 +84,7 @@ test('of a router is the model that it chose', () => {
   expect(next({ session_id: 't' }).ofRouter('gateway/auto')).toBeUndefined();
 });
 
-test('does not exist for a conversation without messages', () => {
+test('session affinity does not exist for a conversation without messages', () => {
   const { next } = conversation();
   const silent = { messages: [] };
   next(silent).keep(CHEAP, 5);

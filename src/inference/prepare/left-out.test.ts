@@ -13,7 +13,7 @@ const request: ChatRequest = {
   },
 };
 
-test('fields that only the client’s own wire knows are reported for other wires, except translated ones', () => {
+test('fields of the client’s own wire are reported as left out on other wires, unless they are translated', () => {
   const fields = (wire: 'openai-chat' | 'anthropic-messages') => leftOut(request, wire).map(({ field }) => field);
   expect(fields('openai-chat')).toEqual(['container', 'to_come', 'anthropic-beta']);
   expect(fields('anthropic-messages')).toEqual([]);
@@ -30,13 +30,13 @@ const named = (name: string) => ({ type: 'function' as const, function: { name }
 const servers = { ...request.ext!, rest: { mcp_servers: [{ type: 'url' }] } };
 
 test.each<[string, Partial<ChatRequest>, boolean]>([
-  ['any tool, of which it knows none', { tools: [native], tool_choice: 'required' }, true],
-  ['any tool, of servers that it does not know', { tool_choice: 'required', ext: servers }, true],
-  ['any tool, of which it knows one', { tools: [native, called], tool_choice: 'required' }, false],
-  ['a tool that it does not know', { tools: [native, called], tool_choice: named('bash') }, true],
-  ['a tool that it knows', { tools: [native, called], tool_choice: named('f') }, false],
+  ['any tool, with only unknown tools', { tools: [native], tool_choice: 'required' }, true],
+  ['any tool, with only unknown servers', { tool_choice: 'required', ext: servers }, true],
+  ['any tool, with one known tool', { tools: [native, called], tool_choice: 'required' }, false],
+  ['a specific unknown tool', { tools: [native, called], tool_choice: named('bash') }, true],
+  ['a specific known tool', { tools: [native, called], tool_choice: named('f') }, false],
   ['no tool', { tools: [native], tool_choice: 'auto' }, false],
-])('a demand for a call of %s on another wire is refused or not', (_title, fields, refused) => {
+])('a tool_choice that requires %s on another wire is refused or accepted', (_title, fields, refused) => {
   const ask = () => leftOut({ ...request, ...fields }, 'openai-chat');
   if (refused)
     expect(ask).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining('tool_choice') }));

@@ -8,7 +8,7 @@ import { createCallMedia } from './media.ts';
 
 const needs: MediaNeed[] = ['slow', 'bad'].map((name) => ({ url: `https://files.test/${name}`, kind: 'image' }));
 
-test('a fetch that was aborted by the failure of another is repeated for the next endpoint; a refused one is not', async () => {
+test('a fetch aborted by another’s failure is repeated for the next endpoint; a refused fetch is not', async () => {
   const urls: string[] = [];
   const fetcher: MediaFetcher = {
     fetch({ url }, { signal }) {
@@ -16,7 +16,7 @@ test('a fetch that was aborted by the failure of another is repeated for the nex
       if (url.endsWith('bad')) return Promise.reject(new MediaRefused('it is empty'));
       if (urls.length > 2) return Promise.resolve({ mime_type: 'image/png', base64: 'AAAA', bytes: 3 });
       return new Promise((_, reject) => {
-        // A connection is not gone at once.
+        // A connection does not close immediately.
         signal.addEventListener('abort', () => setTimeout(reject, 20, signal.reason));
       });
     },

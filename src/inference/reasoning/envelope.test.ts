@@ -19,10 +19,10 @@ describe('an envelope', () => {
     expect(envelope.unwrap(envelope.wrap([])!)).toEqual([]);
   });
 
-  test('is empty for another organization, under another secret, and if a letter was changed', () => {
+  test('unwraps to nothing for another organization, under another secret, and after a change of any letter', () => {
     expect(createEnvelopes('secret')('other').unwrap(text)).toEqual([]);
     expect(createEnvelopes('another')('org').unwrap(text)).toEqual([]);
-    // The last letter of a MAC in base64url has two bits that mean nothing.
+    // The last letter of a MAC in base64url has two unused bits.
     for (let at = 'gw1.'.length; at < text.length - 1; at += 1) {
       const changed = `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
       expect(envelope.unwrap(changed)).toEqual([]);
@@ -30,13 +30,13 @@ describe('an envelope', () => {
   });
 
   test.each(['gw1.', 'gw1..', 'gw1.a', `${text}.a`, `${text}${'a'.repeat(50)}`, `gw1.${'.'.repeat(60_000_000)}`])(
-    'is empty where it only looks like one',
+    'unwraps to nothing if a text only has its prefix',
     (other) => {
       expect(envelope.unwrap(other)).toEqual([]);
     },
   );
 
-  test.each(['', 'EqQBCkYIChgC', 'gw2.abc.def'])('leaves other texts alone: %s', (other) => {
+  test.each(['', 'EqQBCkYIChgC', 'gw2.abc.def'])('returns undefined for other texts: %s', (other) => {
     expect(envelope.unwrap(other)).toBeUndefined();
   });
 
@@ -48,7 +48,7 @@ describe('an envelope', () => {
     expect(envelope.unwrap(envelope.wrap([seal.detail])!)).toEqual([seal.detail]);
   });
 
-  test('has a bound', () => {
+  test('has a maximum size', () => {
     const data = 'a'.repeat(ENVELOPE_CHARS_MAX);
     expect(envelope.wrap([{ type: 'reasoning.encrypted', data }])).toBeUndefined();
     const most = { type: 'reasoning.encrypted' as const, data: data.slice(0, ENVELOPE_CHARS_MAX * 0.74) };

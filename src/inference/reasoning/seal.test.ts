@@ -26,13 +26,13 @@ describe('a seal', () => {
   });
 
   test.each(['', 'gw1.', 'gw1..', 'gw1.a', `gw2.${data.slice(4)}`, `${data}.a`, `${data}${'a'.repeat(50)}`])(
-    'is nothing else: %s',
+    'is undefined for any other text: %s',
     (other) => {
       expect(sealer.unseal(other, 'org')).toBeUndefined();
     },
   );
 
-  test('of dots only is not split into pieces', () => {
+  test('of dots alone is not split into pieces', () => {
     expect(sealer.unseal(`gw1.${'.'.repeat(60_000_000)}`, 'org')).toBeUndefined();
   });
 

@@ -52,7 +52,7 @@ const search = {
   block: { type: 'server_tool_use', id: 'x' },
 };
 
-/** A turn of two thoughts with a search between them. */
+/** A turn of two reasoning details with a search between them. */
 const CHUNKS: ChatChunk[] = [
   { delta: { role: 'assistant' }, ext: { response: { wire: 'anthropic-messages' } } },
   { delta: { reasoning_details: [thinking('One', 'sig-1', 0)] }, ext: { slot: { n: 0, open: { kind: 'reasoning' } } } },
@@ -89,11 +89,11 @@ describe('the seal', () => {
   });
 
   test.each<[string, Partial<ChatRequest>]>([
-    ['wants no reasoning shown', { reasoning: { exclude: true } }],
-    ['wants none included', { include_reasoning: false }],
-    ['sends no turns back', { ext: { wire: 'openai-chat', client: completionsClient, rest: {} } }],
-    ['speaks the API of the turn', { ext: { wire: 'anthropic-messages', client: messagesClient, rest: {} } }],
-    ['wants none', { ext: { wire: 'openai-chat', client: chatClient, rest: {}, seals: 'off' } }],
+    ['requests no reasoning', { reasoning: { exclude: true } }],
+    ['excludes reasoning from its answer', { include_reasoning: false }],
+    ['does not send turns back', { ext: { wire: 'openai-chat', client: completionsClient, rest: {} } }],
+    ['uses the API of the turn', { ext: { wire: 'anthropic-messages', client: messagesClient, rest: {} } }],
+    ['disables it', { ext: { wire: 'openai-chat', client: chatClient, rest: {}, seals: 'off' } }],
   ])('is not sent to a client that %s', (_what, request) => {
     expect(answered(statesOf(), callOf({ messages: [question], ...request })).seal).toBeUndefined();
   });
@@ -103,7 +103,7 @@ describe('the seal', () => {
     expect(answered(statesOf(), callOf({ messages: [question], ext })).seal).toBeDefined();
   });
 
-  test('is sent under zero data retention too, since nothing is kept', () => {
+  test('is sent under zero data retention too, since nothing is stored', () => {
     expect(answered(statesOf(), callOf({ messages: [question], provider: { zdr: true } })).seal).toBeDefined();
   });
 
@@ -113,7 +113,7 @@ describe('the seal', () => {
     expect(states.recorder(callOf({}), at('anthropic'), 'anthropic-messages')!.add(chunks)).toEqual(chunks);
   });
 
-  test('is not made if text and calls are the whole turn, nor on a wire without state', () => {
+  test('is not made if the turn has only text and calls, nor on a wire without state', () => {
     const states = statesOf();
     const plain = [CHUNKS[0]!, CHUNKS[1]!, CHUNKS[4]!, CHUNKS[5]!];
     expect(states.recorder(callOf({}), at('anthropic'), 'anthropic-messages')!.add(plain)).toEqual(plain);
@@ -189,7 +189,7 @@ describe('the seal', () => {
     }
   });
 
-  test('unpacks a bounded number of bytes a request, the newest seals first', async () => {
+  test('is unpacked up to a bounded number of bytes a request, the newest first', async () => {
     const states = statesOf();
     const block = { type: 'x', text: 'a'.repeat(SEAL_UNPACKED_BYTES_MAX - 1_000) };
     const turn = { w: 'anthropic-messages' as const, i: 'anthropic', t: [], c: [4], d: [] };
@@ -325,7 +325,7 @@ describe('a turn that a client sends without its reasoning', () => {
     expect(await restored({ ext, reasoning: { exclude: true } })).toEqual([thinking('One', 'sig-1', 0)]);
   });
 
-  test('is unchanged if the message before it has the reasoning: some clients send a message a block', async () => {
+  test('is unchanged if the message before it has the reasoning: some clients send a message for each block', async () => {
     const beside: Message = { role: 'assistant', content: null, reasoning_details: [thinking('One', 'sig-1', 0)] };
     const answer: Message = { role: 'assistant', content: 'Text' };
     expect(await restored({}, [beside, answer])).toBeUndefined();
@@ -336,7 +336,7 @@ describe('a turn that a client sends without its reasoning', () => {
 test('a request without state is passed on unchanged', async () => {
   const states = statesOf();
   const call = callOf({ messages: [question, { role: 'assistant', content: 'Hi' }, question] });
-  // Nor is it asked where it could go.
+  // The endpoint is not looked up either.
   const never = () => {
     throw new Error('asked');
   };

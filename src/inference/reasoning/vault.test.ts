@@ -44,7 +44,7 @@ function storeOf() {
   return store;
 }
 
-/** Tells what it sealed for which place, so that a test can see it. */
+/** Marks what it sealed and for which place, so that a test can see it. */
 const crypt = {
   seal: (text: string, place: string) => `${place}:${text}`,
   open(sealed: string, place: string) {
@@ -88,7 +88,7 @@ describe('places', () => {
   });
 
   test.each(['call_0', 'functions.get_temperature:0', 'oqeiriep', 'a1b2c3d4e'])(
-    'an id that other conversations may have too counts with what was called and answered: %s',
+    'an id that is not unique counts together with the call and the message that it answers: %s',
     (id) => {
       const place = vault.placeOf('w', turn(id), userMessage('x'));
       expect(vault.placeOf('w', turn(id, '{"b":[{"d":3,"c":2}],"a":1}'), userMessage('x'))).toBe(place);
@@ -110,7 +110,7 @@ describe('places', () => {
 });
 
 describe('a kept turn', () => {
-  test('is in memory at once, without the store, and so is a known absence', () => {
+  test('is in memory at once without a store query, and so is a known absence', () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     vault.keep('p', 'text');
@@ -150,7 +150,7 @@ describe('a kept turn', () => {
     expect(await vault.load(['p', 'q'])).toEqual(new Map([['p', 'text']]));
     expect(vault.load(['p', 'q'])).toEqual(new Map([['p', 'text']]));
     expect(store.queries.reads).toEqual([2]);
-    // That there is nothing is not believed for long: another process may just have been writing it.
+    // An absence is not remembered for long: another process may be writing the turn.
     clock.ms += TURN_ABSENCE_MS;
     await vault.load(['p', 'q']);
     expect(store.queries.reads).toEqual([2, 1]);
@@ -194,14 +194,14 @@ describe('a kept turn', () => {
     expect(store.rows.size).toBe(most + 1);
   });
 
-  test('is left out of a request while the store hangs', async () => {
+  test('is omitted from a request while the store hangs', async () => {
     const store = { ...storeOf(), findMany: () => new Promise<never>(() => {}) };
     const { vault, warnings } = vaultOf(store);
     expect(await vault.load(['p'])).toEqual(new Map());
     expect(warnings).toEqual(['reasoning state could not be read']);
   });
 
-  test('does not delay a stop when the store fails', async () => {
+  test('does not delay a stop if the store fails', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     store.failing = true;
@@ -223,7 +223,7 @@ describe('a kept turn', () => {
     const { vault } = vaultOf(store);
     const places = ['gone', 'stays'].map((workspace) => vault.placeOfGeneration(workspace, 'gen-1'));
     for (const place of places) vault.keep(place, 'text');
-    // The batch is with the store, but not through.
+    // The store has started the batch and not finished it.
     await Promise.resolve();
     await Promise.resolve();
     vault.forget('gone');

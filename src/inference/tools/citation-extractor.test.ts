@@ -36,7 +36,7 @@ function cited(chunks: readonly ChatChunk[], sources: readonly CitedSource[] = S
   };
 }
 
-describe('what of a text is a citation', () => {
+describe('which parts of a text are citations', () => {
   test.each<[string, (string | undefined)[]]>([
     ['See [it](https://a.example/one).', ['[it](https://a.example/one)']],
     ['See [it [1]](https://a.example/one "A title")!', ['[it [1]](https://a.example/one "A title")']],
@@ -58,7 +58,7 @@ describe('what of a text is a citation', () => {
   });
 
   test.each(['https://a.example/other', 'https://a.example', 'http://a.example/one', 'a.example/one'])(
-    'is nothing that is no source: %s',
+    'a text without a citation: %s',
     (text) => {
       const { citations } = cited(streamed([text]), [ONE]);
       expect(citations).toEqual([[ONE.url, '']]);
@@ -66,7 +66,7 @@ describe('what of a text is a citation', () => {
   );
 });
 
-test('offsets count code points over all texts, however they are cut', () => {
+test('offsets count code points over all texts, however they are split', () => {
   const word = fc.constantFrom(
     'word ',
     '😀',
@@ -94,19 +94,19 @@ test('offsets count code points over all texts, however they are cut', () => {
   );
 });
 
-test('a citation comes after the text that it is of, and before its block is closed', () => {
+test('a citation follows its text, before the block is closed', () => {
   const { out } = cited(streamed([`See ${ONE.url}`, 'More']));
   const at = out.findIndex(({ delta }) => delta.annotations !== undefined);
   expect(out[at]!.ext?.slot?.n).toBe(0);
   expect(out[at + 1]!.ext?.slot?.close).toBeDefined();
 });
 
-test('without sources every chunk passes as it is', () => {
+test('without sources every chunk passes unchanged', () => {
   const chunks = streamed([`See ${ONE.url}`]);
   expect(createCitationExtractor([]).add(chunks)).toEqual(chunks);
 });
 
-test('what a provider cites is enough: its sources are not told once more', () => {
+test('own citations of the provider are used, without a list of the other sources', () => {
   const own: ChatChunk = {
     delta: {
       annotations: [{ type: 'url_citation', url_citation: { url: 'https://p.example', start_index: 0, end_index: 1 } }],
@@ -116,7 +116,7 @@ test('what a provider cites is enough: its sources are not told once more', () =
   expect(cited([own, ...chunks]).citations).toHaveLength(1);
 });
 
-test('a text of nothing but links takes no longer than its length, and has a bound of citations', () => {
+test('a text of links alone is searched in linear time, and the number of citations is bounded', () => {
   const { citations } = cited(streamed([`[a](${ONE.url}) `.repeat(5_000), '['.repeat(50_000) + ONE.url], 4096));
   expect(citations).toHaveLength(CITATIONS_MAX);
 });

@@ -69,7 +69,7 @@ async function secondRequest(fields: Partial<ChatRequest>): Promise<ChatRequest>
   return answer.call.request;
 }
 
-test('the next step has the turn as it was made, bound to the account that made it, and what its calls found', async () => {
+test('the next step contains the turn, bound to the account that produced it, and the results of its calls', async () => {
   const { messages } = await secondRequest({});
   expect(messages.slice(1)).toMatchObject([
     {
@@ -92,11 +92,11 @@ test.each<[ChatRequest['tool_choice'], ChatRequest['tool_choice']]>([
     { type: 'function', function: { name: 'weather' } },
     { type: 'function', function: { name: 'weather' } },
   ],
-])('a choice of %j is %j in the next step', async (choice, next) => {
+])('a tool choice of %j becomes %j in the next step', async (choice, next) => {
   expect((await secondRequest(choice === undefined ? {} : { tool_choice: choice })).tool_choice).toEqual(next);
 });
 
-test("a choice that does not hold any more is not told in the words of the client's own wire either", async () => {
+test("a tool choice that no longer applies is removed from the fields of the client's own wire too", async () => {
   const ext = {
     wire: 'anthropic-messages',
     client: messagesClient,
@@ -105,7 +105,7 @@ test("a choice that does not hold any more is not told in the words of the clien
   expect((await secondRequest({ tool_choice: 'required', ext })).ext?.rest).toEqual({ top: 1 });
 });
 
-test('the last step has no tools to choose from', async () => {
+test('the last step cannot choose a tool', async () => {
   expect(
     (await secondRequest({ max_tool_calls: 1, stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }))
       .tool_choice,

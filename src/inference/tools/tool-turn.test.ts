@@ -54,7 +54,7 @@ const SEARCHING = step(
   'tool_calls',
 );
 
-test('calls of the gateway are not shown, texts stand apart, and ordinals go on', () => {
+test('calls run by the gateway are hidden, texts are separated, and ordinals continue', () => {
   const last = step(
     { content: 'Done.', reasoning_details: [signed('So')], tool_calls: [call('weather')] },
     'tool_calls',
@@ -73,7 +73,7 @@ test('calls of the gateway are not shown, texts stand apart, and ordinals go on'
   expect(finish_reason).toBe('tool_calls');
 });
 
-test('the reasoning that is streamed adds up to the whole', () => {
+test('the streamed reasoning equals the reasoning of the whole answer', () => {
   const turn = newTurn();
   const chunks = turn.add(chunksOf(SEARCHING));
   turn.goOn();
@@ -81,7 +81,7 @@ test('the reasoning that is streamed adds up to the whole', () => {
   expect(chunks.map(({ delta }) => delta.reasoning ?? '').join('')).toBe('Hm\n\nSo');
 });
 
-test('what is worth keeping has the state of its last step alone', () => {
+test('the stored turn has the opaque state of its last step alone', () => {
   const turn = newTurn();
   const completion = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
   expect(turn.withState(completion).choices[0].message.reasoning_details).toEqual([
@@ -90,7 +90,7 @@ test('what is worth keeping has the state of its last step alone', () => {
   ]);
 });
 
-test('what only its maker can read leaves no gap in the ordinals', () => {
+test('hidden encrypted reasoning leaves no gap in the ordinals', () => {
   const thinking: ReasoningDetail[] = [
     { type: 'reasoning.encrypted', data: 'x', index: 0 },
     { type: 'reasoning.text', text: 'Hm', signature: 's', index: 1 },
@@ -103,7 +103,7 @@ test('what only its maker can read leaves no gap in the ordinals', () => {
   ]);
 });
 
-test('an answer in which no tool was called keeps all of its reasoning', () => {
+test('an answer without a call run by the gateway keeps all of its reasoning', () => {
   const details: ReasoningDetail[] = [
     { type: 'reasoning.text', text: 'Hm', signature: 's', index: 0 },
     { type: 'reasoning.encrypted', data: 'x', index: 1 },
@@ -112,24 +112,26 @@ test('an answer in which no tool was called keeps all of its reasoning', () => {
   expect(message.reasoning_details).toEqual(details);
 });
 
-describe('whether another step follows', () => {
+describe('another step', () => {
   const ends = (completion: ChatCompletion, prepare?: (turn: ToolTurn) => void) => {
     const turn = newTurn();
     prepare?.(turn);
     turn.add(chunksOf(completion));
     return turn.stepEnd().calls.length;
   };
-  test('does where the gateway alone is called', () => expect(ends(SEARCHING)).toBe(1));
-  test('also where the provider says that it stopped', () =>
+  test('follows if only tools of the gateway are called', () => expect(ends(SEARCHING)).toBe(1));
+  test('follows also if the finish reason is stop', () =>
     expect(ends(step({ tool_calls: [call('web_search')] }, 'stop'))).toBe(1));
-  test('not where the client is called as well', () =>
+  test('does not follow if a client tool is called as well', () =>
     expect(ends(step({ tool_calls: [call('web_search'), call('weather')] }, 'tool_calls'))).toBe(0));
-  test('not where the call was cut', () => expect(ends(step({ tool_calls: [call('web_search')] }, 'length'))).toBe(0));
-  test('not where the end was asked for', () => expect(ends(SEARCHING, (turn) => turn.endIsNext(true))).toBe(0));
-  test('not where nothing is called', () => expect(ends(step({ content: 'x' }, 'stop'))).toBe(0));
+  test('does not follow if the call was cut off', () =>
+    expect(ends(step({ tool_calls: [call('web_search')] }, 'length'))).toBe(0));
+  test('does not follow after the last allowed step', () =>
+    expect(ends(SEARCHING, (turn) => turn.endIsNext(true))).toBe(0));
+  test('does not follow if no tool is called', () => expect(ends(step({ content: 'x' }, 'stop'))).toBe(0));
 });
 
-test('an end by calls that nobody makes is told as a stop', () => {
+test('an end at unexecuted gateway calls has the finish reason stop', () => {
   const turn = newTurn();
   turn.endIsNext(true);
   expect(shown([SEARCHING], turn).choices[0].finish_reason).toBe('stop');

@@ -3,7 +3,7 @@ import { deferred } from '../deferred.ts';
 import type { LedgerClock } from '../ledger-clock.ts';
 import { GroupSync } from './group-sync.ts';
 
-/** Syncs that end when the test says so, on a clock that the test moves. */
+/** Syncs that end when the test says so, with a clock that the test moves. */
 function scripted() {
   let nowMs = 0;
   const timers = new Map<number, { run: () => void; at: number }>();
@@ -39,7 +39,7 @@ function scripted() {
       run();
     }
   };
-  /** Writes one attempt; says whether it is durable. */
+  /** Writes one attempt and reports whether it is durable. */
   const attempt = () => {
     const state = { is_durable: false, error: undefined as Error | undefined };
     const durable = deferred();
@@ -72,7 +72,7 @@ function scripted() {
   return { syncs, pass, attempt, end, warm, running, failures, begun: () => begun };
 }
 
-test('without a load an attempt is synced at once', async () => {
+test('without load an attempt is synced immediately', async () => {
   const { attempt, begun, end, pass } = scripted();
   for (let index = 1; index <= 5; index++) {
     pass(100);
@@ -84,7 +84,7 @@ test('without a load an attempt is synced at once', async () => {
   }
 });
 
-test('under a low load attempts share a sync: none is durable before it has ended', async () => {
+test('under low load attempts share a sync, and none is durable before it ends', async () => {
   const { attempt, begun, end, pass, warm } = scripted();
   await warm();
   const states = [attempt()];
@@ -99,7 +99,7 @@ test('under a low load attempts share a sync: none is durable before it has ende
   expect(states.map(({ is_durable }) => is_durable)).toEqual([true, true, true]);
 });
 
-test('an attempt without company is synced when its wait is over', async () => {
+test('a single attempt is synced when its wait is over', async () => {
   const { attempt, begun, end, pass, warm } = scripted();
   await warm();
   const state = attempt();
@@ -110,7 +110,7 @@ test('an attempt without company is synced when its wait is over', async () => {
   expect(state.is_durable).toBe(true);
 });
 
-test('an attempt that is written during a sync is durable with the next one alone', async () => {
+test('an attempt that is written during a sync is durable only after the next one', async () => {
   const { attempt, end } = scripted();
   const first = attempt();
   const second = attempt();
@@ -120,7 +120,7 @@ test('an attempt that is written during a sync is durable with the next one alon
   expect(second.is_durable).toBe(true);
 });
 
-test('who asks for a sync, or closes, does not wait for company', async () => {
+test('an explicit sync or a close does not wait for other attempts', async () => {
   for (const way of ['now', 'close'] as const) {
     const { attempt, begun, end, syncs, warm } = scripted();
     await warm();
@@ -134,7 +134,7 @@ test('who asks for a sync, or closes, does not wait for company', async () => {
   }
 });
 
-test('a sync that fails makes nobody durable who waited for it', async () => {
+test('a failed sync makes none of its waiting attempts durable', async () => {
   const { attempt, failures, running } = scripted();
   const state = attempt();
   for (const { fail } of running.splice(0)) fail(new Error('the disk is gone'));

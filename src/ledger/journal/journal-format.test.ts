@@ -10,7 +10,7 @@ function segment(...ids: string[]): Buffer {
   return Buffer.from(lines.take());
 }
 
-test('what was written is read, whatever the text', () => {
+test('written records are read back, whatever their text', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 200 }), { maxLength: 30 }), (ids) => {
       expect(readSegment(segment(...ids), 'f').records).toEqual(ids.map(progress));
@@ -18,7 +18,7 @@ test('what was written is read, whatever the text', () => {
   );
 });
 
-test('lines longer than the buffer are taken whole', () => {
+test('lines longer than the buffer are read whole', () => {
   const long = 'ä'.repeat(200_000);
   expect(readSegment(segment('a', long, 'b'), 'f').records).toEqual([progress('a'), progress(long), progress('b')]);
 });
@@ -37,7 +37,7 @@ test('a tail of zeros, as a power loss leaves it, is dropped', () => {
   expect(readSegment(bytes, 'f').records).toEqual([progress('one')]);
 });
 
-test('rubbish in place of the last byte, as a power loss may leave it, costs the last line alone', () => {
+test('a wrong last byte, as after a power loss, loses the last line alone', () => {
   const bytes = segment('one', 'two');
   for (const byte of [0, 32, 123, 255]) {
     bytes[bytes.length - 1] = byte;
@@ -45,7 +45,7 @@ test('rubbish in place of the last byte, as a power loss may leave it, costs the
   }
 });
 
-test('damage before the end stops the reading and names file and offset', () => {
+test('damage before the end is an error that names the file and the offset', () => {
   const bytes = segment('one', 'two', 'three');
   const second = segment('one').length;
   for (let at = second; at < segment('one', 'two').length; at++) {

@@ -32,7 +32,7 @@ function journalOf(segments: Segments, over: Partial<JournalOptions> = {}): Jour
   });
 }
 
-test('an attempt is durable only when its own file is synced, however many are full before', async () => {
+test('an attempt is durable only after its own file is synced, whatever the number of full files before', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
   dirs.push(dir);
   const waiting: { file: OpenFile; done: () => void }[] = [];
@@ -77,7 +77,7 @@ test('an attempt is durable only when its own file is synced, however many are f
   await new Promise(setImmediate);
   expect(await syncOne()).toBe(0);
   expect(first.is_durable).toBe(true);
-  // The first file is synced once more, because it is full; meanwhile the second, in which the attempt is, becomes full.
+  // The first file is synced again because it is full; meanwhile the second file, which contains the attempt, becomes full.
   await fillFile();
   expect(await syncOne()).toBe(0);
   expect(second.is_durable).toBe(false);
@@ -89,7 +89,7 @@ test('an attempt is durable only when its own file is synced, however many are f
   await journal.close();
 });
 
-test('what lines have in common is defined again in a new file, and after lines that could not be written', async () => {
+test('shared contexts are defined again in a new file, and after lines that could not be written', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
   dirs.push(dir);
   let isFull = false;
@@ -116,7 +116,7 @@ test('what lines have in common is defined again in a new file, and after lines 
   expect(read).toEqual(['g1', 'g2', 'g3', 'g4'].map((id) => [id, opened(id).record.title]));
 });
 
-/** A slot in which one run after the other writes its journal, a file an epoch, and loses ends of it. */
+/** A slot in which successive runs write their journals, one file per epoch, and lose the ends of files. */
 function slot() {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
   dirs.push(dir);
@@ -130,7 +130,7 @@ function slot() {
     }
     await journal.close();
   };
-  /** As a power loss may leave it: as long as it was, without its end. */
+  /** A file after a power loss: of its full length, without its last bytes. */
   const tear = (file: string) => {
     const path = join(dir, file);
     const bytes = readFileSync(path);
@@ -157,14 +157,14 @@ function ended(id: string): JournalRecord {
   };
 }
 
-test('what was written behind a lost end of a file is lost with it, to the last file, and once it is away no more is', async () => {
+test('records after a lost end of a file are lost too, in all later files, which a start then removes', async () => {
   const { dir, write, tear, read } = slot();
   await write(1, [opened('old'), ended('old')], [opened('paid with what it freed')], [opened('and so on')]);
   expect(read()).toEqual({ open: ['paid with what it freed', 'and so on'], lost: [] });
   tear('00000001-000001.journal');
   const lost = ['00000002-000001', '00000003-000001'];
   expect(read()).toEqual({ open: ['old'], lost });
-  // A start that ends while it takes them away finds as much.
+  // A start that is interrupted during the removal finds as much.
   let removed = 0;
   const removeNow = (path: string) => {
     if (removed++ > 0) throw new Error('it ends here');
@@ -178,18 +178,18 @@ test('what was written behind a lost end of a file is lost with it, to the last 
   expect(readdirSync(dir)).toEqual(['00000001-000001.journal', '00000004-000001.journal']);
 });
 
-test('a later run relies on what it read of the one before, torn as that was', async () => {
+test('a later run relies on what it read of an earlier torn file', async () => {
   const { dir, write, tear, read } = slot();
   await write(1, [opened('old'), ended('old')]);
   tear('00000001-000001.journal');
   await write(2, [opened('new')]);
   expect(read()).toEqual({ open: ['old', 'new'], lost: [] });
-  // Read by a process alone, it was not on the disk for good.
+  // A file that only a process read was not durable.
   truncateSync(join(dir, '00000001-000001.journal'), 100);
   expect(read().lost).toEqual(['00000002-000001']);
 });
 
-test('a file whose forerunner was put away, or taken away, is read', async () => {
+test('a file whose predecessor was settled or removed is read', async () => {
   const { dir, write, read } = slot();
   await write(1, [opened('old')], [opened('new')]);
   const first = join(dir, '00000001-000001.journal');

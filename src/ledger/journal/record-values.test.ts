@@ -5,7 +5,7 @@ import { type AttemptEntry, AttemptLines } from './attempt-line.ts';
 import { LineBuffer, lineOf, readSegment } from './journal-format.ts';
 import { recordOf, recordText } from './record-values.ts';
 
-// A field that is new does not compile here without a value here, and is lost until it has its place in a list.
+// A new field does not compile here without a value, and is lost until it is in one of the lists.
 const line: Required<ChargeLine> = {
   class: 'audio_second',
   units: 1,
@@ -83,14 +83,14 @@ function withoutSome(record: GenerationRecord): GenerationRecord {
   return { ...rest, attempts: [bare, attempt] };
 }
 
-test('what is kept of a record is all of it, whichever fields are absent', () => {
+test('a stored record keeps all of its fields, whichever are absent', () => {
   const plain = generation({ id: 'g' });
   for (const record of [whole, withoutSome(whole), { ...whole, attempts: [] }, plain, { ...plain, user_id: null }]) {
     expect(recordOf(recordText(record))).toStrictEqual(record);
   }
 });
 
-test('the order of the values stays what it was: stores and journals hold texts of it', () => {
+test('the order of the values is fixed, since stores and journals contain them', () => {
   expect(JSON.parse(recordText(whole))).toEqual([
     [
       ...['gen-1', 'req-1', 'messages', '2026-11-21T10:00:00.000Z', 'k', 'w', 'o', 'u', 'b/c', 'c', 'A', 'a|b/c'],
@@ -114,7 +114,7 @@ test('the order of the values stays what it was: stores and journals hold texts 
   ]);
 });
 
-test('a record that an older version kept is read as it is', () => {
+test('a record of an older version is read unchanged', () => {
   expect(recordOf(JSON.stringify(whole))).toStrictEqual(whole);
 });
 
@@ -160,7 +160,7 @@ test('the journal reads the same from lines of this version and of older ones', 
   }
 });
 
-/** The line of an attempt in format 3: the whole beginning of its record, as it is stored. */
+/** The line of an attempt in format 3: the whole open record, as it is stored. */
 function lineOfFormat3(entry: JournalRecord): string {
   if (entry.t !== 'A') return lineOf(entry);
   const { id: _id, record, ...others } = entry;
@@ -169,7 +169,7 @@ function lineOfFormat3(entry: JournalRecord): string {
   return JSON.stringify({ ...others, record: open });
 }
 
-test('a later attempt of a file names what it has in common with an earlier one, and is short', () => {
+test('a later attempt of a file references the context it shares with an earlier one, and is short', () => {
   const lines = new AttemptLines();
   const entry = (id: string, over: Partial<OpenRecord> = {}): AttemptEntry => {
     const hold: [string, string, number, number][] = [['0192f7c8-a1b2-7c6d-8e9f-0a1b2c3d4e99', '2026-11-01', 9, 9]];
@@ -180,7 +180,7 @@ test('a later attempt of a file names what it has in common with an earlier one,
   expect(first).toContain('OpenAI/JS');
   expect(again).not.toContain('OpenAI/JS');
   expect(again.length).toBeLessThan(200);
-  // Whatever a context has, another value of it is another context.
+  // Another value of any member of a context is another context.
   const others: Partial<OpenRecord>[] = [
     { api_type: 'messages' },
     { key_hash: 'k' },

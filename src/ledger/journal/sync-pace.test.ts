@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { SYNC_COMPANY_MS, SyncPace } from './sync-pace.ts';
 
-/** The pace after records that came `gapMs` apart, one at a time, until now. */
+/** The pace after records at intervals of `gapMs`, one at a time, until now. */
 function paceOf(gapMs: number, records = 200): SyncPace {
   const pace = new SyncPace();
   for (let index = 0; index < records; index++) pace.note(1, index * gapMs);
   return pace;
 }
 
-test('a record waits for company if others are likely to come within the wait, and for no more than are', () => {
+test('a record waits if others are likely within the wait, and for no more than are likely', () => {
   for (const [gapMs, records] of [
     [SYNC_COMPANY_MS, 2],
     [1, 3],
@@ -23,19 +23,19 @@ test('no record waits if the next one is far off, or if records gather without a
   expect(new SyncPace().records).toBe(1);
 });
 
-test('records that were written together count as many', () => {
+test('records that were written together count separately', () => {
   const pace = new SyncPace();
   for (let index = 0; index < 50; index++) pace.note(4, index * 4);
   expect(pace.records).toBe(3);
 });
 
-test('a load that begins after a pause is noticed within some records', () => {
+test('load after a pause is detected within some records', () => {
   const pace = paceOf(60_000, 10);
   for (let index = 0; index < 40; index++) pace.note(1, 600_000 + index);
   expect(pace.records).toBeGreaterThan(1);
 });
 
-test('after waits in vain nobody waits for a while, and one that finds company ends that count', () => {
+test('after waits without company no record waits for a while, and company resets that count', () => {
   const pace = paceOf(1);
   const begin = (records: number, waited: boolean) => pace.begins(records, waited);
   for (let index = 0; index < 3; index++) begin(1, true);
@@ -46,7 +46,7 @@ test('after waits in vain nobody waits for a while, and one that finds company e
   let unattended = 0;
   for (; pace.records === 1; unattended++) begin(1, false);
   expect(unattended).toBe(16);
-  // One more wait in vain is enough then.
+  // One more wait without company is then enough.
   begin(1, true);
   expect(pace.records).toBe(1);
 });

@@ -16,7 +16,7 @@ function watched(over: Partial<Watched> = {}): Watched {
   return { wanted: [], scarce: [], keeps_leases: true, nodes: 4, now: 0, ...over };
 }
 
-/** A node whose store grants twice what a request needs and has `free` left. */
+/** A node whose store grants twice the amount that a request needs and has `free` left. */
 function make() {
   const time = { ms: NOON };
   const leases = new Leases({ now: () => time.ms, monotonic: () => time.ms, onNeed() {}, isStoreAway: () => false });
@@ -27,7 +27,7 @@ function make() {
   return {
     leases,
     time,
-    /** One call of this budget that costs nothing; it leaves a lease of 200. */
+    /** One call of this budget without a cost; it leaves a lease of 200. */
     use: async (used: Budget, free: number = PLENTY): Promise<void> => {
       ordinal += 1;
       const full = { full_nano: 100, least_nano: 100 };
@@ -40,7 +40,7 @@ function make() {
       leases.applied([], batch, windows);
       leases.book.settle(await reserved, () => 0);
     },
-    /** What the next batch returns, by budget, if the watch demands one. */
+    /** The amounts that the next batch returns, by budget, if the watch requests them. */
     returned: (over: Partial<Watched> = {}): Record<string, number> => {
       if (!leases.watched(watched(over))) return {};
       batch += 1;
@@ -55,7 +55,7 @@ function make() {
   };
 }
 
-test('money that is plentiful is kept while nobody uses it, and the next call requests nothing', async () => {
+test('an unused lease is kept if its window has plenty left, and the next call needs no request', async () => {
   const { leases, time, use, returned } = make();
   await use(budget('a'));
   for (let at = 0; at < 3; at++) {
@@ -66,7 +66,7 @@ test('money that is plentiful is kept while nobody uses it, and the next call re
   expect(leases.reserve(again, undefined)).not.toBeInstanceOf(Promise);
 });
 
-test('what nobody uses for long is returned, in one batch with what would follow within a minute', async () => {
+test('a lease that is unused for long is returned in one batch with those due within a minute', async () => {
   const { time, use, returned } = make();
   await use(budget('first'));
   time.ms += 50_000;
@@ -79,7 +79,7 @@ test('what nobody uses for long is returned, in one batch with what would follow
   expect(returned()).toEqual({ first: 200, second: 200 });
 });
 
-test('of a window with little left it is returned soon: by the answer to a batch, or by a watch', async () => {
+test('a lease of a window with little left is returned soon: after the answer to a batch or after a watch', async () => {
   const { time, use, returned } = make();
   await use(budget('little'), 8 * 200 - 1);
   await use(budget('enough'), 8 * 200);
@@ -91,20 +91,20 @@ test('of a window with little left it is returned soon: by the answer to a batch
   expect(returned({ scarce: [{ budget_id: 'enough', window_start: '' }] })).toEqual({ enough: 200 });
 });
 
-test('what another node waits for is returned at once, however lately it was used', async () => {
+test('a lease that another node needs is returned immediately, however recently it was used', async () => {
   const { use, returned } = make();
   await use(budget('a'));
   await use(budget('b'));
   expect(returned({ wanted: [{ budget_id: 'a', window_start: '' }] })).toEqual({ a: 200 });
 });
 
-test('what a limit does not cover any more is returned with the batch after the answer that shows it', async () => {
+test('a lease above its limit is returned with the next batch', async () => {
   const { leases, use } = make();
   await use(budget('a'), -1);
   expect(leases.freeze([], 9, true)).toMatchObject([{ budget_id: 'a', returned: 200 }]);
 });
 
-test('nothing is kept while a node of an older version may run, and nothing that an earlier run left', async () => {
+test('no lease is kept while an older version may run, and none of an earlier run', async () => {
   const { leases, time, use, returned } = make();
   await use(budget('a'));
   leases.registered([
@@ -119,7 +119,7 @@ test('nothing is kept while a node of an older version may run, and nothing that
   expect(returned({ keeps_leases: false })).toMatchObject({ b: 200 });
 });
 
-test('money of a window that is over is returned soon', async () => {
+test('a lease of a past window is returned soon', async () => {
   const { time, use, returned } = make();
   time.ms = Date.parse('2026-11-21T23:59:58Z');
   await use(budget('day', 'daily'));
@@ -128,7 +128,7 @@ test('money of a window that is over is returned soon', async () => {
   expect(returned()).toEqual({ day: 200 });
 });
 
-test('a node with more leases than it may keep returns those that are not used', async () => {
+test('a node with more leases than its bound returns the unused ones', async () => {
   const { leases, time, use, returned } = make();
   for (let index = 0; index < 3; index++) await use(budget(`${index}`));
   for (let index = 0; index < limits.leases_kept; index++) leases.book.of(`other ${index}`, '');

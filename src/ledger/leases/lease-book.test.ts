@@ -11,7 +11,7 @@ const BUDGET = {
   include_byok: true,
 } as const;
 
-test('a hold that was corrected to less than nothing, and costs nothing, leaves nothing pending', () => {
+test('a hold with a negative corrected amount and no cost leaves nothing pending', () => {
   const book = new LeaseBook(() => 0);
   const lease = book.of(BUDGET.id, '');
   const line = { budget: BUDGET, window_start: '', lease, amount: -30, share: -30, granted: 0 };

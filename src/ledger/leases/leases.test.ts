@@ -40,7 +40,7 @@ describeStores('budgets', ({ open }) => {
       log: { info() {}, warn() {}, error: (facts) => expect(facts).toBeUndefined() },
     });
 
-  test('a limit that pays for exactly 500 of 5,000 requests on three nodes lets 500 pass', {
+  test('a limit that pays for exactly 500 of 5,000 requests on three nodes admits 500', {
     timeout: 180_000,
   }, async () => {
     const database = await open();
@@ -70,7 +70,7 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 500_000, leased: 0 }]);
   });
 
-  test('what is left, to the last nano-dollar, is collected from other nodes', { timeout: 30_000 }, async () => {
+  test('the rest of a limit, to the last nano-dollar, is collected from other nodes', { timeout: 30_000 }, async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
     const [one, two] = await Promise.all([startNode(database), startNode(database)]);
@@ -87,7 +87,7 @@ describeStores('budgets', ({ open }) => {
     two.release(hold);
   });
 
-  test('all budgets or none; a refusal names the one that lacks, and leaves nothing set aside', async () => {
+  test('a request reserves all budgets or none; a refusal names the exhausted one and leaves no hold', async () => {
     const database = await open();
     const large = await budgetOf(database, 1_000_000);
     const small = await budgetOf(database, 100, {
@@ -110,7 +110,7 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 60 }, { spent: 60 }]);
   });
 
-  test('a request that would do with less gets what there is, and is refused below its least', async () => {
+  test('a request that accepts less gets what is left, and is refused below its minimum', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await startNode(database);
@@ -124,7 +124,7 @@ describeStores('budgets', ({ open }) => {
     expect((await node.reserve(ask([budget], 5_000, { least_nano: 850 }))).granted_nano).toBe(850);
   });
 
-  test('an ask for a share gets that of what is left beyond what is fixed, never less than its least, and all of them together never more than there is', async () => {
+  test('a share is granted of what is left beyond the fixed costs, at least the minimum, and never above the limit', async () => {
     const database = await open();
     const budget = await budgetOf(database, 100_000);
     const nodes = await Promise.all([startNode(database), startNode(database)]);
@@ -136,7 +136,7 @@ describeStores('budgets', ({ open }) => {
     const again = await node.reserve(wanted(1_000_000));
     expect(again.granted_nano).toBe(18_750);
     node.release(again);
-    // What it costs for sure is paid for whole, and the share is of what that leaves.
+    // The fixed cost is paid in full, and the share is of the remainder.
     const dear = await node.reserve(wanted(1_000_000, 35_000));
     expect(dear.granted_nano).toBe(45_000);
     node.release(dear);
@@ -161,12 +161,12 @@ describeStores('budgets', ({ open }) => {
     }
     expect(Math.max(...grants)).toBeLessThanOrEqual(25_050);
     expect(Math.min(...grants)).toBeGreaterThanOrEqual(450);
-    // What other nodes have set aside may come back, and counts as left.
+    // Amounts that other nodes hold may be returned, and count as remaining.
     expect(grants.length).toBeGreaterThan(4);
     expect(held).toBeLessThanOrEqual(100_000 - 200);
   });
 
-  test('money in flight is distinguished from money spent', async () => {
+  test('a refusal distinguishes money that is reserved from money that is spent', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await startNode(database);
@@ -181,7 +181,7 @@ describeStores('budgets', ({ open }) => {
     expect((await node.reserve(ask([budget], 600))).granted_nano).toBe(600);
   });
 
-  test('a second attempt keeps what the first may have cost, and frees what it did not', async () => {
+  test('a second attempt keeps the possible cost of the first and frees the rest', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await start(ledgerStore(database.queries, database.engine));
@@ -202,7 +202,7 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 350 }]);
   });
 
-  test('a budget that leaves own provider accounts out is charged only what is owed', async () => {
+  test('a budget without BYOK is charged only what is owed to the operator', async () => {
     const database = await open();
     const paid = await budgetOf(database, 1_000);
     const both = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily', include_byok: true });
@@ -222,7 +222,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('a charge above its hold is counted, and does not eat what others hold', async () => {
+  test('a charge above its hold is counted and leaves other holds intact', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await startNode(database);
@@ -237,7 +237,7 @@ describeStores('budgets', ({ open }) => {
     await node.reserve(ask([budget], 200));
   });
 
-  test('a charge above its hold uses up what is free of the lease, so that the next call asks the store', async () => {
+  test('a charge above its hold uses up the free part of the lease, so that the next call asks the store', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await startNode(database);
@@ -248,12 +248,12 @@ describeStores('budgets', ({ open }) => {
     const free = await node.reserve(ask([budget], 10));
     node.release(free);
     await settle(node, held, 2_000);
-    // Without waiting for the store to hear of the charge.
+    // Before the store has received the charge.
     await expect((async () => node.reserve(ask([budget], 10)))()).rejects.toMatchObject({ status: 402 });
     expect(await windowsOf(database)).toMatchObject([{ spent: 2_030 }]);
   });
 
-  test('a lowered limit grants nothing until spending is below it, and idle money goes back', {
+  test('a lowered limit grants nothing until spending is below it, and idle leases are returned', {
     timeout: 20_000,
   }, async () => {
     const database = await open();
@@ -273,21 +273,24 @@ describeStores('budgets', ({ open }) => {
   test.each([
     ['soft', 2_500],
     ['strict', 7_000],
-  ] as const)('what was metered of an unknown end is charged where the budgets are %s', async (mode, spent) => {
-    const database = await open();
-    const budget = await budgetOf(database, 1_000_000);
-    const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
-    const killed = await start(store, dataDir, { unknown_outcome: 'metered' });
-    const hold = await killed.reserve(ask([budget], 7_000, { mode }));
-    await killed.attempt(sent(hold));
-    killed.progress(hold.id, { out_text: 5 }, 2_500);
-    await sleep(50);
-    const next = await start(store, asKilled(dataDir), { unknown_outcome: 'metered' });
-    await next.flush();
-    expect(await windowsOf(database)).toMatchObject([{ spent }]);
-  });
+  ] as const)(
+    'metered usage of an attempt with an unknown outcome is charged in budget mode %s',
+    async (mode, spent) => {
+      const database = await open();
+      const budget = await budgetOf(database, 1_000_000);
+      const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
+      const killed = await start(store, dataDir, { unknown_outcome: 'metered' });
+      const hold = await killed.reserve(ask([budget], 7_000, { mode }));
+      await killed.attempt(sent(hold));
+      killed.progress(hold.id, { out_text: 5 }, 2_500);
+      await sleep(50);
+      const next = await start(store, asKilled(dataDir), { unknown_outcome: 'metered' });
+      await next.flush();
+      expect(await windowsOf(database)).toMatchObject([{ spent }]);
+    },
+  );
 
-  test('a node that was killed charges what it does not know of at what was set aside', async () => {
+  test('a node that was killed charges attempts with an unknown outcome at their hold', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
     const [store, dataDir] = [ledgerStore(database.queries, database.engine), freshDir()];
@@ -302,7 +305,7 @@ describeStores('budgets', ({ open }) => {
   });
 
   test.each([0.5, Number.NaN, -1, 2 ** 60])(
-    'a cost of %d is charged as an end that is not known, and holds nothing up',
+    'a cost of %d is charged as an unknown outcome, and leaves no hold',
     async (costNano) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
@@ -341,7 +344,7 @@ describeStores('budgets', ({ open }) => {
     expect(recorder.state().held_nano).toBe(0);
   });
 
-  test('after a refusal the node says that nobody waits for the money any more', async () => {
+  test('after a refusal the node withdraws its claim on the budget', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const [one, two] = [await startNode(database), await startNode(database)];
@@ -353,7 +356,7 @@ describeStores('budgets', ({ open }) => {
     one.release(hold);
   });
 
-  test('a call counts in the windows of the moment at which it was received, which is the day of its record', async () => {
+  test('a call counts in the windows of the time at which it was received, which is the day of its record', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
     const now = () => Date.parse('2026-11-22T00:00:00.500Z');
@@ -396,7 +399,7 @@ describeStores('budgets', ({ open }) => {
     ['group', 2_000],
     ['os', 7_000],
   ] as const)(
-    'a hold shrinks with its next record only where a power loss cannot take that: %s',
+    'a hold shrinks with its next record only if a power loss cannot lose that record: %s',
     async (journalSync, heldNano) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000_000);
@@ -412,7 +415,7 @@ describeStores('budgets', ({ open }) => {
     },
   );
 
-  test('a raised limit is requested from at once, also right after a refusal', async () => {
+  test('a raised limit is used at once, also right after a refusal', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10);
     const recorder = await startNode(database);
@@ -423,7 +426,7 @@ describeStores('budgets', ({ open }) => {
     recorder.release(hold);
   });
 
-  test('a stream’s hold grows as long as the store has money, then with what another node returns, then no more', async () => {
+  test('a stream’s hold grows while the store has money, then by returned leases, then no more', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const [one, other] = await Promise.all([startNode(database), startNode(database)]);
@@ -431,7 +434,7 @@ describeStores('budgets', ({ open }) => {
     const elsewhere = await other.reserve(ask([budget], 100));
     const grow = (to: number) => expect.poll(() => one.extend(hold, to), { interval: 20, timeout: 5_000 }).toBe(true);
     for (let to = 100; to <= 900; to += 100) await grow(to);
-    // What is left is set aside for a request at the other node.
+    // The remainder is reserved for a request at the other node.
     await sleep(300);
     expect(await one.extend(hold, 901)).toBe(false);
     other.release(elsewhere);

@@ -23,7 +23,7 @@ const caller = { key_hash: 'abc', rate_name: 'batch jobs', organization_id: 'org
 const shown = (list: readonly { id: string; amount: number }[]) => list.map(({ id, amount }) => [id, amount]);
 const model = (id: string) => ({ id, is_free: false });
 
-test('without settings nothing but free models is limited', () => {
+test('without settings only free models are limited', () => {
   const { ofKey, ofModel } = book({});
   expect(ofKey(caller)).toEqual([]);
   expect(ofModel(caller, model('acme/fast:free'))).toEqual([]);
@@ -33,7 +33,7 @@ test('without settings nothing but free models is limited', () => {
 
 test.each([
   [
-    'each key by the default',
+    'each key has the default',
     caller,
     [
       ['key:abc/requests', 10],
@@ -41,9 +41,14 @@ test.each([
     ],
     {},
   ],
-  ['a key by its name', caller, [['key:abc/requests', 3]], { keys: new Map([['batch jobs', amounts(3)]]) }],
   [
-    'a key by its hash before its name',
+    'a key has the limits of its name',
+    caller,
+    [['key:abc/requests', 3]],
+    { keys: new Map([['batch jobs', amounts(3)]]) },
+  ],
+  [
+    'a key has the limits of its hash before those of its name',
     caller,
     [['key:abc/tokens', 7]],
     {
@@ -53,9 +58,9 @@ test.each([
       ]),
     },
   ],
-  ['a key without bound', caller, [], { keys: new Map([['abc', amounts()]]) }],
+  ['a key without limits', caller, [], { keys: new Map([['abc', amounts()]]) }],
   [
-    'a management key without a record as its organization',
+    'a management key without a record has the limits of its organization',
     { ...caller, key_hash: null, rate_name: undefined },
     [
       ['organization:org/requests', 10],
@@ -75,7 +80,7 @@ test.each([
   ['other/thing-mini', 4],
   ['other/thing', 5],
   ['acme', 5],
-])('%s is limited by its id, else by the longest pattern, else by the default', (id, expected) => {
+])('%s has the limit of its id, or else of the longest pattern, or else the default', (id, expected) => {
   const models = new Map([
     ['*mini', amounts(4)],
     ['acme/*', amounts(3)],
@@ -89,7 +94,7 @@ test.each([
   );
 });
 
-test('a pattern needs every piece in its order, and none twice', () => {
+test('a pattern requires each piece in order, without overlap', () => {
   const { ofModel } = book({
     models: new Map([
       ['ab*ba', amounts(1)],
@@ -102,7 +107,7 @@ test('a pattern needs every piece in its order, and none twice', () => {
   ]);
 });
 
-test('each key at each model has counters of its own', () => {
+test('each key has counters of its own for each model', () => {
   const { ofModel } = book({ per_key_and_model: amounts(1, 2), per_model: amounts(9) });
   expect(shown(ofModel(caller, model('a/b')))).toEqual([
     ['key:abc a/b/requests', 1],
@@ -115,7 +120,7 @@ test.each([
   [undefined, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [9_999_999_999, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [10_000_000_000, 1_000, 'free-models-per-day-high-balance.'],
-])('free models: %s nano-USD granted allow %s requests a day', (grantedNano, amount, message) => {
+])('free models: %s granted nano-USD allow %s requests a day', (grantedNano, amount, message) => {
   const list = book({}).ofModel({ ...caller, granted_nano: grantedNano }, { id: 'a/b:free', is_free: true });
   expect(list).toEqual([
     { id: 'free:org/requests', unit: 'requests', span_ms: MINUTE_MS, amount: 20, message: 'free-models-per-min.' },

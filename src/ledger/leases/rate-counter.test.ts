@@ -15,7 +15,7 @@ const answer = (granted: number, nowMs: number, more: Partial<RateAnswer> = {}):
   ...more,
 });
 
-/** A counter that the store gave so many at 10 s of a minute; the question left at 0. */
+/** A counter with this many units granted 10 s into a minute; the request was sent at 0. */
 function counterWith(units: number, amount = 100) {
   const counter = new RateCounter(limit(amount));
   counter.answered(counter.ask(1, 1, at(0)), answer(units, 10_000), at(0), at(20));
@@ -39,7 +39,7 @@ test('a machine that slept, or whose clock was set forward, requests again', () 
   }
 });
 
-test('what a refusal said holds for as much or more, for a moment', () => {
+test('a refusal applies to requests of the same size or larger, for a short time', () => {
   const counter = counterWith(2);
   const request = counter.ask(5, 5, at(100));
   expect(request).toMatchObject({ need: 3, waiting: 3 });
@@ -50,13 +50,13 @@ test('what a refusal said holds for as much or more, for a moment', () => {
   expect(counter.take(2, at(130))).toBe(true);
 });
 
-test('a refused caller learns what is left, when the window ends and how long that surely takes', () => {
+test('a refusal states the remaining amount, the end of the window and the wait', () => {
   const counter = counterWith(0);
   expect(counter.window(at(20))).toEqual({ remaining: 100, ends_at_ms: MINUTE_MS, wait_ms: 50_000 });
   expect(counter.window(at(1_020))).toMatchObject({ wait_ms: 49_000 });
 });
 
-test('what is wanted follows what was used, no faster than twofold', () => {
+test('the requested amount follows the usage, and at most doubles', () => {
   const counter = new RateCounter(limit(100_000));
   const wants: number[] = [];
   for (let ms = 0; ms < 100; ms += 10) {
@@ -69,7 +69,7 @@ test('what is wanted follows what was used, no faster than twofold', () => {
   expect(counter.ask(1, 1, at(60_000)).want).toBeLessThan(20);
 });
 
-test('an answer to a later question takes the place of the window, an earlier one only adds to its own', () => {
+test('a later answer replaces the window, and an earlier one only adds to its own', () => {
   const counter = counterWith(5);
   const request = counter.ask(1, 1, at(50_000));
   counter.answered(request, answer(7, 60_010), at(50_000), at(50_010));
@@ -79,7 +79,7 @@ test('an answer to a later question takes the place of the window, an earlier on
   expect(counter.take(1, at(50_030))).toBe(false);
 });
 
-test('what was used beyond its permit is paid with what is left, and else owed until the store has heard it', () => {
+test('usage above its permit is taken from the rest, or else owed until the store has counted it', () => {
   const counter = counterWith(5);
   counter.owe(3, at(30));
   expect(counter.hasLeftover(at(30), false)).toBe(false);
@@ -92,7 +92,7 @@ test('what was used beyond its permit is paid with what is left, and else owed u
   expect(counter.ask(1, 1, at(31))).toMatchObject({ owed: 8 });
 });
 
-test('what lies idle goes back, in its own window', () => {
+test('idle units are returned, within their own window', () => {
   const counter = counterWith(5);
   counter.take(1, at(30));
   expect(counter.hasLeftover(at(500), false)).toBe(false);
@@ -105,7 +105,7 @@ test('what lies idle goes back, in its own window', () => {
   expect(counter.take(1, at(2_001))).toBe(false);
 });
 
-/** A node whose clocks are its own, at the end of a line that loses and delays. */
+/** A node with clocks of its own, at the end of a line that loses and delays. */
 interface Node {
   counter: RateCounter;
   wall_offset: number;
@@ -203,7 +203,7 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
   return { most_over: mostOver, let_through: letThrough };
 }
 
-test('no interleaving of nodes, lost and late answers and clocks lets more through in a window than there is', {
+test('no order of nodes, lost and late answers and clocks admits more in a window than its limit', {
   timeout: 180_000,
 }, () => {
   let served = 0;

@@ -37,7 +37,7 @@ const state = (budgetId: string, lease: number, over = {}) => ({
   ...over,
 });
 
-test('a remembered refusal does not refuse a request that holds what it needs', async () => {
+test('a remembered refusal does not apply to a request that already holds the amount', async () => {
   const { leases } = make();
   const a = budget('a');
   leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
@@ -54,7 +54,7 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
   expect((await again).granted_nano).toBe(1_000);
 });
 
-test('what a request waits for is not forgotten', async () => {
+test('a lease for which a request waits is not forgotten', async () => {
   const { leases, time } = make();
   for (let i = 0; i < limits.leases_remembered; i++)
     leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
@@ -67,7 +67,7 @@ test('what a request waits for is not forgotten', async () => {
   expect((await waiting).granted_nano).toBe(100);
 });
 
-test('a budget that had enough when another one was requested is requested next, not refused', async () => {
+test('a budget that was sufficient when another was requested is requested next, not refused', async () => {
   const { leases } = make();
   const [k, w] = [budget('k'), budget('w')];
   leases.registered([{ budget_id: 'w', window_start: '', amount: 1_000 }]);
@@ -104,7 +104,7 @@ test.each(['an answer reports', 'a watch reports'])(
   },
 );
 
-test('what other nodes wait for is returned with the batch that has the last outcome, and not before', () => {
+test('a lease that other nodes need is returned with the batch of the last outcome, and not before', () => {
   const { leases } = make();
   leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
   const hold = leases.reserve(ask('1', [budget('a')], 1_000), undefined);
@@ -115,7 +115,7 @@ test('what other nodes wait for is returned with the batch that has the last out
   expect(leases.freeze([], 1, true)).toMatchObject([{ budget_id: 'a', returned: 700 }]);
 });
 
-test('what a batch may have claimed whose answer was lost is withdrawn, also where nobody waits any more', async () => {
+test('a claim of a batch with a lost answer is withdrawn, also if no request waits any more', async () => {
   const { leases, time } = make();
   const waiting = leases.reserve(ask('1', [budget('a')], 800), undefined) as Promise<unknown>;
   const refused = expect(waiting).rejects.toMatchObject({ status: 402 });
@@ -137,7 +137,7 @@ test('no request exceeds the largest possible limit', () => {
   expect(leases.freeze([], 1, true)).toMatchObject([{ need: most, want: most, slack: most }]);
 });
 
-test('a hold of nothing whose lease was forgotten meanwhile takes from the one that there is then', () => {
+test('a hold of zero whose lease was forgotten is charged to the current lease', () => {
   const { leases, time } = make();
   const [b, other] = [budget('b'), budget('other')];
   const hold = leases.reserve(ask('1', [b], 0), undefined);
@@ -161,7 +161,7 @@ test('a hold of nothing whose lease was forgotten meanwhile takes from the one t
   expect(leases.book.find('b', '')).toMatchObject({ held: 0, pending: 300 });
 });
 
-test('a budget that nothing is charged to is in no charge', () => {
+test('a budget without a charge is not in the charges', () => {
   const { leases } = make();
   leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
   const [a, own] = [budget('a'), { ...budget('own'), include_byok: true }];

@@ -27,16 +27,21 @@ test.each<[string, TokenClasses, object, number]>([
     30_000 + 300_000 + 15_000,
   ],
   [
-    'both cache writes at their own price',
+    'both cache writes at their own prices',
     { in_cache_write_5m: 100, in_cache_write_1h: 100 },
     SONNET,
     375_000 + 600_000,
   ],
   ['reasoning at the completion price', { in_uncached: 0, out_text: 1, out_reasoning: 9 }, SONNET, 150_000],
   ['reasoning at its own price', { out_reasoning: 10 }, { ...SONNET, internal_reasoning: 1_000_000 }, 10_000],
-  ['cache read without a price costs as input', { in_cache_read: 10 }, { prompt: 1_000_000, completion: 0 }, 10_000],
   [
-    '1 h writes without a price cost as 5 m writes',
+    'cache read without a price costs the input price',
+    { in_cache_read: 10 },
+    { prompt: 1_000_000, completion: 0 },
+    10_000,
+  ],
+  [
+    '1 h writes without a price cost the 5 m price',
     { in_cache_write_1h: 10 },
     { prompt: 1_000_000, completion: 0, input_cache_write: 2_000_000 },
     20_000,
@@ -44,13 +49,13 @@ test.each<[string, TokenClasses, object, number]>([
   ['a fee for each request', { in_uncached: 1 }, { prompt: 1_000, completion: 0, request: 5_000_000_000 }, 5_000_001],
   ['searches', { counts: { web_search: 2 } }, { prompt: 0, completion: 0, web_search: 10_000_000_000 }, 20_000_000],
   [
-    'sound by the second, to the millisecond',
+    'audio by the second, to the millisecond',
     { audio_ms: 1_172 },
     { prompt: 0, completion: 0, audio_second: 100_000_000 },
     117_200,
   ],
   [
-    'a price of a second that no millisecond divides',
+    'a price per second that is not divisible by 1,000',
     { audio_ms: 1 },
     { prompt: 0, completion: 0, audio_second: 11_111_111 },
     12,
@@ -67,12 +72,12 @@ test.each<[string, TokenClasses, object, number]>([
     { prompt: 1, completion: 1, image_token: 1_000_000, image_output: 2_000_000 },
     8_000,
   ],
-  ['a discount never rounds down', { in_uncached: 1 }, { prompt: 1_001, completion: 0, discount: 0.000001 }, 2],
+  ['a discount is never rounded down', { in_uncached: 1 }, { prompt: 1_001, completion: 0, discount: 0.000001 }, 2],
   ['rounded up, once, at the end', { in_uncached: 1, out_text: 1 }, { prompt: 1, completion: 1 }, 1],
-  ['nothing costs nothing', {}, SONNET, 0],
+  ['no usage costs nothing', {}, SONNET, 0],
   ['a discount', { in_uncached: 1000 }, { prompt: 1_000_000, completion: 0, discount: 0.25 }, 750_000],
   [
-    'beyond the integers of a double',
+    'beyond the safe integers of a double',
     { in_uncached: 1e9 },
     { prompt: 600_000_000, completion: 0 },
     600_000_000_000_000,
@@ -81,13 +86,13 @@ test.each<[string, TokenClasses, object, number]>([
   expect(charge(usage, prices).cost_nano).toBe(nano);
 });
 
-test('images are charged by the image where they have a price', () => {
+test('images are charged each if they have a price', () => {
   expect(charge({ in_uncached: 1 }, { prompt: 1000, completion: 0, image: 1_000_000_000 }, 3).cost_nano).toBe(
     3_000_001,
   );
 });
 
-test('fees are part of the cost, of neither side', () => {
+test('fees are part of the cost, and of neither side', () => {
   const prices = { prompt: 1_000_000, completion: 2_000_000, request: 5_000_000 };
   expect(charge({ in_uncached: 1, out_text: 1 }, prices)).toMatchObject({
     cost_nano: 8_000,
@@ -117,7 +122,7 @@ test('input and output costs are separate for every class', () => {
 });
 
 test.each([Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER])(
-  'up to %i pico-USD and past it, not one is lost',
+  'a price of %i pico-USD and more is charged exactly',
   (pico) => {
     const { cost_nano } = charge({ in_uncached: 1, out_text: 1 }, { prompt: pico, completion: 1_001 });
     expect(BigInt(cost_nano)).toBe((BigInt(pico) + 1_001n + 999n) / 1_000n);
@@ -125,10 +130,10 @@ test.each([Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER])(
 );
 
 describe('cache_discount', () => {
-  test('is what reads saved', () => {
+  test('is the saving of cache reads', () => {
     expect(charge({ in_cache_read: 1000 }, SONNET).cache_discount_nano).toBe(2_700_000);
   });
-  test('is negative when writes cost more than they saved', () => {
+  test('is negative if cache writes cost more than was saved', () => {
     expect(charge({ in_cache_write_5m: 1000 }, SONNET).cache_discount_nano).toBe(-750_000);
   });
   test('counts 1 h writes at their own price', () => {
@@ -157,7 +162,7 @@ const classes = fc
     (record) => Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as TokenClasses,
   );
 
-test('the classes are disjoint: they add up to the public totals', () => {
+test('the classes are disjoint: their sum is the public total', () => {
   fc.assert(
     fc.property(classes, (usage) => {
       const shown = publicUsage(usage);
@@ -210,7 +215,7 @@ const unitPrice: Record<string, (prices: Prices) => number | undefined> = {
   out_image: ({ image_output, completion }) => image_output ?? completion,
 };
 
-/** In 10^-18 USD, as a schoolbook would. */
+/** The amount in 10^-18 USD, by plain multiplication. */
 function expectedAtto({ usage, prices, images = 0, model }: Work): bigint {
   const counts = usage as Record<string, number | undefined>;
   let pico = 0n;
@@ -222,7 +227,7 @@ function expectedAtto({ usage, prices, images = 0, model }: Work): bigint {
   return pico * BigInt(1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000));
 }
 
-test('whatever the prices and counts: exact to the last unit, rounded up once, safe to add up', () => {
+test('any prices and counts are charged exactly, rounded up once, and safe to add up', () => {
   const nano = 1_000_000_000n;
   const most = BigInt(limits.charge_usd_max) * nano;
   fc.assert(
@@ -245,13 +250,13 @@ test('whatever the prices and counts: exact to the last unit, rounded up once, s
   );
 });
 
-test('a mistake of millions of USD is charged up to the bound, so that sums stay exact', () => {
+test('a charge of millions of USD is capped at the bound, so that sums stay exact', () => {
   const { cost_nano, lines } = charge({ in_uncached: 1e9 }, { prompt: 9_007e12, completion: 0 });
   expect(cost_nano).toBe(limits.charge_usd_max * 1e9);
   expect(amountAtto(lines[0]!)).toBe(9_007_000_000_000n * 10n ** 18n);
 });
 
-test('several models in one attempt: each at its own price, rounded once together, one fee', () => {
+test('several models in one attempt: each at its own price, rounded once together, with one request fee', () => {
   const works: Work[] = [
     { usage: { in_uncached: 1, out_text: 1 }, prices: { prompt: 300, completion: 300, request: 1 } },
     { usage: { in_uncached: 1 }, prices: { prompt: 399, completion: 0, request: 5_000, discount: 0 }, model: 'other' },
@@ -266,7 +271,7 @@ test('several models in one attempt: each at its own price, rounded once togethe
   ]);
 });
 
-test('each model has its own discount, and caching saves what is paid', () => {
+test('each model has its own discount, and the cache discount is based on discounted prices', () => {
   const prices = { prompt: 1_000_000, completion: 0, input_cache_read: 100_000, discount: 0.5 };
   const { cost_nano, cache_discount_nano, lines } = charge({ in_cache_read: 1000 }, prices);
   expect(cost_nano).toBe(50_000);
@@ -276,12 +281,12 @@ test('each model has its own discount, and caching saves what is paid', () => {
 
 test.each<[string, Prices, boolean]>([
   ['both', { prompt: 0, completion: 0 }, false],
-  ['no completion', { prompt: 1 }, true],
-  ['no prompt', { completion: 1 }, true],
-])('a cost is known where prompt and completion have a price: %s', (_title, prices, isUnpriced) => {
+  ['no completion price', { prompt: 1 }, true],
+  ['no prompt price', { completion: 1 }, true],
+])('whether a cost is unpriced: %s', (_title, prices, isUnpriced) => {
   expect(charge({ in_uncached: 1 }, prices).is_unpriced).toBe(isUnpriced);
 });
 
-test('a price that is not whole is refused, also where its amount would be whole', () => {
+test('a price that is not an integer is refused, also if the amount would be one', () => {
   for (const units of [1, 2]) expect(() => charge({ in_uncached: units }, { prompt: 0.5, completion: 0 })).toThrow();
 });

@@ -24,13 +24,13 @@ test.each([
     'Die Würde des Menschen ist unantastbar. Sie zu achten und zu schützen ist Verpflichtung aller staatlichen Gewalt. ',
   ],
   ['Chinese', '人工智能是计算机科学的一个分支，它企图了解智能的实质。'],
-])('an estimate lies within 35 %% of a tokenizer: %s', (_name, text) => {
+])('an estimate is within 35 %% of a tokenizer: %s', (_name, text) => {
   const long = text.repeat(8);
   const counted = encode(long).length;
   expect(Math.abs(estimateTokens(long) - counted) / counted).toBeLessThan(0.35);
 });
 
-test('nothing has no tokens, and anything has one', () => {
+test('an empty text has no tokens, and any other text has at least one', () => {
   expect(estimateTokens('')).toBe(0);
   expect(estimateTokens('a')).toBe(1);
 });
@@ -43,11 +43,11 @@ test('the count of a text does not depend on how it is split', () => {
   }
 });
 
-test('a line of the same mark is few tokens', () => {
+test('a line of one repeated character is few tokens', () => {
   expect(estimateTokens('-'.repeat(64))).toBeLessThan(8);
 });
 
-test('a very long text is estimated by pieces of it, within a few percent of the whole', () => {
+test('a very long text is estimated from samples, within 3 % of the whole', () => {
   const sentence = 'The quick brown fox jumps over 13 lazy dogs, and 語 is a word. ';
   const text = sentence.repeat(50_000);
   expect(text.length).toBeGreaterThan(2 * limits.estimated_chars_max);

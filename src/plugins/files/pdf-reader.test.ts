@@ -4,7 +4,7 @@ import { hostile, pdfOf, plainPdf } from '../../../test/pdf/hostile.ts';
 import { inTier } from '../../../test/tier.ts';
 import { createPdfReader, type PdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
-/** Patient where it is not about time: a busy machine fails no test. */
+/** A long limit for tests that are not about time: a busy machine fails none of them. */
 const reader = createPdfReader({ ms_max: 60_000 });
 const strict = createPdfReader({ ms_max: inTier(2_000, 4_000) });
 afterAll(() => Promise.all([reader.stop(), strict.stop()]));
@@ -23,7 +23,7 @@ const refusal = (bytes: Buffer, by = reader): Promise<PdfRefused> =>
   );
 
 describe.each(['report-chromium.pdf', 'report-pdfkit.pdf'])('%s', (name) => {
-  test('is read in order: ligatures, columns, tables, other scripts, and its pages apart', async () => {
+  test('is read in order: ligatures, columns, tables, other scripts, and separate pages', async () => {
     const { text, pages } = await read(fixture(name));
     expect(pages).toBe(2);
     expect(text).toContain('Efficient offices file flowcharts: a first affair of fluffy ligatures.');
@@ -33,7 +33,7 @@ describe.each(['report-chromium.pdf', 'report-pdfkit.pdf'])('%s', (name) => {
   });
 });
 
-test('what a reader did before changes nothing for the next file', async () => {
+test('an earlier file does not change the result of the next one', async () => {
   const before = await read(fixture('report-pdfkit.pdf'));
   const { message } = await refusal(hostile['a million pages']!());
   expect(message).toBe('it has 1000000 pages, of which at most 1000 are read');
@@ -46,26 +46,26 @@ test('programs in a file are not run, and its text is read', async () => {
   expect(await read(bytes)).toEqual({ text: 'Hello', pages: 1 });
 });
 
-test('a file that needs a password is refused for that', async () => {
+test('a file that needs a password is refused with that reason', async () => {
   expect((await refusal(fixture('encrypted-pdfkit.pdf'))).message).toBe('it is encrypted, and needs a password');
 });
 
-test('a file of pictures alone has no text', async () => {
+test('a file of images alone has no text', async () => {
   expect(await read(fixture('picture-pdfkit.pdf'))).toEqual({ text: '', pages: 1 });
 });
 
 /** A truncated file: its remaining text is returned, or an error. */
-test.each([0.2, 0.5, 0.9])('of a file cut at %f nothing is made up', async (share) => {
+test.each([0.2, 0.5, 0.9])('a file truncated at %f returns text of the whole file or an error', async (share) => {
   const whole = fixture('report-pdfkit.pdf');
   const result = await read(whole.subarray(0, whole.length * share)).catch((error: unknown) => error);
   if (result instanceof PdfRefused) expect(result.message).toMatch(/^it /);
   else expect((await read(whole)).text).toContain((result as PdfText).text.slice(0, 20));
 });
 
-/** Each takes a second of processor time and more; those that are not tried elsewhere in this file are tried where everything runs. */
+/** Each takes a second of processor time and more; those without a test of their own in this file run in the second tier. */
 const FEW = ['forms that draw the next one twice'];
 
-/** On a busy machine the strict reader may find that even this one takes long. */
+/** On a busy machine the strict reader may refuse even this one for its time. */
 const nextIsRead = () =>
   vi.waitFor(
     async () => expect(await read(plainPdf('next'), 'a', undefined, strict)).toEqual({ text: 'next', pages: 1 }),
@@ -77,11 +77,11 @@ describe('within limits', () => {
     const result = await read(hostile[name]!(), 'a', undefined, strict).catch((error: unknown) => error);
     if (!(result instanceof PdfRefused)) expect((result as PdfText).text.length).toBeLessThan(100);
     else expect(result.message).toMatch(/^(?:it |reading it takes )/);
-    // The next one is read.
+    // The next file is read.
     await nextIsRead();
   });
 
-  test('content of 300 MB in 300 KB is refused for what it takes, and the next file is read', async () => {
+  test('300 MB of content in 300 KB is refused for its resources, and the next file is read', async () => {
     const { message } = await refusal(hostile['content of 300 MB in 300 KB']!(), strict);
     expect(message).toMatch(/unpacks to too much|too much memory|takes longer/);
     await nextIsRead();
@@ -102,7 +102,7 @@ test('slow files of one owner do not delay others', async () => {
   expect(await read(plainPdf('after'), 'slow')).toEqual({ text: 'after', pages: 1 });
 });
 
-test('more files of one owner than may wait are refused at once, as something that may be tried again', async () => {
+test('files of one owner above the waiting bound are refused at once, as a temporary failure', async () => {
   const bytes = plainPdf('x');
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => read(bytes, 'many')));
   const refused = all.filter((one) => one.status === 'rejected');
@@ -110,12 +110,12 @@ test('more files of one owner than may wait are refused at once, as something th
   expect(refused[0]!.reason).toMatchObject({ is_busy: true });
 });
 
-test('a file with a negative page count is refused: pages are billed', async () => {
+test('a file with a negative page count is refused, since pages are billed', async () => {
   const owing = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count -5 >>']);
   expect((await refusal(owing)).message).toMatch(/not a whole PDF/);
 });
 
-test('an empty document is a document', async () => {
+test('an empty document is read as empty text or refused', async () => {
   const empty = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']);
   const result = await read(empty).catch((error: unknown) => error);
   expect(result instanceof PdfRefused || (result as PdfText).text === '').toBe(true);

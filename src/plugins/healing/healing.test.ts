@@ -37,20 +37,20 @@ async function healed(text: string, format: ResponseFormat = object) {
   return { text: choices[0].message.content, stages: call.stages };
 }
 
-describe('JSON with faults becomes JSON', () => {
+describe('faulty JSON is repaired', () => {
   test.each([
     ['in a fence', '```json\n{"a": 1}\n```', { a: 1 }],
     ['in a fence without an end', '```json\n{"a": 1}', { a: 1 }],
     ['between prose', 'Here you are: {"a": 1}. Is there anything else?', { a: 1 }],
     ['in a fence between prose', 'Sure!\n```\n{"a": [1, 2]}\n```\nDone.', { a: [1, 2] }],
-    ['with a comma too many', '{"a": 1,}', { a: 1 }],
-    ['with a comma too few', '{"a": 1 "b": 2}', { a: 1, b: 2 }],
+    ['with an additional comma', '{"a": 1,}', { a: 1 }],
+    ['with a missing comma', '{"a": 1 "b": 2}', { a: 1, b: 2 }],
     ['with single quotes', "{'a': 'b'}", { a: 'b' }],
-    ['with keys without quotes', '{a: 1}', { a: 1 }],
+    ['with unquoted keys', '{a: 1}', { a: 1 }],
     ['without its last bracket', '{"a": {"b": [1, 2]', { a: { b: [1, 2] } }],
-    ["with Python's words", '{"a": True, "b": None}', { a: true, b: null }],
+    ["with Python's literals", '{"a": True, "b": None}', { a: true, b: null }],
     ['with comments', '{"a": 1 /* one */}', { a: 1 }],
-    ['with a fence inside of a text', '{"a": "```json\\n{}\\n```",}', { a: '```json\n{}\n```' }],
+    ['with a fence inside a string', '{"a": "```json\\n{}\\n```",}', { a: '```json\n{}\n```' }],
   ])('%s', async (_title, text, value) => {
     const result = await healed(text);
     expect(JSON.parse(result.text as string)).toEqual(value);
@@ -90,7 +90,7 @@ describe('a schema', () => {
   });
 
   test.each(['{"name": "Ann"}', '{"name": "Ann", "age": "seven",}', 'I do not know.', '[1, 2]'])(
-    'that nothing fits leaves the answer as it was: %s',
+    'that matches no candidate leaves the answer unchanged: %s',
     async (text) => {
       const result = await healed(text, person);
       expect(result.text).toBe(text);
@@ -121,13 +121,17 @@ describe('a hostile schema', () => {
     at === 39 ? { type: 'object' } : { allOf: [{ $ref: `#/$defs/l${at + 1}` }, { $ref: `#/$defs/l${at + 1}` }] },
   ]);
   test.each<[string, JsonObject, string]>([
-    ['doubles forty times', { $defs: Object.fromEntries(levels), $ref: '#/$defs/l0' }, '{"a": 1,}'],
-    ['holds itself', { allOf: [{ $ref: '#' }] }, '{"a": 1,}'],
-    ['stands elsewhere', { $ref: 'https://schemas.example/a.json' }, '{"a": 1,}'],
-    ['is none', { type: 'nothing' }, '{"a": 1,}'],
-    ['has a pattern that RE2 has not', { properties: { a: { pattern: '(?=a)b' } } }, '{"a": "b",}'],
-    ['is large', { description: 'x'.repeat(300_000) }, '{"a": 1,}'],
-    ['is nested deeply', JSON.parse(`${'{"not":'.repeat(5_000)}{}${'}'.repeat(5_000)}`) as JsonObject, '{"a": 1,}'],
+    ['that doubles forty times', { $defs: Object.fromEntries(levels), $ref: '#/$defs/l0' }, '{"a": 1,}'],
+    ['that contains itself', { allOf: [{ $ref: '#' }] }, '{"a": 1,}'],
+    ['that is at another address', { $ref: 'https://schemas.example/a.json' }, '{"a": 1,}'],
+    ['that is invalid', { type: 'nothing' }, '{"a": 1,}'],
+    ['with a pattern that RE2 does not support', { properties: { a: { pattern: '(?=a)b' } } }, '{"a": "b",}'],
+    ['that is large', { description: 'x'.repeat(300_000) }, '{"a": 1,}'],
+    [
+      'that is nested deeply',
+      JSON.parse(`${'{"not":'.repeat(5_000)}{}${'}'.repeat(5_000)}`) as JsonObject,
+      '{"a": 1,}',
+    ],
   ])('%s: the answer is unchanged', async (_title, definition, text) => {
     const result = await healed(text, schema(definition));
     expect(result.text).toBe(text);
@@ -148,13 +152,13 @@ describe('a hostile schema', () => {
   });
 });
 
-describe('is left alone', () => {
+describe('an answer is not repaired', () => {
   const broken = '{"a": 1,}';
   test.each<[string, Partial<ChatCompletion['choices'][0]>]>([
-    ['an answer that was cut', { finish_reason: 'length' }],
-    ['an answer that ended in an error', { finish_reason: 'error' }],
+    ['if it was cut off', { finish_reason: 'length' }],
+    ['if it ended in an error', { finish_reason: 'error' }],
     [
-      'an answer that calls tools',
+      'if it calls tools',
       {
         message: {
           role: 'assistant',
@@ -171,10 +175,10 @@ describe('is left alone', () => {
   });
 
   test.each<[string, ResponseFormat | undefined, Partial<ChatRequest>]>([
-    ['a call without a format', undefined, {}],
-    ['a call for text', { type: 'text' }, {}],
-    ['a call without the plugin', object, { plugins: [] }],
-    ['a call with the plugin off', object, { plugins: [{ id: 'response-healing', enabled: false }] }],
+    ['for a call without a format', undefined, {}],
+    ['for a call for text', { type: 'text' }, {}],
+    ['for a call without the plugin', object, { plugins: [] }],
+    ['for a call with the plugin disabled', object, { plugins: [{ id: 'response-healing', enabled: false }] }],
   ])('%s', (_title, format, more) => {
     expect(healing.isFor(callOf(format, more))).toBe(false);
     expect(healing.isFor(callOf(object))).toBe(true);
@@ -189,9 +193,9 @@ describe('a repair loses no content of an answer', () => {
     ['fences in a string, between fences', `\`\`\`json\n${broken}\n\`\`\``],
     ['fences in a string, after another fence', `\`\`\`js\nf({})\n\`\`\`\nand\n\`\`\`json\n${code}\n\`\`\``],
     ['fences in a string, and prose with brackets', `Here [as {asked}]: ${broken} as {asked}.`],
-    ['thoughts before it', `<think>I need {"code": ...}</think>${code}`],
+    ['reasoning before it', `<think>I need {"code": ...}</think>${code}`],
     ['all of it in a string', JSON.stringify(code)],
-    ['an end that is missing', `\`\`\`json\n${code.slice(0, -1)}\n\`\`\``],
+    ['a missing end', `\`\`\`json\n${code.slice(0, -1)}\n\`\`\``],
   ])('%s', async (_title, text) => {
     const form = schema({ type: 'object', properties: { code: { type: 'string' }, n: {} }, required: ['code', 'n'] });
     expect(JSON.parse((await healed(text, form)).text as string)).toEqual(whole);

@@ -11,7 +11,7 @@ const run = async (parameters: object, args: object, now: string) => {
 
 describe('the time', () => {
   test.each([
-    // Around the beginning and the end of summer time.
+    // Around the start and the end of summer time.
     ['Europe/Berlin', '2026-03-29T00:59:59Z', '2026-03-29T01:59:59+01:00'],
     ['Europe/Berlin', '2026-03-29T01:00:00Z', '2026-03-29T03:00:00+02:00'],
     ['Europe/Berlin', '2026-10-25T00:59:59Z', '2026-10-25T02:59:59+02:00'],
@@ -30,7 +30,7 @@ describe('the time', () => {
   });
 });
 
-test('the tool uses the time zone of the call, else of the options, else UTC', async () => {
+test('the tool uses the time zone of the call, or else of the options, or else UTC', async () => {
   const now = '2026-07-01T12:00:00Z';
   expect(await run({}, {}, now)).toEqual({ datetime: '2026-07-01T12:00:00+00:00', timezone: 'UTC' });
   const tokyo = { timezone: 'Asia/Tokyo' };
@@ -38,7 +38,7 @@ test('the tool uses the time zone of the call, else of the options, else UTC', a
   expect(await run(tokyo, { timezone: 'UTC' }, now)).toMatchObject({ timezone: 'UTC' });
 });
 
-test('a zone that there is not is told the model as what it is', async () => {
+test('an unknown time zone is an error that the model sees', async () => {
   await expect(run({}, { timezone: 'Europe/Atlantis' }, '2026-07-01T12:00:00Z')).rejects.toThrow(
     'arguments.timezone must be an IANA time zone such as Europe/Berlin',
   );

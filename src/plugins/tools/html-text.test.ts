@@ -29,7 +29,7 @@ test.each([
   '<!-- x -->',
   '<iframe>x</iframe>',
   '<textarea hidden>x</textarea>',
-])('what nobody sees is not read: %s', async (html) => {
+])('invisible content is not read: %s', async (html) => {
   expect((await read(`<body>a ${html} b</body>`)).text.replace(/\s+/g, ' ')).toBe('a b');
 });
 
@@ -70,7 +70,7 @@ test.each([
   expect(await decodedText(bytes, type)).toBe(text);
 });
 
-test('a long page is decoded in pieces between which others run, none of them cut through a character', async () => {
+test('a long page is decoded in pieces without cutting a character, and other work runs between them', async () => {
   let turns = 0;
   const count = () => {
     turns += 1;
@@ -84,7 +84,7 @@ test('a long page is decoded in pieces between which others run, none of them cu
   expect(turns).toBeGreaterThan(10);
 });
 
-test('a title without an end is cut where titles are', async () => {
+test('a title without an end is cut at the length bound of titles', async () => {
   const { title } = await htmlText(`<title>${'x '.repeat(100_000)}`, { base: 'http://a.example/', chars_max: 100 });
   expect(title).toHaveLength(limits.web_title_chars_max);
 });

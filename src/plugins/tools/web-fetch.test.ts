@@ -40,7 +40,7 @@ const sends = (type: string | undefined, body: string | Buffer, headers: Record<
     response.writeHead(200, { ...(type ? { 'content-type': type } : {}), ...headers }).end(body);
 };
 
-/** Runs the tool on an address; what every test may reach is the server above, by the names `site.test` and `other.test`. */
+/** Runs the tool on an address; all tests reach only the server above, by the names `site.test` and `other.test`. */
 async function fetchPage(
   url: unknown,
   options: { parameters?: JsonObject; resolve?: Resolve; signal?: AbortSignal } = {},
@@ -62,7 +62,7 @@ const at = (path = '/', host = 'site.test') => `http://${host}:${port}${path}`;
 const failed = (error: RegExp) => ({ status: 'failed', error: expect.stringMatching(error) });
 
 describe('a page', () => {
-  test('is told as its text, with where it came from and when', async () => {
+  test('is returned as text, with its address and the time', async () => {
     answer = sends(
       'text/html; charset=utf-8',
       '<title>A page</title><h1>Top</h1><p>Text with <a href="/more">a link</a></p>',
@@ -85,8 +85,8 @@ describe('a page', () => {
     ['plain text', 'text/plain', 'a <b>', 'a <b>'],
     ['JSON', 'application/json', '{"a":1}', '{"a":1}'],
     ['a feed', 'application/rss+xml', '<rss/>', '<rss/>'],
-    ['text of no type', undefined, 'words', 'words'],
-    ['a page of no type', undefined, '<!DOCTYPE html><p>words', 'words'],
+    ['text without a type', undefined, 'words', 'words'],
+    ['a page without a type', undefined, '<!DOCTYPE html><p>words', 'words'],
     ['Latin-1', 'text/plain; charset=iso-8859-1', Buffer.from('é', 'latin1'), 'é'],
     ['a PDF', 'application/octet-stream', Buffer.from(plainPdf('From a PDF')), 'From a PDF'],
   ])('may be %s', async (_name, type, body, content) => {
@@ -125,13 +125,17 @@ describe('a page', () => {
 
 describe('a page that cannot be read is reported as failed', () => {
   test.each<[string, Answer, RegExp]>([
-    ['a picture', sends('image/png', Buffer.from('\x89PNG')), /^it is image\/png, which is not text$/],
+    ['an image', sends('image/png', Buffer.from('\x89PNG')), /^it is image\/png, which is not text$/],
     ['bytes', sends(undefined, Buffer.from([0, 1, 2])), /^it is not a text$/],
     ['a broken PDF', sends('application/pdf', '%PDF-1.7 nothing'), /cannot be read|no PDF|broken/],
     ['an error', (_request, response) => response.writeHead(404).end('no'), /^its server answered with status 404$/],
-    ['too much', sends('text/plain', Buffer.alloc(limits.page_bytes_max + 1, 97)), /^it is larger than \d+ bytes$/],
     [
-      'a bomb',
+      'a body above the bound',
+      sends('text/plain', Buffer.alloc(limits.page_bytes_max + 1, 97)),
+      /^it is larger than \d+ bytes$/,
+    ],
+    [
+      'a decompression bomb',
       sends('text/plain', gzipSync(Buffer.alloc(limits.page_bytes_max + 1)), { 'content-encoding': 'gzip' }),
       /^it is larger than \d+ bytes$/,
     ],
@@ -142,7 +146,7 @@ describe('a page that cannot be read is reported as failed', () => {
       /^its server could not be reached, or broke off$/,
     ],
     [
-      'redirects without end',
+      'endless redirects',
       (_request, response) => response.writeHead(302, { location: '/again' }).end(),
       /^it redirects more than 5 times$/,
     ],
@@ -153,12 +157,12 @@ describe('a page that cannot be read is reported as failed', () => {
     expect(outcome.has_failed).toBe(true);
   });
 
-  test.each([[''], [undefined], [7]])('%j is no address', async (url) => {
+  test.each([[''], [undefined], [7]])('%j is refused as an address', async (url) => {
     await expect(fetchPage(url)).rejects.toThrow('url must be a string that is not empty');
   });
 });
 
-/** Every way to name a machine of the operator's own that a model might try. */
+/** Every way to name a machine of the operator that a model might try. */
 // biome-ignore format: a list reads better in rows
 const PRIVATE = [
   'http://127.0.0.1/', 'http://localhost/', 'http://2130706433/', 'http://0x7f000001/', 'http://0177.0.0.1/', 'http://127.1/',
@@ -169,16 +173,16 @@ const PRIVATE = [
 ];
 const NOT_PUBLIC = failed(/^its host does not resolve to a public address$/);
 
-describe('no machine of the operator is reached', () => {
+describe('addresses of the operator’s machines are refused', () => {
   test.each(PRIVATE)('%s', async (url) => {
     expect((await fetchPage(url)).toolAnswer).toEqual({ url, ...NOT_PUBLIC });
-    // Nor behind a redirect.
+    // Redirects to them are refused too.
     answer = (_request, response) => response.writeHead(302, { location: new URL(url).href }).end();
     expect((await fetchPage(at('/first'))).toolAnswer).toEqual({ url: at('/first'), ...NOT_PUBLIC });
     expect(visited).toEqual([`site.test:${port}/first`]);
   });
 
-  test('a name that resolves to such an address, at once or later, is refused', async () => {
+  test('a name that resolves to such an address, immediately or later, is refused', async () => {
     for (const addresses of [['127.0.0.1'], ['93.184.216.34', '10.0.0.1'], ['::1'], ['::ffff:10.0.0.1']]) {
       const { toolAnswer } = await fetchPage('http://rebind.test/', { resolve: async () => addresses });
       expect(toolAnswer).toMatchObject(NOT_PUBLIC);
@@ -188,7 +192,7 @@ describe('no machine of the operator is reached', () => {
       lookups += 1;
       return lookups === 1 ? ['192.0.2.1'] : ['127.0.0.1'];
     };
-    // The address that was checked is the one that is called: this machine is not.
+    // The checked address is called, not this machine.
     const { toolAnswer } = await fetchPage(`http://rebind.test:${port}/`, { resolve: rebinding });
     expect(toolAnswer).toMatchObject({ status: 'failed' });
     expect(visited).toEqual([]);
@@ -202,7 +206,7 @@ describe('no machine of the operator is reached', () => {
     'site.test',
     'http://',
     'javascript:1',
-  ])('%s is no http(s) address', async (url) => {
+  ])('%s is refused, since it is not an http(s) address', async (url) => {
     expect((await fetchPage(url)).toolAnswer).toMatchObject({ status: 'failed' });
     expect(visited).toEqual([]);
   });

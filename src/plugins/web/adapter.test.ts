@@ -68,7 +68,7 @@ function fitted(request: Partial<ChatRequest>, to: Candidate, engines?: SearchEn
 }
 const refusal = (message: RegExp) => expect.objectContaining({ status: 400, message: expect.stringMatching(message) });
 
-describe('an endpoint that searches itself receives its own wire format', () => {
+describe('an endpoint with its own search gets the form of its wire', () => {
   const location = { type: 'approximate', city: 'Bern', country: 'ch', timezone: 'Europe/Zurich' };
   const place = { type: 'approximate', city: 'Bern', country: 'CH', timezone: 'Europe/Zurich' };
   test.each<[string, Wire, NonNullable<Quirks['native_search']>, object, object]>([
@@ -111,7 +111,7 @@ describe('an endpoint that searches itself receives its own wire format', () => 
     expect(report).toEqual([]);
   });
 
-  test('models that search by a field of the request have no tool', () => {
+  test('models that search by a field of the request get no tool', () => {
     const { request } = fitted(
       toolOf({ user_location: location, search_context_size: 'low' }),
       candidate('openai-chat', 'search_model'),
@@ -134,7 +134,7 @@ describe('an endpoint that searches itself receives its own wire format', () => 
     ['openai-responses', 'openai', { type: 'web_search' }],
     ['anthropic-messages', 'anthropic', { type: 'function', function: { name: 'web_search' } }],
     ['gemini-generate-content', 'google', undefined],
-  ])('over %s it is chosen', (wire, native, choice) => {
+  ])('over %s its tool choice is translated', (wire, native, choice) => {
     const { request, report } = fitted(
       { ...toolOf({}), tool_choice: { type: 'gateway:web_search' } },
       candidate(wire, native),
@@ -155,7 +155,7 @@ test('options that its search ignores are reported', () => {
   expect(reported(candidate('anthropic-messages', 'anthropic'))).toHaveLength(2);
 });
 
-describe('a search that an endpoint cannot express runs here, or is refused if it must be native', () => {
+describe('a search that an endpoint cannot express runs in the gateway, or is refused if it must be native', () => {
   const both = { allowed_domains: ['a.com'], excluded_domains: ['b.com'] };
   test.each<[Wire, Quirks['native_search'], object, RegExp]>([
     ['openai-responses', 'openai', { excluded_domains: ['a.com'] }, /cannot exclude domains/],
@@ -234,7 +234,7 @@ describe('before a call', () => {
     expect(queries).toEqual([]);
   });
 
-  test("pages are filtered by the caller's filters: a refused one is left out", async () => {
+  test("pages are filtered by the caller's guardrails, and a blocked one is omitted", async () => {
     const { search } = searching();
     const screening = {
       async texts(texts: readonly string[]) {

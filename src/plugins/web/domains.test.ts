@@ -10,7 +10,7 @@ const rule = (text: string): DomainRule => {
 const allows = (url: string, allowed: string[], excluded: string[] = []) =>
   isAllowed({ allowed: allowed.map(rule), excluded: excluded.map(rule) }, new URL(url));
 
-describe('a rule', () => {
+describe('a domain rule', () => {
   test.each([
     ['example.com', 'https://example.com/', true],
     ['example.com', 'https://docs.example.com/x', true],
@@ -32,7 +32,7 @@ describe('a rule', () => {
     ['https://Example.com:443/blog/', 'http://example.com/blog/one', true],
     ['münchen.example', 'https://xn--mnchen-3ya.example/', true],
     ['localhost', 'http://localhost/', true],
-  ])('%s of %s: %s', (text, url, fits) => {
+  ])('%s applied to %s matches: %s', (text, url, fits) => {
     expect(allows(url, [text])).toBe(fits);
     expect(allows(url, [], [text])).toBe(!fits);
   });
@@ -51,7 +51,7 @@ describe('a rule', () => {
     '/blog',
     'a_b!.com',
     'x'.repeat(300),
-  ])('%j is none', (text) => expect(domainRule(text)).toBeUndefined());
+  ])('%j is invalid', (text) => expect(domainRule(text)).toBeUndefined());
 });
 
 const label = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/);
@@ -79,7 +79,7 @@ test('a host matches a rule only at a dot', () => {
   );
 });
 
-test('a rule in its shortest form means the same', () => {
+test('a rule in its shortest form matches the same', () => {
   fc.assert(
     fc.property(host, path, fc.boolean(), host, path, (name, at, isWild, other, page) => {
       const original = rule(`https://${isWild ? '*.' : ''}${name.toUpperCase()}${at}/`);

@@ -66,13 +66,13 @@ describe.each(searchEngines)('%s', (engine) => {
     [['example.com'], ['example.com/shop'], ['https://news.example.com/rivers', 'https://example.com/blog/one']],
     [[], ['example.com', 'other.test'], ['https://wiki.example.org/Isen', 'http://plain.example.net/']],
     [['nowhere.test'], [], []],
-  ])('shows no other pages than %j without %j allow, though it finds them', async (allowed, excluded, shown) => {
+  ])('returns no pages outside %j or inside %j', async (allowed, excluded, shown) => {
     const domains = { allowed: rules(allowed), excluded: rules(excluded) };
     const { results } = await find(engine, 'x', { domains, max_results: 10 });
     expect(results.map(({ url }) => url)).toEqual(shown);
   });
 
-  test('nothing found is no failure', async () => {
+  test('may return no results without a failure', async () => {
     expect((await find(engine, 'nothing')).results).toEqual([]);
   });
 
@@ -135,7 +135,7 @@ describe('requests to engines', () => {
       userLocation: 'CH',
     });
   });
-  test('Firecrawl: operators in the query, and the place', async () => {
+  test('Firecrawl: operators in the query, and the location', async () => {
     expect(await sentBody('firecrawl', { domains, location })).toMatchObject({
       query: 'rivers site:example.com OR site:example.org/wiki',
       limit: 5,
@@ -148,7 +148,7 @@ describe('requests to engines', () => {
       query: 'rivers -site:a.com',
     });
   });
-  test('Parallel: hosts, and of what is left out only whole ones', async () => {
+  test('Parallel: hosts, and only whole hosts as exclusions', async () => {
     expect(await sentBody('parallel', { domains, location })).toMatchObject({
       objective: 'rivers',
       search_queries: ['rivers'],
@@ -169,7 +169,7 @@ describe('requests to engines', () => {
       format: 'json',
     });
   });
-  test('long queries and lists are cut to what each takes', async () => {
+  test('long queries and lists are cut to the bounds of each engine', async () => {
     const allowed = rules(Array.from({ length: 200 }, (_, at) => `host-number-${at}.example.com`));
     for (const engine of searchEngines) await find(engine, 'long '.repeat(500), { domains: { allowed, excluded: [] } });
     expect(engines.requests).toHaveLength(4);

@@ -4,7 +4,7 @@ import { decodeError } from './errors.ts';
 const errorBody = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } });
 const bad = (message: string) => errorBody('invalid_request_error', message);
 
-test('a refusal in a list, as Google sends it for streams of Claude, keeps its message', () => {
+test('an error in a list, as Google sends it for streams of Claude, keeps its message', () => {
   const error = { code: 429, message: 'Quota exceeded for online_prediction.', status: 'RESOURCE_EXHAUSTED' };
   for (const body of [[{ error }], { error }]) {
     expect(decodeError(429, {}, JSON.stringify(body))).toMatchObject({
@@ -15,7 +15,7 @@ test('a refusal in a list, as Google sends it for streams of Claude, keeps its m
   expect(decodeError(500, {}, '[]')).toMatchObject({ failure: 'unavailable' });
 });
 
-describe('what an answer that is no 200 means', () => {
+describe('the failure class of an error response', () => {
   test.each([
     [400, bad('Your credit balance is too low to access the Anthropic API.'), 'payment'],
     [400, bad('You have reached your specified API usage limits. You will regain access on 2026-12-01.'), 'payment'],
@@ -25,7 +25,7 @@ describe('what an answer that is no 200 means', () => {
     [400, bad('messages.1.content.0: Invalid `data` in `redacted_thinking` block'), 'state_rejected'],
     [400, bad('messages.1: `thinking` blocks in the latest assistant message cannot be modified'), 'state_rejected'],
     [400, bad('prompt is too long: 210000 tokens > 200000 maximum'), 'invalid_request'],
-    // Words of the request inside a message are not the provider's.
+    // Words of the request inside a message are not the provider’s.
     [400, bad('tools.0.name: "your credit balance is too low" does not match'), 'invalid_request'],
     [401, errorBody('authentication_error', 'invalid x-api-key'), 'credential'],
     [403, errorBody('permission_error', 'no access'), 'credential'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { anthropicModelQuirks } from './model-quirks.ts';
 
-// model                                       thinking  effort  sampling  prefill  schema
+// model thinking effort sampling prefill schema
 test.each(
   `
   claude-3-haiku-20240307                      none      -       both      yes      shim
@@ -66,7 +66,7 @@ test.each(
     .trim()
     .split('\n')
     .map((line) => line.trim().split(/\s+/)),
-)('%s: thinks by itself %s, forced tool %s, system inside %s', (...row) => {
+)('%s: thinks by default %s, forced tool %s, system message inside the conversation %s', (...row) => {
   const [model, ...expected] = row;
   const {
     thinking_default: thinkingDefault,

@@ -60,7 +60,7 @@ test('on Vertex AI media at addresses are fetched first and sent as bytes', () =
   expect([path, headers]).toEqual(['/models/claude-sonnet-4-5@20250929:streamRawPredict', {}]);
 });
 
-test('neither the version nor the publisher can be chosen by a client or a credential', () => {
+test('clients and credentials cannot choose the version or the publisher', () => {
   expect(anthropicMessages.reserved.has('anthropic_version')).toBe(true);
   const base = 'https://aiplatform.googleapis.com/v1beta1/projects/p/locations/global/publishers/google';
   expect(anthropicMessages.addressFor!(base, undefined)).toBe(base.replace('/google', '/anthropic'));

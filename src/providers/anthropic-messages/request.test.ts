@@ -43,7 +43,7 @@ function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, stripState =
   return { body, fields: report.map(({ kind, field }) => `${kind} ${field}`), state };
 }
 
-test('everything this dialect writes is of the types that the provider publishes', () => {
+test('everything that this dialect writes has the types that the provider publishes', () => {
   expectTypeOf<WireText>().toExtend<Anthropic.TextBlockParam>();
   expectTypeOf<WireImage>().toExtend<Anthropic.ImageBlockParam>();
   expectTypeOf<WireDocument>().toExtend<Anthropic.DocumentBlockParam>();
@@ -55,13 +55,13 @@ test('everything this dialect writes is of the types that the provider publishes
   expectTypeOf<WireToolChoice>().toExtend<Anthropic.ToolChoice>();
   expectTypeOf<WireThinkingConfig>().toExtend<Anthropic.ThinkingConfigParam>();
   expectTypeOf<Omit<WireOutputConfig, 'format'>>().toExtend<Anthropic.OutputConfig>();
-  // Lists of blocks and tools also carry what other parts of the gateway only pass through.
+  // Lists of blocks and tools also contain entries that the gateway only passes through.
   type Carried = 'messages' | 'tools';
   expectTypeOf<Omit<WireRequest, Carried>>().toExtend<Omit<Anthropic.MessageCreateParams, Carried>>();
 });
 
 describe('thinking', () => {
-  // effort | budget asked | max_tokens -> budget sent
+  // effort | requested budget | max_tokens -> sent budget
   test.each([
     ['max', undefined, 10_000, 9_500],
     ['xhigh', undefined, 10_000, 9_500],
@@ -86,7 +86,7 @@ describe('thinking', () => {
     expect(body['max_tokens']).toBe(bound ?? 32_000);
   });
 
-  // model takes | asked -> effort sent
+  // quirks of the model | requested reasoning -> sent effort
   test.each<[Quirks, ChatRequest['reasoning'], string | undefined]>([
     [{ effort_max: 'max' }, { effort: 'max' }, 'max'],
     [{ effort_max: 'max', no_xhigh: true }, { effort: 'xhigh' }, 'high'],
@@ -94,7 +94,7 @@ describe('thinking', () => {
     [{ effort_max: 'max' }, { effort: 'minimal' }, 'low'],
     [{ effort_max: 'max' }, { max_tokens: 16_000 }, 'medium'],
     [{ effort_max: 'max' }, { enabled: true }, undefined],
-  ])('adaptive: %o asked %o', (quirks, reasoning, effort) => {
+  ])('adaptive: with %o a request of %o', (quirks, reasoning, effort) => {
     const { body } = encode({ reasoning: reasoning ?? null }, { ...quirks, thinking: 'adaptive' });
     expect(body['thinking']).toEqual({ type: 'adaptive' });
     expect((body['output_config'] as JsonObject | undefined)?.['effort']).toBe(effort);
@@ -155,12 +155,12 @@ describe('opaque state', () => {
     ]);
   });
 
-  test('stripped, only the text stays', () => {
+  test('is removed for a retry, and only the text stays', () => {
     expect(assistant(true)?.['content']).toEqual([{ type: 'text', text: 'Yes' }]);
   });
 });
 
-test('the end user is sent only as a hash, the same on every wire', () => {
+test('the end user is sent only as a hash, the same for every request', () => {
   expect(encode({ user: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('ada') });
   expect(hashUser('ada')).toMatch(/^[0-9a-f]{64}$/);
   expect(hashUser('ada')).not.toBe(hashUser('bob'));
@@ -171,7 +171,7 @@ describe('members that clients leave empty', () => {
   const blocksOf = (request: Partial<ChatRequest>) =>
     (encode(request).body['messages'] as JsonObject[])[0]?.['content'];
 
-  test('a cache hint whose lifetime is null has none', () => {
+  test('a cache hint whose lifetime is null is sent without a lifetime', () => {
     const cacheControl = { type: 'ephemeral', ttl: null } as unknown as NonNullable<ChatRequest['cache_control']>;
     expect(encode({ cache_control: cacheControl }).body['cache_control']).toEqual({ type: 'ephemeral' });
     expect(blocksOf(user([{ type: 'text', text: 'Hi', cache_control: cacheControl }]))).toEqual([
@@ -179,7 +179,7 @@ describe('members that clients leave empty', () => {
     ]);
   });
 
-  test('a file is what its members that are not null say', () => {
+  test('members of a file that are null are ignored', () => {
     const file = { file_data: null, file_id: 'file_1', filename: null };
     expect(blocksOf(user([{ type: 'file', file }]))).toEqual([
       { type: 'document', source: { type: 'file', file_id: 'file_1' } },
@@ -221,7 +221,7 @@ test('a cache hint on a whole message is put on its last block', () => {
       { role: 'user', content: 'Go on', cache_control: null },
     ],
   });
-  // Four breakpoints, and none after one of an hour that is shorter.
+  // At most four breakpoints, and none with a shorter lifetime before one of an hour.
   const held = JSON.stringify([body['system'], body['messages']]);
   expect(held.match(/"cache_control":\{[^}]*\}/g)).toEqual(Array(4).fill('"cache_control":{"type":"ephemeral"}'));
   expect(body['messages']).toMatchObject([
@@ -233,7 +233,7 @@ test('a cache hint on a whole message is put on its last block', () => {
   ]);
 });
 
-test('a PDF may come as bare base64', () => {
+test('a PDF may be bare base64', () => {
   const file = { file_data: 'JVBERi0xLjQK', filename: 'a.pdf' };
   const { body } = encode({ messages: [{ role: 'user', content: [{ type: 'file', file }] }] });
   expect(body['messages']).toMatchObject([
@@ -241,7 +241,7 @@ test('a PDF may come as bare base64', () => {
   ]);
 });
 
-test('media in what the assistant said are left out, its words stay', () => {
+test('media in assistant messages are dropped, and the text stays', () => {
   const content: Message['content'] = [
     { type: 'text', text: 'Look' },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } },
@@ -255,7 +255,7 @@ test('media in what the assistant said are left out, its words stay', () => {
   expect(fields).toEqual(['dropped messages[1].content[1]', 'dropped messages[1].content[2]']);
 });
 
-test('parameters without a field on this wire are dropped and reported, whatever their name; those for the gateway are not reported', () => {
+test('parameters without a field on this wire are dropped and reported, except those for the gateway', () => {
   const { body, fields } = encode({
     seed: 1,
     store: true,
@@ -278,18 +278,18 @@ test('parameters without a field on this wire are dropped and reported, whatever
   ]);
 });
 
-test('the end user goes by either name', () => {
+test('the end user may be named by user or by safety_identifier', () => {
   expect(encode({ safety_identifier: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('ada') });
   expect(encode({ user: 'bob', safety_identifier: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('bob') });
   expect(encode({ user: '' }).body['metadata']).toBeUndefined();
 });
 
-test('top_k is a whole number on this wire', () => {
+test('top_k is rounded down to a whole number', () => {
   expect(encode({ top_k: 40 })).toMatchObject({ body: { top_k: 40 }, fields: [] });
   expect(encode({ top_k: 1.5 })).toMatchObject({ body: { top_k: 1 }, fields: ['changed top_k'] });
 });
 
-test('numbers in arguments arrive as written', () => {
+test('numbers in arguments are sent as written', () => {
   const text = '{"a":7006652.0,"b":12345678901234567890,"c":[-0,1e400,0.1],"d":1}';
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: text } } as const;
   const messages: Message[] = [
@@ -300,7 +300,7 @@ test('numbers in arguments arrive as written', () => {
   expect(JSON.stringify(encode({ messages }).body)).toContain(`"input":${text}`);
 });
 
-test('constraints of an output format that the decoder refuses are put into words', () => {
+test('schema constraints that the decoder refuses are moved into the description', () => {
   const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^x', format: 'date' } } };
   const { body } = encode({ response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } });
   expect(body['output_config']).toEqual({
@@ -315,7 +315,7 @@ test('constraints of an output format that the decoder refuses are put into word
   });
 });
 
-test('calls of one id, however many, get ids of their own and their results in order', () => {
+test('repeated call ids become unique, and results stay in order', () => {
   const calls = Array.from({ length: 8_000 }, (_, i) => ({
     id: 'a',
     type: 'function' as const,

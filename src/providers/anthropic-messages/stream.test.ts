@@ -151,7 +151,7 @@ describe('any events', () => {
 });
 
 describe('the stream', () => {
-  test('a repeated beginning of the same answer is passed over', () => {
+  test('a repeated message_start of the same answer is ignored', () => {
     const chunks = run([start, start, block(0, { type: 'text', text: 'Hi' }), start, end(0), finish('end_turn'), stop]);
     expect(accumulate(chunks, 0).choices[0].message.content).toBe('Hi');
   });
@@ -163,7 +163,7 @@ describe('the stream', () => {
     );
   });
 
-  test('calls outweigh the stated finish reason', () => {
+  test('tool calls take precedence over the stated finish reason', () => {
     const call = block(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} });
     const reasonOf = (events: JsonObject[]) => accumulate(run(events), 0).choices[0].finish_reason;
     expect(reasonOf([start, call, end(0), finish('end_turn'), stop])).toBe('tool_calls');
@@ -174,7 +174,7 @@ describe('the stream', () => {
     expect(reasonOf([start, block(0, { type: 'text', text: 'Hi' }), end(0), finish('novel'), stop])).toBe('stop');
   });
 
-  test('a reason without a stop event is a whole answer, neither is a broken one', () => {
+  test('a stop reason without a stop event completes an answer; without both the stream is broken', () => {
     expect(accumulate(run([start, finish('end_turn')]), 0).choices[0].finish_reason).toBe('stop');
     expect(() => run([start, block(0, { type: 'text', text: 'Hi' }), end(0)])).toThrow(
       expect.objectContaining({ failure: 'unavailable' }),
@@ -196,7 +196,7 @@ describe('the stream', () => {
     expect(chunks.flatMap(({ delta }) => delta.tool_calls ?? []).map(({ index }) => index)).toEqual([0, 0]);
   });
 
-  test('a call id of the history is not used again', () => {
+  test('a call id that occurs in the history is replaced', () => {
     const call = block(0, { type: 'tool_use', id: 'call_0', name: 'f', input: {} });
     const chunks = run([start, call, end(0), finish('tool_use'), stop], { ...STATE, call_ids: ['call_0'] });
     const [made] = accumulate(chunks, 0).choices[0].message.tool_calls ?? [];
@@ -206,7 +206,7 @@ describe('the stream', () => {
     expect(again).toEqual(chunks);
   });
 
-  test('a renamed tool gets its name back', () => {
+  test('a renamed tool has its original name in the answer', () => {
     const call = block(0, { type: 'tool_use', id: 'toolu_1', name: 'a_b_c0ffee', input: {} });
     const chunks = run([start, call, finish('tool_use'), stop], { ...STATE, tool_names: { a_b_c0ffee: 'a b' } });
     expect(accumulate(chunks, 0).choices[0].message.tool_calls?.[0]?.function.name).toBe('a b');
@@ -218,7 +218,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
   const hi = delta(0, { type: 'text_delta', text: 'Hi' });
   const messageOf = (events: JsonObject[]) => accumulate(run(events), 0).choices[0].message;
 
-  test('a call in the first event is a call', () => {
+  test('a call in the first event is decoded', () => {
     const call = { type: 'tool_use', id: 'toolu_1', name: 'roll', input: { sides: 6 }, caller: { type: 'code' } };
     const content = [call];
     const usage = { input_tokens: 3, output_tokens: 9 };
@@ -234,7 +234,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     expect(later.ext.usage?.out_text).toBe(2);
   });
 
-  test('a whole message in place of a stream is read as the message it is', () => {
+  test('a whole message in place of a stream is decoded as a whole message', () => {
     const message = {
       type: 'message',
       id: 'msg_1',
@@ -248,7 +248,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     expect(accumulate(run([message]), 0)).toEqual(accumulate(decodeResponse(message, STATE), 0));
   });
 
-  test('the output count of the first event is a placeholder, not the count of a stream without one', () => {
+  test('the output count of the first event is not used as the final count', () => {
     const begun = { type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } };
     const reason = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
     const usageOf = (events: JsonObject[]) => accumulate(run(events), 0).ext.usage;
@@ -261,7 +261,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     });
   });
 
-  test('the count in the event of the stop reason is used also if an error follows', () => {
+  test('usage in the event of the stop reason is kept if an error follows', () => {
     const decoder = createStreamDecoder(STATE);
     const push = (event: JsonObject) => decoder.push({ event: String(event['type']), data: JSON.stringify(event) });
     const chunks = [start, text, hi, end(0), finish('end_turn')].flatMap(push);
@@ -271,7 +271,7 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     );
   });
 
-  test('text and thinking without the opening of their block are not lost', () => {
+  test('text and thinking without the start of their block are decoded', () => {
     expect(messageOf([start, hi, finish('end_turn'), stop]).content).toBe('Hi');
     const thoughts = [
       delta(0, { type: 'thinking_delta', thinking: 'Hm' }),
@@ -281,13 +281,13 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
       content: 'Hi',
       reasoning_details: [{ text: 'Hm', signature: 's', index: 0 }],
     });
-    // Whose arguments these are cannot be known.
+    // It is unknown to which call these arguments belong.
     const orphan = delta(0, { type: 'input_json_delta', partial_json: '{}' });
     expect(() => run([start, orphan])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
     expect(messageOf([start, delta(7, { type: 'novel_delta' }), text, hi, end(0), stop]).content).toBe('Hi');
   });
 
-  test('thinking that says nothing takes no place', () => {
+  test('empty thinking gets no index', () => {
     const events = [
       start,
       block(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -325,13 +325,13 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     expect(accumulate(chunks, 0).choices[0].message.content).toBe('Hi');
   });
 
-  test('another answer after the reason to stop does not spoil the first', () => {
+  test('another answer after the stop reason does not change the first', () => {
     const other = { type: 'message_start', message: { id: 'msg_2' } };
     const chunks = run([start, text, hi, end(0), finish('end_turn'), other, text, hi, finish('max_tokens'), stop]);
     expect(accumulate(chunks, 0).choices[0]).toMatchObject({ message: { content: 'Hi' }, finish_reason: 'stop' });
   });
 
-  test('events of unknown kinds may come first, and the kind may stand in the head only', () => {
+  test('events of unknown kinds may precede the answer, and the kind may be in the event field only', () => {
     const decoder = createStreamDecoder(STATE);
     const events = [{ type: 'queued' }, start, text, hi, end(0), finish('end_turn'), stop];
     const chunks = events.flatMap(({ type, ...event }) =>
@@ -340,13 +340,13 @@ describe('fields that servers of this wire omit or send elsewhere', () => {
     expect(accumulate(chunks, 0).choices[0].message.content).toBe('Hi');
   });
 
-  test('an empty error member is no error', () => {
+  test('an error member that is null is no error', () => {
     const message = { type: 'message', content: [], error: null, stop_reason: 'end_turn' };
     expect(accumulate(decodeResponse(message, STATE), 0).choices[0].finish_reason).toBe('stop');
     expect(messageOf([{ ...start, error: null }, text, hi, end(0), stop]).content).toBe('Hi');
   });
 
-  test('content may be one text, or null where the answer stopped before it', () => {
+  test('content may be one text, or null if the answer was refused before it', () => {
     const contentOf = (content: JsonValue) =>
       accumulate(decodeResponse({ content, stop_reason: 'refusal' }, STATE), 0).choices[0].message.content;
     expect([contentOf('Hi'), contentOf(null)]).toEqual(['Hi', null]);

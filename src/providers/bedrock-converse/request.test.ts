@@ -31,7 +31,7 @@ describe('the family of a model', () => {
   const topK = (upstreamModel: string, model?: string) =>
     encode({ top_k: 5 }, upstreamModel, false, model).body['additionalModelRequestFields'];
 
-  test('follows from its name at the provider, else from its public one', () => {
+  test('follows from its upstream name, or else from its public name', () => {
     expect(topK(CLAUDE)).toEqual({ top_k: 5 });
     expect(topK('eu.amazon.nova-lite-v1:0')).toEqual({ inferenceConfig: { topK: 5 } });
     expect(topK('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x', 'amazon/nova-pro')).toEqual({
@@ -40,7 +40,7 @@ describe('the family of a model', () => {
     expect(topK('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x')).toBeUndefined();
   });
 
-  test('of Claude brings the rules of its generation, also behind an ARN', () => {
+  test('Claude has the rules of its generation, also behind an ARN', () => {
     const arn = 'arn:aws:bedrock:eu-west-1:1:application-inference-profile/x';
     const { body } = encode({ reasoning: { effort: 'high' } }, arn, false, 'anthropic/claude-opus-4.7');
     expect(body).toMatchObject({
@@ -58,7 +58,7 @@ describe('an effort that a client of the Messages API requests of Claude', () =>
     return [body['additionalModelRequestFields'], body['outputConfig']];
   };
 
-  test('without a word of thinking turns no thinking on', () => {
+  test('does not enable thinking by itself', () => {
     expect(encodedThinking(CLAUDE)).toEqual([undefined, undefined]);
     expect(encodedThinking('anthropic.claude-opus-4-6-v1')).toEqual([undefined, { effort: 'medium' }]);
   });
@@ -80,7 +80,7 @@ describe('a schema for Nova', () => {
   };
   const text = { type: 'string' };
 
-  test('has its references replaced, and nothing at its top that Nova refuses', () => {
+  test('has its references replaced, and no keyword at its top level that Nova refuses', () => {
     const parameters = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       description: 'Where.',
@@ -111,7 +111,7 @@ describe('a schema for Nova', () => {
     expect(sent({}).json).toEqual({ type: 'object', properties: {} });
   });
 
-  test('that is recursive, or expands to very much, is bounded', () => {
+  test('that is recursive, or expands to a huge one, is bounded', () => {
     const tree = { type: 'object', properties: { left: { $ref: '#/$defs/tree' } } };
     const of = ($defs: JsonObject) => sent({ properties: { a: { $ref: '#/$defs/tree' } }, $defs }).json;
     expect(of({ tree })).toMatchObject({ properties: { a: { type: 'object', properties: { left: {} } } } });
@@ -120,7 +120,7 @@ describe('a schema for Nova', () => {
     expect(JSON.stringify(of({ ...bomb, tree: twice('#/$defs/d0') })).length).toBeLessThan(1_000_000);
   });
 
-  test('is also that of a format, whose place a tool takes', () => {
+  test('is changed also in a response format that becomes a tool', () => {
     const schema = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } };
     const { body } = encode({ response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } }, NOVA);
     expect(body['toolConfig']).toMatchObject({
@@ -130,7 +130,7 @@ describe('a schema for Nova', () => {
   });
 });
 
-describe('reasoning of former turns', () => {
+describe('reasoning of previous turns', () => {
   const signed: Message = {
     role: 'assistant',
     content: 'Yes.',
@@ -141,12 +141,12 @@ describe('reasoning of former turns', () => {
   };
   const thought = { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'c2ln' } } };
 
-  test('goes back to Claude signed, and not after it was refused', () => {
+  test('is sent to Claude with its signature, unless it was refused', () => {
     expect(contentOf(encode(turns(signed)).body, 1)).toEqual([thought, { text: 'Yes.' }]);
     expect(contentOf(encode(turns(signed), CLAUDE, true).body, 1)).toEqual([{ text: 'Yes.' }]);
   });
 
-  test('that is encrypted goes back to OpenAI only where the turn is of this wire', () => {
+  test('that is encrypted is sent to OpenAI models only if the turn is of this wire', () => {
     const gpt = 'us.openai.gpt-5.6-sol';
     expect(contentOf(encode(turns(signed), gpt).body, 1)).toEqual([{ text: 'Yes.' }]);
     const own = { ...signed, ext: { wire: 'bedrock-converse' as const, rest: {} } };
@@ -186,7 +186,7 @@ test('blocks that only this wire has are sent back unchanged, in the order of th
   expect(blocks).toEqual([{ text: 'First.' }, use, result, cited]);
 });
 
-test('a failed result is marked as such, for every client API', () => {
+test('a failed tool result is marked as an error, for clients of any API', () => {
   const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
   const { body } = encode(
     turns(
@@ -200,7 +200,7 @@ test('a failed result is marked as such, for every client API', () => {
   ]);
 });
 
-test('media are fetched for the roles whose media are sent', () => {
+test('media are fetched for roles whose media are sent', () => {
   const image = { type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } };
   const film = { type: 'video_url' as const, video_url: { url: 's3://bucket/c.mp4' } };
   const file = { type: 'file' as const, file: { file_data: 'https://a.example/d.pdf' } };
@@ -221,11 +221,11 @@ test('media are fetched for the roles whose media are sent', () => {
 test.each([
   ['modelId', 'toolConfig', 'promptVariables', 'performanceConfig', 'inferenceConfig.maxTokens'],
   ['max_tokens', 'inferenceConfig', 'tools', 'anthropic_beta'].map((name) => `additionalModelRequestFields.${name}`),
-])('clients may not set what lifts a bound or has another price', (...names) => {
+])('clients cannot set fields that lift a bound or have another price', (...names) => {
   for (const name of names) expect(bedrockConverse.reserved.has(name)).toBe(true);
 });
 
-test('bound and tier are read where they stand', () => {
+test('the output bound and the service tier are read from the body', () => {
   const { body } = encode({ max_tokens: 77, service_tier: 'flex' });
   expect(bedrockConverse.outputBound(body)).toBe(77);
   expect(bedrockConverse.serviceTier(body)).toBe('flex');
@@ -233,7 +233,7 @@ test('bound and tier are read where they stand', () => {
   expect(bedrockConverse.serviceTier({})).toBeUndefined();
 });
 
-test('no two documents of a request share a name, and none is longer than the wire takes', () => {
+test('documents of a request have unique names within the length limit of the wire', () => {
   const file = (filename?: string) => ({
     type: 'file' as const,
     file: { file_data: 'data:text/plain;base64,SGk=', ...(filename === undefined ? {} : { filename }) },

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { UpstreamError } from '../dialect.ts';
 import { addressFor, authorize } from './sign.ts';
 
-/** SHA-256 in the form that AWS's own signer asks for. */
+/** SHA-256 in the form that AWS’s own signer uses. */
 class Sha256 {
   readonly #hash;
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
@@ -61,7 +61,7 @@ describe('a pair of keys', () => {
     '/model/amazon.nova-lite-v1%3A0/converse',
     '/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Aapplication-inference-profile%2Fabc/converse-stream',
     '/model/strange%20%28name%29%21%2A%27%7E/converse',
-  ])("signs as AWS's own signer does: %s", async (path) => {
+  ])("signs like AWS's own signer: %s", async (path) => {
     const headers = await expected(path, keys, 'eu-west-1');
     expect(authorize(JSON.stringify(keys), signable(path), NOW)).toEqual({
       'x-amz-date': '20261121T123456Z',
@@ -69,7 +69,7 @@ describe('a pair of keys', () => {
     });
   });
 
-  test('of a session covers its token', async () => {
+  test('with a session token signs the token too', async () => {
     const session = { ...keys, sessionToken: 'FwoGZXIvYXdzEBYaD//token==' };
     const headers = await expected('/model/a/converse', session, 'eu-west-1');
     expect(authorize(` ${JSON.stringify(session)}\n`, signable('/model/a/converse'), NOW)).toEqual({
@@ -79,7 +79,7 @@ describe('a pair of keys', () => {
     });
   });
 
-  test("signs for the region of AWS's host, else for its own", async () => {
+  test("signs for the region of AWS's host, or else for its own region", async () => {
     const own = JSON.stringify({ ...keys, region: 'ap-southeast-2' });
     expect(authorize(own, signable('/model/a/converse'), NOW)['authorization']).toContain('/eu-west-1/bedrock/');
     const proxy = authorize(own, signable('/model/a/converse', 'proxy.example'), NOW);
@@ -93,14 +93,14 @@ describe('a pair of keys', () => {
     '{broken',
     '{"accessKeyId":"","secretAccessKey":"b"}',
     '{"region":"eu-west-1"}',
-  ])('that is none is refused without a word of it: %s', (credential) => {
+  ])('that is malformed is refused with a message without its content: %s', (credential) => {
     const attempt = () => authorize(credential, signable('/model/a/converse'), NOW);
     expect(attempt).toThrow(UpstreamError);
     expect(attempt).toThrow('is not a JSON object with accessKeyId and secretAccessKey');
   });
 });
 
-test('anything else is a Bedrock API key', () => {
+test('a credential that is not JSON is a Bedrock API key', () => {
   expect(authorize('bedrock-api-key-abc ', signable('/'), NOW)).toEqual({
     authorization: 'Bearer bedrock-api-key-abc',
   });
@@ -130,7 +130,7 @@ test.each([
     'https://bedrock-runtime.eu-west-1.amazonaws.com',
     'https://bedrock-runtime.eu-west-1.amazonaws.com',
   ],
-])('a credential for %s goes from %s to %s', (region, baseUrl, address) => {
+])('a credential for region %s changes the address %s to %s', (region, baseUrl, address) => {
   expect(addressFor(baseUrl, JSON.stringify({ ...keys, region }))).toBe(address);
   expect(addressFor(baseUrl, JSON.stringify(keys))).toBe(baseUrl);
   expect(addressFor(baseUrl, 'a key')).toBe(baseUrl);

@@ -25,7 +25,7 @@ function decode(frames: readonly Frame[], chunks: ChatChunk[] = []): ChatChunk[]
 }
 
 describe('a stream', () => {
-  test('is complete with its stop reason and its usage, in either order; later events are ignored', () => {
+  test('is complete with its stop reason and its usage, in either order, and later events are ignored', () => {
     for (const last of [
       [end('end_turn'), metadata],
       [metadata, end('end_turn')],
@@ -43,7 +43,7 @@ describe('a stream', () => {
     }
   });
 
-  test('numbers its calls by themselves, not by their blocks', () => {
+  test('numbers its calls independently of its blocks', () => {
     const chunks = decode([
       start,
       delta(0, { text: 'a' }),
@@ -63,7 +63,7 @@ describe('a stream', () => {
     expect(accumulate(chunks, 0).choices[0].finish_reason).toBe('tool_calls');
   });
 
-  test('gives calls without an id, or with one twice, an id of their own', () => {
+  test('gives calls with a missing or repeated id a new id', () => {
     const frames = [start, call(0, ''), stop(0), call(1, 'x'), stop(1), call(2, 'x'), stop(2), end('tool_use')];
     const ids = accumulate(decode(frames), 0).choices[0].message.tool_calls!.map(({ id }) => id);
     expect(new Set(ids).size).toBe(3);
@@ -89,7 +89,7 @@ describe('a stream', () => {
     expect(failed('somethingNewException', {})).toMatchObject({ failure: 'unavailable', status: 500 });
   });
 
-  test('bytes that come in pieces are one, though each piece is padded by itself', () => {
+  test('base64 pieces with padding of their own are joined to one value', () => {
     const piece = (text: string) => Buffer.from(text).toString('base64');
     const image = (bytes: string) => delta(1, { image: { source: { bytes } } });
     const opening = event('contentBlockStart', { contentBlockIndex: 1, start: { image: { format: 'png' } } });
@@ -108,7 +108,7 @@ describe('a stream', () => {
     expect(message.images).toMatchObject([{ image_url: { url: `data:image/png;base64,${piece('wxyz!')}` } }]);
   });
 
-  test('unknown events and members are passed over', () => {
+  test('unknown events and members are ignored', () => {
     const frames = [
       start,
       event('newEvent', { a: 1 }),

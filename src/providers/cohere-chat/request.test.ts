@@ -11,7 +11,7 @@ import { cohereChat } from './index.ts';
 
 const base64 = 'QUJD'.repeat(5_000);
 
-/** What a request may count at most, in text and in images. */
+/** The most that a request can count, in text and in images. */
 function worstPrompt(request: ChatRequest) {
   const candidate = {
     model: { id: 'cohere/a', tokenizer: 'Cohere', output_modalities: ['text'] },
@@ -23,7 +23,7 @@ function worstPrompt(request: ChatRequest) {
   return promptTokens(attempt, textBytes(attempt, media), media);
 }
 
-test('what a request may cost covers text files, which go as text, and images of tools’ results, which move', () => {
+test('the worst case counts text files as text, and images in tool results as images', () => {
   const text = worstPrompt({
     messages: [{ role: 'user', content: [{ type: 'file', file: { file_data: `data:text/plain;base64,${base64}` } }] }],
   });
@@ -46,7 +46,7 @@ test('what a request may cost covers text files, which go as text, and images of
   expect(image.text).toBeLessThan(1_000);
 });
 
-test('any conversation becomes one that the wire accepts, and is never written to', () => {
+test('any conversation becomes a request that the wire accepts, and is not modified', () => {
   const text = fc.constantFrom('', ' ', 'Hello', '😀');
   const id = fc.constantFrom('a', 'b', '');
   const call = fc.record({
@@ -75,7 +75,7 @@ test('any conversation becomes one that the wire accepts, and is never written t
     fc.record({ role: fc.constant('tool' as const), content, tool_call_id: id }),
   );
   const property = fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), fc.boolean(), (messages, thinks) => {
-    // What the wire refuses whatever stands in it: a conversation of nothing.
+    // The wire refuses an empty conversation whatever it contains.
     fc.pre(messages.some(({ role }) => role === 'user' || role === 'tool'));
     const before = JSON.stringify(messages);
     const endpoint = {
@@ -97,7 +97,7 @@ test('any conversation becomes one that the wire accepts, and is never written t
 test.each([
   ['in its own form', { allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'b' } }] } }],
   ['flat', { mode: 'required', tools: [{ type: 'function', name: 'b' }] }],
-])('of a choice of several tools, %s, those alone are sent', (_form, choice) => {
+])('of a choice of several tools, %s, only those tools are sent', (_form, choice) => {
   const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: { type: 'object' } } });
   const { body } = cohereChat.encodeRequest(
     {

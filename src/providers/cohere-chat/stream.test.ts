@@ -11,7 +11,7 @@ import { cohereChat } from './index.ts';
 const STATE = { generation_id: 'gen-1' };
 const SEED = 20_261_121;
 
-/** Feeds the bytes in the given parts; what the decoder throws is thrown. */
+/** Feeds the bytes in these parts; what the decoder throws is thrown. */
 function decode(parts: Uint8Array[], received: ChatChunk[] = []): ChatCompletion {
   const framer = createFramer(cohereChat.frames);
   const decoder = cohereChat.createStreamDecoder({ ...STATE });
@@ -26,7 +26,7 @@ const bytesOf = (events: JsonObject[]) =>
     events.map((event) => `event: ${event['type']}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
   );
 
-// ---- Whole answers, and the streams that would have carried them.
+// ---- Whole answers, and the streams with the same content.
 
 const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
 const source = fc.oneof(
@@ -148,7 +148,7 @@ describe('the same answer', () => {
 });
 
 describe('a broken stream', () => {
-  /** A stream is broken where it does not end, or where something in it is not of this wire: an error, and nothing else thrown. */
+  /** A stream is broken if it has no end or contains anything that is not of this wire: an error, and nothing else thrown. */
   function outcome(parts: Uint8Array[]): 'answer' | UpstreamError {
     const received: ChatChunk[] = [];
     try {
@@ -181,7 +181,7 @@ describe('a broken stream', () => {
     );
   });
 
-  test('with events reordered or doubled, or with members of any kind, never crashes the decoder', () => {
+  test('with events reordered or doubled, or with members of any kind, throws nothing but an UpstreamError', () => {
     const reordered = fc.property(answers, fc.infiniteStream(fc.nat()), (answer, numbers) => {
       const events = streamOf(answer);
       const shuffled = events.map((_, i) => events[numbers.next().value! % (i % 2 === 0 ? events.length : i + 1)]!);

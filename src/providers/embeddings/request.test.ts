@@ -33,7 +33,7 @@ const linked: EmbeddingInput = [{ type: 'image_url', image_url: { url: 'https://
 const everything = { dimensions: 256, input_type: 'search_query', user: 'u' } as const;
 
 describe('openai-embeddings', () => {
-  test('sends what the official types have', () => {
+  test('sends the fields of the official types', () => {
     const wanted: OpenAI.EmbeddingCreateParams = {
       model: 'text-embedding-3-small',
       input: ['one', 'two'],
@@ -69,7 +69,7 @@ describe('openai-embeddings', () => {
     ['search_query', 'query'],
     ['document', 'passage'],
     [undefined, 'passage'],
-  ])('NVIDIA must be told what for: %s is %s', (inputType, word) => {
+  ])('NVIDIA requires an input type: %s becomes %s', (inputType, word) => {
     const { quirks } = providerRow.get('nvidia')!;
     const request = inputType === undefined ? {} : { input_type: inputType };
     expect(encode('openai-embeddings', 'm', request, quirks).body['input_type']).toBe(word);
@@ -87,7 +87,7 @@ describe('openai-embeddings', () => {
 });
 
 describe('cohere-embeddings', () => {
-  test('texts, with the default of the field that it needs', () => {
+  test('sends texts with the default of the required input type', () => {
     const wanted = {
       texts: ['one', 'two'],
       model: 'embed-v4.0',
@@ -106,11 +106,11 @@ describe('cohere-embeddings', () => {
     ['classification', 'classification'],
     ['semantic_similarity', 'clustering'],
     ['something_new', 'something_new'],
-  ])('input_type %s is %s', (inputType, word) => {
+  ])('input_type %s becomes %s', (inputType, word) => {
     expect(encode('cohere-embeddings', 'embed-v4.0', { input_type: inputType }).body['input_type']).toBe(word);
   });
 
-  test('texts and images together since the fourth version', () => {
+  test('sends texts and images together from version 4', () => {
     const wanted = {
       inputs: [
         { content: [{ type: 'text', text: 'one' }] },
@@ -128,7 +128,7 @@ describe('cohere-embeddings', () => {
     expect(encode('cohere-embeddings', 'embed-v4.0', { inputs: ['one', both] }).body).toEqual(wanted);
   });
 
-  test('the third takes one image alone, and one length', () => {
+  test('sends one image alone, without dimensions, to version 3', () => {
     const wanted = {
       images: ['data:image/png;base64,QUJD'],
       model: 'embed-english-v3.0',
@@ -147,7 +147,7 @@ describe('cohere-embeddings', () => {
 });
 
 describe('gemini-embeddings', () => {
-  test('one request an input, each with model, task and dimensions', () => {
+  test('sends one request for each input, each with model, task and dimensions', () => {
     const { path, body } = encode('gemini-embeddings', 'gemini-embedding-001', {
       dimensions: 768,
       input_type: 'query',
@@ -162,7 +162,7 @@ describe('gemini-embeddings', () => {
     expect(body).toEqual({ requests: [one('one'), one('two')] });
   });
 
-  test('shortened vectors of the first model are brought to length one, of others not', () => {
+  test('shortened vectors of the first model are marked for normalisation, those of others are not', () => {
     expect(encode('gemini-embeddings', 'gemini-embedding-001', { dimensions: 768 })).toMatchObject({
       is_unnormalised: true,
       report: [{ kind: 'changed', field: 'dimensions' }],
@@ -180,12 +180,12 @@ describe('gemini-embeddings', () => {
     ['search_document', 'title: none | text: one'],
     ['classification', 'task: classification | query: one'],
     ['text-matching', 'task: sentence similarity | query: one'],
-  ])('the second model is told in the text: %s', (inputType, text) => {
+  ])('the second model gets the input type as a prefix of the text: %s', (inputType, text) => {
     const { body } = encode('gemini-embeddings', 'gemini-embedding-2', { inputs: ['one'], input_type: inputType });
     expect(body).toEqual({ requests: [{ model: 'models/gemini-embedding-2', content: { parts: [{ text }] } }] });
   });
 
-  test('images go as bytes', () => {
+  test('sends images as bytes', () => {
     const { body } = encode('gemini-embeddings', 'gemini-embedding-2', { inputs: [both] });
     expect(body).toMatchObject({
       requests: [{ content: { parts: [{ text: 'look' }, { inlineData: { mimeType: 'image/png', data: 'QUJD' } }] } }],
@@ -197,7 +197,7 @@ describe('gemini-embeddings', () => {
 });
 
 describe('vertex-embeddings', () => {
-  test('texts as instances', () => {
+  test('sends texts as instances', () => {
     expect(
       encode('vertex-embeddings', 'text-embedding-005', { dimensions: 256, input_type: 'document' }),
     ).toMatchObject({
@@ -212,7 +212,7 @@ describe('vertex-embeddings', () => {
     });
   });
 
-  test('models after the first of Gemini are called by embedContent, with one vector for all parts of an input', () => {
+  test('later Gemini models are called by embedContent, with one vector for all parts of an input', () => {
     const request = { inputs: [both], dimensions: 768, input_type: 'query' };
     expect(encode('vertex-embeddings', 'gemini-embedding-2', request)).toMatchObject({
       path: '/models/gemini-embedding-2:embedContent',
@@ -239,14 +239,14 @@ describe('vertex-embeddings', () => {
     expect(() => encode('vertex-embeddings', 'gemini-embedding-2', { inputs: [linked] })).toThrow(GatewayError);
   });
 
-  test('Gemini takes one text a request', () => {
+  test('allows one text a request for Gemini', () => {
     const { batch } = embeddingDialects['vertex-embeddings'];
     for (const model of ['gemini-embedding-001', 'gemini-embedding-2', 'multilingual-e5-large-maas'])
       expect(batch(endpoint(model), [])).toEqual({ inputs_max: 1 });
     expect(batch(endpoint('text-embedding-005'), [])).toEqual({ inputs_max: 250, tokens_max: 20_000 });
   });
 
-  test('the multimodal model: a text or an image, not both in one vector', () => {
+  test('the multimodal model: a text or an image, but not both in one vector', () => {
     const model = 'multimodalembedding@001';
     expect(encode('vertex-embeddings', model, { inputs: [image], dimensions: 512 }).body).toEqual({
       instances: [{ image: { bytesBase64Encoded: 'QUJD' } }],
@@ -277,20 +277,20 @@ describe('bedrock-embeddings', () => {
     expect(body).toEqual({ inputText: 'look', inputImage: 'QUJD', embeddingConfig: { outputEmbeddingLength: 384 } });
   });
 
-  test('Cohere there: its body without the model', () => {
+  test('Cohere on Bedrock: its body without the model', () => {
     expect(encode('bedrock-embeddings', 'us.cohere.embed-v4:0', { input_type: 'query' })).toMatchObject({
       path: '/model/us.cohere.embed-v4%3A0/invoke',
       body: { texts: ['one', 'two'], input_type: 'search_query', embedding_types: ['float'] },
     });
   });
 
-  test('a model that nobody knows is refused', () => {
+  test('an unknown model is refused', () => {
     expect(() => encode('bedrock-embeddings', 'new.vectors-v1', {})).toThrow(GatewayError);
   });
 });
 
 describe('voyage-embeddings', () => {
-  test('texts: queries and documents, base64 where it is wanted', () => {
+  test('texts: queries and documents, base64 if requested', () => {
     expect(encode('voyage-embeddings', 'voyage-3.5', { ...everything, encoding_format: 'base64' })).toMatchObject({
       path: '/embeddings',
       body: {
@@ -337,7 +337,7 @@ describe('jina-embeddings', () => {
     });
   });
 
-  test('models of code have words of their own', () => {
+  test('code models have tasks of their own', () => {
     const task = (inputType: string) =>
       encode('jina-embeddings', 'jina-code-embeddings-1.5b', { input_type: inputType }).body['task'];
     expect(['search_query', 'document', 'code_query', 'qa.query'].map(task)).toEqual([
@@ -348,13 +348,13 @@ describe('jina-embeddings', () => {
     ]);
   });
 
-  test('models without tasks are sent none', () => {
+  test('models without tasks get no task', () => {
     const { body, report } = encode('jina-embeddings', 'jina-embeddings-v2-base-en', { input_type: 'query' });
     expect(body['task']).toBeUndefined();
     expect(report.map(({ field }) => field)).toEqual(['input_type']);
   });
 
-  test('texts beside images are objects; no joint vector', () => {
+  test('texts beside images are objects; a joint vector is refused', () => {
     expect(encode('jina-embeddings', 'jina-clip-v2', { inputs: ['one', image, linked] }).body['input']).toEqual([
       { text: 'one' },
       { image: 'QUJD' },

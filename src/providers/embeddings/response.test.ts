@@ -10,7 +10,7 @@ function decode(wire: EmbeddingWire, body: JsonValue, headers: Record<string, st
   return embeddingDialects[wire].decodeResponse(body, headers);
 }
 
-/** An answer with two vectors, as each wire's documentation shows it. */
+/** An answer with two vectors, as in the documentation of each wire. */
 const ANSWERS: Record<EmbeddingWire, JsonObject> = {
   'openai-embeddings': {
     object: 'list',
@@ -68,8 +68,8 @@ const ANSWERS: Record<EmbeddingWire, JsonObject> = {
 
 const HEADERS = { 'x-amzn-bedrock-input-token-count': '5' };
 
-describe('what an answer says', () => {
-  test.each(embeddingWires)('%s: vectors in order, and tokens', (wire) => {
+describe('an answer', () => {
+  test.each(embeddingWires)('%s: has vectors in order, and token usage', (wire) => {
     const { vectors, usage } = decode(wire, ANSWERS[wire], HEADERS);
     const wanted =
       wire === 'jina-embeddings'
@@ -110,7 +110,7 @@ describe('what an answer says', () => {
     expect(decode('cohere-embeddings', cohere).usage).toEqual({ in_uncached: 2, in_image: 258 });
   });
 
-  test('Titan: its own count, else the header', () => {
+  test('Titan: the count of the body, or else that of the header', () => {
     expect(decode('bedrock-embeddings', { embedding: [1], inputTextTokenCount: 3 }, HEADERS).usage).toEqual({
       in_uncached: 3,
     });
@@ -124,12 +124,12 @@ describe('what an answer says', () => {
     ['gemini-embeddings', { embeddings: [] }],
     ['vertex-embeddings', { predictions: [{ embeddings: { values: [1] } }] }],
     ['cohere-embeddings', { embeddings: { float: [] } }],
-  ] as [EmbeddingWire, JsonObject][])('%s: usage that is not told, or none, is not zero', (wire, body) => {
+  ] as [EmbeddingWire, JsonObject][])('%s: usage that is missing or malformed is undefined, not zero', (wire, body) => {
     expect(decode(wire, body).usage).toBeUndefined();
   });
 
   test.each(['openai-embeddings', 'voyage-embeddings', 'jina-embeddings'] as const)(
-    '%s: an index twice, or one left out, is no vector, and what was used is told all the same',
+    '%s: a missing or repeated index makes the vectors invalid, and the usage is kept',
     (wire) => {
       for (const indices of [
         [0, 0],
@@ -145,12 +145,12 @@ describe('what an answer says', () => {
     },
   );
 
-  test.each(embeddingWires)('%s: an error inside a 200 is that error', (wire) => {
+  test.each(embeddingWires)('%s: an error inside a 200 is thrown', (wire) => {
     expect(() => decode(wire, { error: { message: 'over capacity', code: 429 } })).toThrow('over capacity');
   });
 });
 
-/** Takes away, doubles, moves or replaces something anywhere in a body. */
+/** Removes, duplicates, moves or replaces something anywhere in a body. */
 function damaged(value: JsonValue, next: () => number): JsonValue {
   if (next() % 9 === 0) return [null, 1e308, 'x', [], {}, -1, true, 'AAAA'][next() % 8] as JsonValue;
   if (Array.isArray(value)) {
@@ -163,8 +163,8 @@ function damaged(value: JsonValue, next: () => number): JsonValue {
   return Object.fromEntries(entries.map(([name, inside]) => [name, damaged(inside ?? null, next)]));
 }
 
-describe('rubbish', () => {
-  test.each(embeddingWires)('%s: whatever JSON comes is an answer or an UpstreamError', (wire) => {
+describe('arbitrary input', () => {
+  test.each(embeddingWires)('%s: any JSON is an answer or an UpstreamError', (wire) => {
     const check = (body: JsonValue) => {
       try {
         const { vectors } = decode(wire, body);

@@ -5,7 +5,7 @@ import { normalised, readVector, toBase64, toNumbers } from './vector.ts';
 const floats = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 50 });
 
 describe('vectors', () => {
-  test('32-bit floats survive base64 both ways, bit for bit', () => {
+  test('32-bit floats are the same after base64 in both directions, bit for bit', () => {
     fc.assert(
       fc.property(floats, (numbers) => {
         const base64 = toBase64(numbers);
@@ -15,11 +15,11 @@ describe('vectors', () => {
     );
   });
 
-  test('the floats in base64 are little-endian, as every client reads them', () => {
+  test('the floats in base64 are little-endian, as clients expect', () => {
     expect(toBase64([1, -2])).toBe(Buffer.from([0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]).toString('base64'));
   });
 
-  test('numbers that were sent as numbers stay what they were', () => {
+  test('vectors of numbers stay unchanged', () => {
     const numbers = [0.1, -1e-40, 0.123456789012345];
     expect(toNumbers(readVector(numbers) ?? [])).toBe(numbers);
   });
@@ -32,13 +32,13 @@ describe('vectors', () => {
     ['a list with null, as servers send for NaN', [1, null]],
     ['an empty text', ''],
     ['half a float', 'AAA='],
-    ['a text that is no base64', 'AAAAAA==!!!!!!!!'],
+    ['a text that is not base64', 'AAAAAA==!!!!!!!!'],
     ['an object', { 0: 1 }],
-  ])('%s is no vector', (_, value) => {
+  ])('%s is not a vector', (_, value) => {
     expect(readVector(value)).toBeUndefined();
   });
 
-  test('a vector is brought to length one; one without length stays', () => {
+  test('a vector is normalised to length one; a zero vector stays', () => {
     expect(normalised([3, 4])).toEqual([0.6, 0.8]);
     expect(normalised([0, 0])).toEqual([0, 0]);
   });

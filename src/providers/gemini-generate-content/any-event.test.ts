@@ -14,7 +14,7 @@ function event(parts: JsonValue[], more: JsonObject = {}, beside: JsonObject = {
   return { candidates: [{ content: { parts, role: 'model' }, ...more }], responseId: 'r1', ...beside };
 }
 
-describe('whatever comes', () => {
+describe('arbitrary input', () => {
   const part = fc.oneof(
     fc.record({ text: fc.string(), thought: fc.boolean(), thoughtSignature: fc.string() }, { requiredKeys: [] }),
     fc.record({
@@ -56,7 +56,7 @@ describe('whatever comes', () => {
     fc.anything(),
   );
 
-  test('an event is decoded or refused, and nothing else happens', () => {
+  test('an event is decoded or refused with an UpstreamError', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 6 }), (events) => {
         const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE });
@@ -83,7 +83,7 @@ describe('whatever comes', () => {
     return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
   };
 
-  test('bytes cut off, changed, doubled or out of order are an answer or an error', () => {
+  test('truncated, changed, doubled or reordered bytes are an answer or an error', () => {
     const whole = bytesOf(stream);
     fc.assert(
       fc.property(
@@ -102,7 +102,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('a stream that lost its end is never taken for a whole one', () => {
+  test('a stream without its end is an error', () => {
     const whole = bytesOf(stream);
     for (let at = 0; at < bytesOf(stream.slice(0, 3)).length; at += 1)
       expect(() => read(whole.subarray(0, at))).toThrow(UpstreamError);

@@ -23,11 +23,11 @@ describe('the class of a failure', () => {
   ])('%i %s: %s', (status, name, message, failure) => {
     const error = decodeError(status, {}, body(status, name, message));
     expect([error.failure, error.status, error.native_code, error.message]).toEqual([failure, status, name, message]);
-    // In a list, as streams have it.
+    // In a list, as in streams.
     expect(decodeError(status, {}, `[${body(status, name, message)}]`).failure).toBe(failure);
   });
 
-  test('follows from the reason in the details, too', () => {
+  test('follows also from the reason in the details', () => {
     const reason = (text: string) => [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: text }];
     expect(decodeError(400, {}, body(400, 'INVALID_ARGUMENT', 'No.', reason('API_KEY_INVALID'))).failure).toBe(
       'credential',
@@ -38,7 +38,7 @@ describe('the class of a failure', () => {
   });
 });
 
-test('the wait is read from the details if no header has it', () => {
+test('the wait is read from the details if no header states it', () => {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.074s' }];
   expect(decodeError(429, {}, body(429, 'RESOURCE_EXHAUSTED', 'No.', details)).retry_after_ms).toBe(34_074);
   expect(decodeError(429, { 'retry-after': '2' }, body(429, 'RESOURCE_EXHAUSTED', 'No.', details)).retry_after_ms).toBe(

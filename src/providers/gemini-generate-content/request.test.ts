@@ -50,14 +50,14 @@ const calling = (request: Partial<ChatRequest>) =>
   (encode(request).body['toolConfig'] as JsonObject | undefined)?.['functionCallingConfig'];
 
 describe('the address', () => {
-  test('names the model and the method; the body neither', () => {
+  test('contains the model and the method; the body contains neither', () => {
     expect(encode({ stream: true }).path).toBe('/models/gemini-3-flash:streamGenerateContent?alt=sse');
     const whole = encode({}, { model: 'tuned/a b' });
     expect(whole.path).toBe('/models/tuned%2Fa%20b:generateContent');
     expect(Object.keys(whole.body)).toEqual(['contents']);
   });
 
-  test('never holds the credential', () => {
+  test('does not contain the credential, which is sent in a header', () => {
     const signable = { method: 'POST', url: 'u', headers: {}, payload: '' };
     expect(geminiGenerateContent.authorize('key', signable, 0, {})).toEqual({ 'x-goog-api-key': 'key' });
     expect(geminiGenerateContent.authorize('Bearer t', signable, 0, { google_cloud: true })).toEqual({
@@ -67,7 +67,7 @@ describe('the address', () => {
 });
 
 describe('turns', () => {
-  test('system apart, by turns, a user first', () => {
+  test('system messages are separate, turns are merged, and a user turn is first', () => {
     const { body } = encode({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -86,14 +86,14 @@ describe('turns', () => {
     ]);
   });
 
-  test('a model without system prompts gets them with the user', () => {
+  test('a model without system prompts gets them in the user turn', () => {
     const messages: Message[] = [{ role: 'system', content: 'Be brief.' }, user('Hi')];
     expect(contents(messages, { model: 'gemma-3-27b-it' })).toEqual([
       { role: 'user', parts: [{ text: 'Be brief.' }, { text: 'Hi' }] },
     ]);
   });
 
-  test('results of parallel calls stand together, in the order of the calls, media after them', () => {
+  test('results of parallel calls are grouped in the order of the calls, and media follow', () => {
     const messages: Message[] = [
       user('Go'),
       { role: 'assistant', content: null, tool_calls: [call('1'), call('2'), call('3')] },
@@ -124,7 +124,7 @@ describe('turns', () => {
     expect(report.map(({ reason }) => reason)).toEqual(['the call of look had no result: an empty one was added']);
   });
 
-  test('an image in a result is inside it for new models, after it for older ones', () => {
+  test('an image in a result is inside it for new models and after it for older ones', () => {
     const image: InnerPart = { type: 'image_url', image_url: { url: 'data:image/png;base64,aW1n' } };
     const messages: Message[] = [
       user('Go'),
@@ -143,7 +143,7 @@ describe('turns', () => {
     expect(turn('gemini-2.5-flash')).toEqual([{ functionResponse: response }, { inlineData }]);
   });
 
-  test('a result without its call is sent as text; an id used twice is made unique', () => {
+  test('a result without its call is sent as text, and a repeated id is made unique', () => {
     const messages: Message[] = [
       user('Go'),
       { role: 'tool', tool_call_id: 'x', content: 'lost' },
@@ -182,7 +182,7 @@ describe('signatures', () => {
     expect(signed(loop(details))).toEqual(['dGV4dA==', 'Zmlyc3Q=', 'c2Vjb25k']);
   });
 
-  test('of nobody in particular go to the first call, or to an empty last part', () => {
+  test('without a call are sent with the first call, or in an empty last part', () => {
     expect(signed(loop([google({ type: 'reasoning.encrypted', data: 'YQ==' })]))).toEqual([null, 'YQ==', null]);
     const messages: Message[] = [
       user('Go'),
@@ -194,7 +194,7 @@ describe('signatures', () => {
     });
   });
 
-  test('signed thoughts are replayed as thoughts', () => {
+  test('of reasoning are replayed with the reasoning', () => {
     const messages: Message[] = [
       user('Go'),
       {
@@ -209,20 +209,20 @@ describe('signatures', () => {
     });
   });
 
-  test('that are missing in the turn under way are bypassed for the first call, from the third generation on', () => {
+  test('missing in the current turn are bypassed for the first call, from the third generation on', () => {
     const foreign: ReasoningDetail[] = [
       { type: 'reasoning.text', text: 'Hm.', signature: 'YQ==', format: 'anthropic-claude-v1' },
     ];
     expect(signed(loop(foreign))).toEqual([null, BYPASS, null]);
     expect(signed(loop(foreign), { model: 'gemini-2.5-pro' })).toEqual([null, null, null]);
-    // A turn that the user has answered is over; what is said right after results is not a new one.
+    // A turn that the user has answered is over; a user text right after results does not start a new one.
     expect(signed([...loop(foreign), { role: 'assistant', content: 'Done.' }, user('More')])).toEqual([
       null,
       null,
       null,
     ]);
     expect(signed([...loop(foreign), user('More')])).toEqual([null, BYPASS, null]);
-    // Nor are the blocks after added results, in a turn that the client sent as two messages.
+    // Blocks after added results, in a turn that the client sent as two messages, do not start one either.
     const unanswered = loop(foreign).slice(0, 2);
     expect(signed([...unanswered, { role: 'assistant', content: 'Wait.' }, user('More')])[1]).toBe(BYPASS);
     expect(encode({ messages: loop(foreign) }).report).toEqual([
@@ -234,7 +234,7 @@ describe('signatures', () => {
     ]);
   });
 
-  test('that were refused are left out, with everything opaque', () => {
+  test('that were refused are omitted, with all opaque state', () => {
     const messages = loop([google({ type: 'reasoning.encrypted', data: 'YQ==', id: '1' })]);
     messages[1]!.ext = {
       wire: 'gemini-generate-content',
@@ -261,9 +261,13 @@ describe('media', () => {
   test.each<[string, InnerPart, object]>([
     ['a data URL', image('data:image/webp;base64,AAAA'), { inlineData: { mimeType: 'image/webp', data: 'AAAA' } }],
     ['a PDF', file('data:application/pdf;base64,AAAA'), { inlineData: { mimeType: 'application/pdf', data: 'AAAA' } }],
-    ['a bare document', file('JVBERi0xLjE='), { inlineData: { mimeType: 'application/pdf', data: 'JVBERi0xLjE=' } }],
     [
-      'JSON, which is read as text',
+      'a document as bare base64',
+      file('JVBERi0xLjE='),
+      { inlineData: { mimeType: 'application/pdf', data: 'JVBERi0xLjE=' } },
+    ],
+    [
+      'JSON, which is sent as text',
       file('data:application/json;base64,e30='),
       { inlineData: { mimeType: 'text/plain', data: 'e30=' } },
     ],
@@ -273,12 +277,12 @@ describe('media', () => {
       { inlineData: { mimeType: 'audio/mp3', data: 'AAAA' } },
     ],
     [
-      'a film',
+      'a video',
       { type: 'video_url', video_url: { url: 'data:video/mp4;base64,AAAA' } },
       { inlineData: { mimeType: 'video/mp4', data: 'AAAA' } },
     ],
     [
-      'a film of YouTube',
+      'a YouTube video',
       { type: 'video_url', video_url: { url: youtube } },
       { fileData: { fileUri: youtube, mimeType: 'video/mp4' } },
     ],
@@ -291,7 +295,7 @@ describe('media', () => {
     expect(partsOf([part])).toEqual([expected]);
   });
 
-  test('at an address is fetched first, where Google does not read it by itself', () => {
+  test('at an address is fetched first if Google does not read it directly', () => {
     const url = 'https://a.example/cat.png';
     const messages = [user([image(url), image(url), image(youtube), image('data:image/png;base64,AA==')])];
     const endpoint = { quirks: {} } as Parameters<typeof geminiGenerateContent.requiredMedia>[1];
@@ -301,7 +305,7 @@ describe('media', () => {
     expect(partsOf([image(url)], { media })).toEqual([{ inlineData: { mimeType: 'image/png', data: 'AAAA' } }]);
   });
 
-  test('of Cloud Storage is read on Vertex AI only', () => {
+  test('in Cloud Storage is accepted on Vertex AI only', () => {
     const part = file('gs://bucket/a.pdf');
     expect(() => partsOf([part])).toThrow(/Vertex AI only/);
     expect(partsOf([part], { quirks: { google_cloud: true } })).toEqual([
@@ -309,7 +313,7 @@ describe('media', () => {
     ]);
   });
 
-  test.each([image('ftp://a/b'), image(''), file('')])('that cannot be had is refused: %j', (part) => {
+  test.each([image('ftp://a/b'), image(''), file('')])('that cannot be fetched is refused: %j', (part) => {
     expect(() => partsOf([part])).toThrow(GatewayError);
   });
 });
@@ -317,7 +321,7 @@ describe('media', () => {
 describe('tools', () => {
   const odd = 'weather in Oslo!';
 
-  test('are declared with their schema as it is, under names that the wire takes', () => {
+  test('are declared with their unchanged schema, under names that the wire accepts', () => {
     const parameters = { $ref: '#/$defs/a', $defs: { a: { type: 'object', additionalProperties: false } } };
     const { body, state } = encode({
       tools: [tool(odd, { description: 'd', parameters }), tool('7', { parameters: {} })],
@@ -336,7 +340,7 @@ describe('tools', () => {
     });
   });
 
-  test('are chosen from by mode', () => {
+  test('are selected by mode', () => {
     const tools = [tool('a'), tool('b')];
     expect(calling({ tools })).toBeUndefined();
     expect(calling({ tools, tool_choice: 'auto' })).toBeUndefined();
@@ -354,7 +358,7 @@ describe('tools', () => {
     ]);
   });
 
-  test("of Google's own stand beside; what they did is to be told from the third generation on", () => {
+  test("Google's own tools are declared beside functions; their calls are included from the third generation on", () => {
     const tools: ChatRequest['tools'] = [
       tool('a'),
       { type: 'native', wire: 'gemini-generate-content', block: { googleSearch: {} } },
@@ -368,7 +372,7 @@ describe('tools', () => {
     expect(bodyFor('gemini-3-flash', { google_cloud: true })['toolConfig']).toBeUndefined();
   });
 
-  test('and JSON output can be combined in new models; in older ones a function replaces it', () => {
+  test('and JSON output are combined on new models; on older ones a function replaces JSON output', () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } };
     const responseFormat = { type: 'json_schema' as const, json_schema: { name: 'a', schema } };
     expect(config({ response_format: responseFormat })).toMatchObject({
@@ -429,7 +433,7 @@ describe('thinking', () => {
 });
 
 describe('sampling and output parameters', () => {
-  test('has the names of the wire, within its bounds', () => {
+  test('have the names of the wire, within its bounds', () => {
     const request: Partial<ChatRequest> = {
       temperature: 1.4,
       top_p: 0.9,
@@ -453,7 +457,7 @@ describe('sampling and output parameters', () => {
     });
   });
 
-  test('penalties and logprobs are for models before 2.5, on Vertex AI before the third generation', () => {
+  test('penalties and logprobs are sent only to models that support them', () => {
     const request = { presence_penalty: 0.5, frequency_penalty: 0, logprobs: true, top_logprobs: 2 };
     const sent = { presencePenalty: 0.5, responseLogprobs: true, logprobs: 2 };
     expect(config(request, { model: 'gemini-2.0-flash' })).toEqual(sent);
@@ -483,7 +487,7 @@ describe('sampling and output parameters', () => {
     expect(report.map(({ field }) => field)).toEqual(['audio.format', 'image_config.other']);
   });
 
-  test('tiers and labels are where the wire has them', () => {
+  test('the service tier and labels are sent in the fields of the API in use', () => {
     const request = { service_tier: 'flex', metadata: { team: 'a-1', Bad: 'b' } };
     const studio = encode(request);
     expect([studio.body['serviceTier'], studio.body['labels']]).toEqual(['flex', undefined]);
@@ -496,7 +500,7 @@ describe('sampling and output parameters', () => {
     ]).toEqual(['flex', 5]);
   });
 
-  test('what the wire has no field for is left out, and said', () => {
+  test('parameters without a field on the wire are dropped and reported', () => {
     const { report } = encode({
       min_p: 0.1,
       logit_bias: { '1': 2 },
@@ -514,7 +518,7 @@ describe('sampling and output parameters', () => {
     ]);
   });
 
-  test('a cache hint is said to be of no use here', () => {
+  test('a cache hint is dropped and reported', () => {
     const messages = [user([{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }])];
     expect(encode({ messages }).report).toEqual([
       { kind: 'dropped', field: 'cache_control', reason: 'this upstream caches prompts by itself' },
@@ -522,7 +526,7 @@ describe('sampling and output parameters', () => {
   });
 });
 
-test('options of clients set neither what bounds the cost nor what the prompt is, by either spelling of the names', () => {
+test('clients cannot set fields that change the cost bound or the prompt, in either spelling', () => {
   for (const field of [
     'contents',
     'systemInstruction',

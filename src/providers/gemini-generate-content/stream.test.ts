@@ -21,7 +21,7 @@ function decode(events: JsonValue[], state: object = {}): ChatCompletion {
   return accumulate(chunksOf(events, state), 0);
 }
 
-/** The parts that the answer goes back as. */
+/** The parts that are sent back for this answer. */
 function replayed(completion: ChatCompletion, upstreamModel = 'gemini-3-flash'): JsonValue {
   const { message } = completion.choices[0];
   const endpoint = {
@@ -41,7 +41,7 @@ function replayed(completion: ChatCompletion, upstreamModel = 'gemini-3-flash'):
 const stop = { finishReason: 'STOP' };
 
 describe('text and thoughts', () => {
-  test('are kept unchanged, and sent back with their signatures', () => {
+  test('are kept unchanged and sent back with their signatures', () => {
     const completion = decode([
       event([{ text: 'They ask', thought: true }]),
       event([{ text: ' why.', thought: true }]),
@@ -58,21 +58,21 @@ describe('text and thoughts', () => {
     expect(replayed(completion)).toEqual([{ text: 'Because.', thoughtSignature: 'c2lnMQ==' }]);
   });
 
-  test('a signature in a last part without text goes back in one', () => {
+  test('a signature in a last part without text is sent back in an empty part', () => {
     const parts = [{ text: 'Yes.' }, { text: '', thoughtSignature: 'c2ln' }];
     const completion = decode([event([parts[0]!]), event([parts[1]!], stop)]);
     expect(completion.choices[0].message.reasoning_details).toHaveLength(1);
     expect(replayed(completion)).toEqual(parts);
   });
 
-  test('a client that only keeps the details gets the signature back to its text', () => {
+  test('the signature is restored to its text if a client keeps only the details', () => {
     const completion = decode([event([{ text: 'Yes.', thoughtSignature: 'c2ln' }], stop)]);
     const { ext: _, ...message } = completion.choices[0].message;
     const plain = { ...completion, choices: [{ ...completion.choices[0], message }] } as ChatCompletion;
     expect(replayed(plain)).toEqual([{ text: 'Yes.', thoughtSignature: 'c2ln' }]);
   });
 
-  test('several texts around objects of Google go back in their order', () => {
+  test('several texts around Google objects are sent back in order', () => {
     const parts = [
       { text: 'I run it.' },
       { executableCode: { language: 'PYTHON', code: '1+1' }, thoughtSignature: 'Y29kZQ==' },
@@ -111,17 +111,17 @@ describe('calls', () => {
     expect(JSON.stringify(replayed(completion)).match(/thoughtSignature/g)).toHaveLength(1);
   });
 
-  test('keep an id that is sent, but for one that the conversation has already', () => {
+  test('keep the upstream’s id unless the conversation already has it', () => {
     const { choices } = decode([event([call('a', { id: 'x1' }), call('b', { id: 'x2' })], stop)], { call_ids: ['x2'] });
     expect(choices[0].message.tool_calls!.map(({ id }) => id)).toEqual(['x1', expect.stringMatching(/^call_/)]);
   });
 
-  test('have the names that the client gave', () => {
+  test('have the client’s tool names', () => {
     const { choices } = decode([event([call('a_b_123456')], stop)], { tool_names: { a_b_123456: 'a b' } });
     expect(choices[0].message.tool_calls![0]!.function.name).toBe('a b');
   });
 
-  test('that nobody declared are an error, and not shown', () => {
+  test('of undeclared tools are an error and are not shown', () => {
     const ending = { finishReason: 'UNEXPECTED_TOOL_CALL', finishMessage: 'Unexpected tool call: list_files' };
     const [choice] = decode([event([call('list_files')], ending)]).choices;
     expect(choice.message.tool_calls).toBeUndefined();
@@ -129,7 +129,7 @@ describe('calls', () => {
     expect(choice.error).toEqual({ code: 502, message: 'Unexpected tool call: list_files' });
   });
 
-  test('whose arguments come value by value are put together, whatever the places are called', () => {
+  test('with arguments in partial values are assembled, also for unusual member names', () => {
     const piece = (jsonPath: string, value: JsonObject, goesOn = true) => ({
       functionCall: { partialArgs: [{ jsonPath, ...value }], ...(goesOn ? { willContinue: true } : {}) },
     });
@@ -151,11 +151,11 @@ describe('calls', () => {
     [{ functionCall: { partialArgs: [{ jsonPath: '$.a', stringValue: 'x' }] } }],
     [{ functionCall: { name: 'a', partialArgs: [{ jsonPath: 'a..b', stringValue: 'x' }] } }],
     [{ functionCall: { name: 'a', partialArgs: [{ jsonPath: '$.a[999999999]', numberValue: 1 }] } }],
-  ])('with pieces that belong nowhere are no answer: %j', (part) => {
+  ])('with invalid partial arguments are refused: %j', (part) => {
     expect(() => decode([event([part], stop)])).toThrow(UpstreamError);
   });
 
-  test('of the function that replaces JSON output are the text', () => {
+  test('of the function that replaces JSON output become text', () => {
     const [choice] = decode([event([call('json_response', { args: { a: 1 } })], stop)], {
       shim: 'json_response',
     }).choices;
@@ -167,7 +167,7 @@ describe('calls', () => {
   });
 });
 
-describe('ends', () => {
+describe('finish reasons', () => {
   test.each([
     ['MAX_TOKENS', 'length'],
     ['SAFETY', 'content_filter'],
@@ -185,11 +185,11 @@ describe('ends', () => {
     ]);
   });
 
-  test('a reason that is new is a stop where the model said something', () => {
+  test('an unknown reason is a stop if there is content', () => {
     expect(decode([event([{ text: 'a' }], { finishReason: 'NEW' })]).choices[0].finish_reason).toBe('stop');
   });
 
-  test('a refused prompt is the content filter, with what is said of it', () => {
+  test('a refused prompt is a content filter, with its message', () => {
     const promptFeedback = { blockReason: 'PROHIBITED_CONTENT', blockReasonMessage: 'No.' };
     const [choice] = decode([{ promptFeedback, usageMetadata: { promptTokenCount: 3, totalTokenCount: 3 } }]).choices;
     expect(choice).toMatchObject({
@@ -199,7 +199,7 @@ describe('ends', () => {
     });
   });
 
-  test('an answer that is blocked on its way is the content filter, and what was said stays', () => {
+  test('an answer that is blocked in its middle ends as content filter, and the text before stays', () => {
     const blocked = { promptFeedback: { blockReason: 'MODEL_ARMOR', blockReasonMessage: 'No.' } };
     const [choice] = decode([event([{ text: 'a' }]), blocked]).choices;
     expect([choice.message.content, choice.finish_reason, choice.native_finish_reason]).toEqual([
@@ -209,7 +209,7 @@ describe('ends', () => {
     ]);
   });
 
-  test('a whole body without one is complete as well, with an error if it is empty', () => {
+  test('a whole body without one is complete, and an error if it is empty', () => {
     const read = (body: JsonValue) => accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0).choices[0];
     expect(read(event([{ text: 'a' }]))).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
     const called = read(event([{ functionCall: { name: 'f', args: {} } }]));
@@ -218,7 +218,7 @@ describe('ends', () => {
     expect(() => read([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
   });
 
-  test('an event that is not part of an answer is skipped within one, and refused alone', () => {
+  test('an event of another kind is skipped within an answer and refused alone', () => {
     const strange = { serverContent: { turnComplete: true } };
     expect(decode([event([{ text: 'a' }]), {}, strange, event([{ text: 'b' }], stop)]).choices[0].message.content).toBe(
       'ab',
@@ -226,12 +226,12 @@ describe('ends', () => {
     expect(() => decode([strange])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
   });
 
-  test('a stream without one is incomplete, however long it was', () => {
+  test('a stream without one is incomplete', () => {
     expect(() => decode([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
     expect(() => decode([])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
   });
 
-  test('an error after the beginning is that error, alone or in a list', () => {
+  test('an error after the first event is thrown, alone or in a list', () => {
     const error = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } };
     for (const late of [error, [error]]) {
       expect(() => decode([event([{ text: 'a' }]), late])).toThrow(
@@ -240,7 +240,7 @@ describe('ends', () => {
     }
   });
 
-  test('the answer is complete with its finish reason, and later counts are read', () => {
+  test('the answer is complete with its finish reason, and later usage is still read', () => {
     const decoder = geminiGenerateContent.createStreamDecoder(STATE);
     const push = (one: JsonValue) => decoder.push({ event: undefined, data: JSON.stringify(one) });
     const chunks = push(event([{ text: 'a' }]));
@@ -256,7 +256,7 @@ describe('usage', () => {
   const used = (usageMetadata: JsonObject) => decode([event([{ text: 'a' }], stop, { usageMetadata })]).ext.usage;
   const of = (modality: string, tokenCount: number) => ({ modality, tokenCount });
 
-  test('splits the prompt by cache and modality, and keeps thoughts beside the answer', () => {
+  test('is split by cache and modality, and reasoning is separate from text', () => {
     expect(
       used({
         promptTokenCount: 100,
@@ -280,7 +280,7 @@ describe('usage', () => {
     });
   });
 
-  test('reads what protocol buffers leave out from the total', () => {
+  test('fields that protocol buffers omit are derived from the total', () => {
     expect(used({ promptTokenCount: 5, totalTokenCount: 9 })).toEqual({
       in_cache_read: 0,
       in_uncached: 5,
@@ -311,7 +311,7 @@ describe('usage', () => {
   ];
   const running = steps.map((usageMetadata) => event([{ text: 'a' }], {}, { usageMetadata }));
 
-  test('that starts again with each step is what the last event says', () => {
+  test('that restarts with each step is the usage of the last event', () => {
     const last = { promptTokenCount: 60, candidatesTokenCount: 12, thoughtsTokenCount: 120, totalTokenCount: 192 };
     const { usage } = decode([...running, event([], stop, { usageMetadata: last })]).ext;
     expect(usage).toMatchObject({ in_uncached: 60, out_text: 12, out_reasoning: 120 });
@@ -327,7 +327,7 @@ describe('usage', () => {
     });
   });
 
-  test('names the tier that served', () => {
+  test('contains the service tier', () => {
     const tier = (usageMetadata: JsonObject) => decode([event([{ text: 'a' }], stop, { usageMetadata })]).service_tier;
     expect(tier({ totalTokenCount: 1, serviceTier: 'standard' })).toBe('default');
     expect(tier({ totalTokenCount: 1, serviceTier: 'priority' })).toBe('priority');
@@ -337,7 +337,7 @@ describe('usage', () => {
   });
 });
 
-describe('what an answer rests on', () => {
+describe('grounding', () => {
   const chunks = [{ web: { uri: 'https://a.example/', title: 'A' } }, { retrievedContext: { text: 'x' } }];
   const cited = (text: string, segment: JsonObject) => {
     const groundingMetadata = {
@@ -355,21 +355,21 @@ describe('what an answer rests on', () => {
       return [startIndex, endIndex];
     });
 
-  test('is cited by places in the text, counted in code points', () => {
+  test('is cited with offsets in the text, counted in code points', () => {
     const text = 'Žluť 🌍 is round. So it is.';
     const bytes = Buffer.from('Žluť 🌍 is round.').length;
     expect(place(text, { endIndex: bytes, text: 'Žluť 🌍 is round.' })).toEqual([[0, 16]]);
     expect(place(text, { startIndex: bytes + 1, endIndex: bytes + 10, text: 'So it is.' })).toEqual([[17, 26]]);
   });
 
-  test('is searched near its stated place, and has no offsets if it is missing', () => {
+  test('is searched near its stated offset, and has no offsets if it is missing', () => {
     const text = 'Žluť is yellow. So it is.';
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'So it is.' })).toEqual([[16, 25]]);
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'Not there' })).toEqual([[0, 0]]);
     expect(place(text, { startIndex: 5000, endIndex: 5009 })).toEqual([[0, 0]]);
   });
 
-  test('is emitted while its text may still be cited: before the signature that ends it, with the text or after it', () => {
+  test('is emitted with or after its text, before the signature that ends the text', () => {
     const groundingMetadata = {
       groundingChunks: chunks,
       groundingSupports: [{ segment: { endIndex: 3, text: 'So.' }, groundingChunkIndices: [0] }],
@@ -387,7 +387,7 @@ describe('what an answer rests on', () => {
     }
   });
 
-  test('keeps its places when later events repeat less of them, and counts the searches of all', () => {
+  test('keeps its offsets if later events repeat less, and counts the searches of all events', () => {
     const full = {
       groundingChunks: [{ web: { uri: 'https://a.example/' } }],
       groundingSupports: [{ segment: { endIndex: 1, text: 'a' }, groundingChunkIndices: [0] }],
@@ -405,7 +405,7 @@ describe('what an answer rests on', () => {
     }
   });
 
-  test('was searched for as often as new models bill it, once in older ones', () => {
+  test('counts searches as they are billed: each query on new models, one on older ones', () => {
     const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
     const groundingMetadata = { webSearchQueries: ['one', 'two', 'two'] };
     const searches = (generation: number) =>
@@ -416,7 +416,7 @@ describe('what an answer rests on', () => {
 });
 
 describe('other kinds of output', () => {
-  test('a picture is shown and goes back with its signature; one of the thoughts is not shown', () => {
+  test('an image is shown and sent back with its signature; an image of the reasoning is not shown', () => {
     const blob = { inlineData: { mimeType: 'image/png', data: 'aW1n' }, thoughtSignature: 'c2ln' };
     const draft = { inlineData: { mimeType: 'image/png', data: 'ZHJhZnQ=' }, thought: true };
     const completion = decode([event([draft, { text: 'Here:' }, blob], stop)]);
@@ -426,7 +426,7 @@ describe('other kinds of output', () => {
     expect(replayed(completion)).toEqual([draft, { text: 'Here:' }, blob]);
   });
 
-  test('sound in pieces is one piece when its texts are joined', () => {
+  test('audio in pieces is joined to one piece', () => {
     const bytes = Buffer.from('twelve bytes and some more');
     const pieces = [0, 4, 8, 15, 26].map((at, i, all) => bytes.subarray(at, all[i + 1]).toString('base64'));
     const sound = (data: string) => ({ inlineData: { mimeType: 'audio/L16;codec=pcm;rate=24000', data } });
@@ -434,7 +434,7 @@ describe('other kinds of output', () => {
     expect(Buffer.from(completion.choices[0].message.audio!.data!, 'base64').toString()).toBe(bytes.toString());
   });
 
-  test('probabilities of tokens have their public names', () => {
+  test('token probabilities have their public names', () => {
     const logprobsResult = {
       chosenCandidates: [{ token: 'Hé', logProbability: -0.1 }],
       topCandidates: [
@@ -455,7 +455,7 @@ describe('other kinds of output', () => {
     expect(textChunk!.logprobs).toEqual(logprobs);
   });
 
-  test('further candidates are not mixed in', () => {
+  test('additional candidates are ignored', () => {
     const other = { candidates: [{ index: 1, content: { parts: [{ text: 'B' }] }, finishReason: 'STOP' }] };
     expect(decode([event([{ text: 'A' }]), other, event([], stop)]).choices[0].message.content).toBe('A');
   });

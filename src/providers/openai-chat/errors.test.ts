@@ -43,16 +43,16 @@ describe('the class of an error answer', () => {
 describe('the message of an error answer', () => {
   test.each<[string, string, string, string | null]>([
     ['OpenAI’s', body('No.', 'a_code'), 'No.', 'a_code'],
-    ['a type where there is no code', body('No.'), 'No.', 'invalid_request_error'],
+    ['a type if there is no code', body('No.'), 'No.', 'invalid_request_error'],
     ['a text as error', '{"error":"model is loading"}', 'model is loading', null],
     ['Mistral’s', '{"object":"error","message":"Bad.","type":"t","code":1500}', 'Bad.', '1500'],
     ['FastAPI’s list', '{"detail":[{"loc":["body","n"],"msg":"too large"},{"msg":"b"}]}', 'body.n: too large; b', null],
     ['Google’s list', '[{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT"}}]', 'Bad.', '400'],
     ['Cloudflare’s list', '{"result":null,"success":false,"errors":[{"code":5004,"message":"Bad."}]}', 'Bad.', '5004'],
     ['plain text', 'upstream connect error', 'upstream connect error', null],
-    ['a page', '<!DOCTYPE html><html></html>', 'The upstream answered with status 400.', null],
+    ['a web page', '<!DOCTYPE html><html></html>', 'The upstream answered with status 400.', null],
     ['nothing', '', 'The upstream answered with status 400.', null],
-    ['JSON that says nothing', '{"a":1}', 'The upstream answered with status 400.', null],
+    ['JSON without a message', '{"a":1}', 'The upstream answered with status 400.', null],
   ])('is read from %s', (_rule, text, message, nativeCode) => {
     expect(decodeError(400, {}, text)).toMatchObject({ message, native_code: nativeCode });
   });
@@ -63,36 +63,31 @@ describe('the message of an error answer', () => {
     expect(error.raw!.length).toBe(limits.upstream_raw_chars_max);
   });
 
-  test('the wait of the headers is kept', () => {
+  test('the wait of the headers is used', () => {
     expect(decodeError(429, { 'retry-after': '3' }, '').retry_after_ms).toBe(3_000);
   });
 });
 
 describe('an error inside a 200', () => {
   test.each<[string, unknown, string | undefined, number | undefined]>([
-    ['stands for its own status', { error: { message: 'x', code: 429 } }, 'rate_limited', 429],
+    ['has a status of its own', { error: { message: 'x', code: 429 } }, 'rate_limited', 429],
     [
-      'stands for its status code',
+      'has a status code',
       { error: { message: 'x', code: 'tool_use_failed', status_code: 400 } },
       'invalid_response',
       400,
     ],
-    ['is judged by its code', { error: { message: 'x', type: 'overloaded_error' } }, 'overloaded', 503],
-    ['is the upstream’s failure when it says no more', { error: { message: 'x' } }, 'unavailable', 502],
+    ['is classified by its code', { error: { message: 'x', type: 'overloaded_error' } }, 'overloaded', 503],
+    ['is an upstream failure if it states nothing else', { error: { message: 'x' } }, 'unavailable', 502],
     ['may have Mistral’s shape', { object: 'error', message: 'x' }, 'unavailable', 502],
-    ['is none when all is zero', { error: { message: '', code: '' }, choices: [] }, undefined, undefined],
-    [
-      'is none when its code is the number zero',
-      { error: { message: '', code: 0 }, choices: [] },
-      undefined,
-      undefined,
-    ],
+    ['is none if all members are zero', { error: { message: '', code: '' }, choices: [] }, undefined, undefined],
+    ['is none if its code is the number zero', { error: { message: '', code: 0 }, choices: [] }, undefined, undefined],
     ['may be an empty account', { error: { message: 'x', code: 'insufficient_quota' } }, 'payment', 429],
     ['may be a bad credential', { error: { message: 'x', type: 'authentication_error' } }, 'credential', 401],
     ['may be an unknown model', { error: { message: 'x', code: 'model_not_found' } }, 'not_found', 404],
     ['may be a timeout', { error: { message: 'x', type: 'timeout' } }, 'timeout', 408],
-    ['is none when there is none', { error: null, choices: [] }, undefined, undefined],
-    ['is none when a completion has a message of its own', { message: 'note', choices: [] }, undefined, undefined],
+    ['is none if the member is missing', { error: null, choices: [] }, undefined, undefined],
+    ['is none if a completion has a message of its own', { message: 'note', choices: [] }, undefined, undefined],
   ])('%s', (_rule, value, failure, status) => {
     const error = errorInside(value);
     expect(error?.failure).toBe(failure);
@@ -104,6 +99,6 @@ test.each([
   "Invalid value for tool 'billing_details'",
   'Unknown parameter: "invalid_api_key".',
   'schema `insufficient_quota` is invalid',
-])('what a provider quotes of the request says nothing about the account: %s', (message) => {
+])('parts of the request quoted in a message do not classify the failure: %s', (message) => {
   expect(decodeError(400, {}, JSON.stringify({ error: { message } })).failure).toBe('invalid_request');
 });

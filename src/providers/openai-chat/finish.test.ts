@@ -16,7 +16,7 @@ test.each<[string | undefined, boolean, boolean, string]>([
   ['eos', false, false, 'stop'],
   ['error', false, false, 'error'],
   ['insufficient_system_resource', false, false, 'error'],
-  // Google's compatible endpoint: its own words, alone or after the field they come from.
+  // Google's compatible endpoint: its own words, alone or after the name of their field.
   ['RECITATION', false, false, 'content_filter'],
   ['IMAGE_SAFETY', false, true, 'content_filter'],
   ['content_filter: PROHIBITED_CONTENT', false, false, 'content_filter'],

@@ -21,7 +21,7 @@ function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, options = PL
   return openaiChat.encodeRequest({ messages: [], ...request }, endpointOf(quirks), options);
 }
 
-describe('what needs no change is shared, never copied', () => {
+describe('unchanged parts are shared, not copied', () => {
   test('messages and tools are the client’s own objects', () => {
     const messages: Message[] = [
       { role: 'user', content: [{ type: 'text', text: 'a' }] },
@@ -40,7 +40,7 @@ describe('what needs no change is shared, never copied', () => {
     expect((body['tools'] as object[])[0]).toBe(tools[0]);
   });
 
-  test('a request is never written to', () => {
+  test('a request is not modified', () => {
     const freeze = <T>(value: T): T => {
       if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze);
       return value;
@@ -74,29 +74,39 @@ const allowed = (mode: string) => ({ type: 'allowed_tools', allowed_tools: { mod
 
 describe('one field at a time', () => {
   test.each<[string, Partial<ChatRequest>, Quirks, object]>([
-    ['the newer output bound wins', { max_tokens: 5, max_completion_tokens: 6 }, {}, { max_completion_tokens: 6 }],
     [
-      'the output bound has the upstream’s name',
+      'the newer output bound takes precedence',
+      { max_tokens: 5, max_completion_tokens: 6 },
+      {},
+      { max_completion_tokens: 6 },
+    ],
+    [
+      'the output bound has the upstream’s field name',
       { max_tokens: 5 },
       { output_bound_field: 'max_completion_tokens' },
       { max_completion_tokens: 5 },
     ],
+    ['usage is requested in streams', { stream: true }, {}, { stream: true, stream_options: { include_usage: true } }],
     [
-      'usage is always asked for in streams',
-      { stream: true },
-      {},
-      { stream: true, stream_options: { include_usage: true } },
-    ],
-    [
-      'the client’s other stream options stay',
+      'the client’s other stream options are kept',
       { stream: true, stream_options: { include_usage: false, include_obfuscation: false } },
       {},
       { stream: true, stream_options: { include_usage: true, include_obfuscation: false } },
     ],
-    ['usage is not asked for where it is refused', { stream: true }, { no_stream_usage: true }, { stream: true }],
-    ['stream options need a stream', { stream: false, stream_options: { include_usage: true } }, {}, { stream: false }],
-    ['null is absent', { temperature: null, stop: null, tools: null, stream: null }, {}, {}],
-    ['a tool choice needs tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}, {}],
+    [
+      'usage is not requested if the upstream refuses the option',
+      { stream: true },
+      { no_stream_usage: true },
+      { stream: true },
+    ],
+    [
+      'stream options require a stream',
+      { stream: false, stream_options: { include_usage: true } },
+      {},
+      { stream: false },
+    ],
+    ['null is omitted', { temperature: null, stop: null, tools: null, stream: null }, {}, {}],
+    ['a tool choice requires tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}, {}],
     [
       'tools that are not allowed are not sent',
       { tools: [called('a'), called('b')], tool_choice: allowed('required') },
@@ -104,66 +114,71 @@ describe('one field at a time', () => {
       { tools: [called('b')], tool_choice: 'required' },
     ],
     [
-      'one of the tools that are allowed must be called, in Mistral’s word',
+      'a required choice among allowed tools has Mistral’s value',
       { tools: [called('a'), called('b')], tool_choice: allowed('required') },
       { tool_choice_any: true },
       { tools: [called('b')], tool_choice: 'any' },
     ],
     [
-      'allowed tools may be called or not',
+      'an optional choice among allowed tools is auto',
       { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
       {},
       { tools: [called('b')], tool_choice: 'auto' },
     ],
     [
-      'OpenAI knows which tools are allowed',
+      'allowed tools are sent to OpenAI as they are',
       { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
       { allowed_tools: true },
       { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
     ],
-    ['a seed may have another name', { seed: 3 }, { random_seed: true }, { random_seed: 3 }],
+    ['a seed may have another field name', { seed: 3 }, { random_seed: true }, { random_seed: 3 }],
     [
-      'metadata goes with stored completions',
+      'metadata is sent with stored completions',
       { metadata: { a: 'b' }, store: true },
       {},
       { metadata: { a: 'b' }, store: true },
     ],
     ['reasoning effort is passed on', { reasoning_effort: 'high' }, {}, { reasoning_effort: 'high' }],
-    ['reasoning off is effort none', { reasoning: { enabled: false } }, {}, { reasoning_effort: 'none' }],
-    ['reasoning on is effort medium', { reasoning: { enabled: true } }, {}, { reasoning_effort: 'medium' }],
-    ['nothing said of reasoning is nothing sent', { reasoning: { exclude: true }, include_reasoning: true }, {}, {}],
+    ['disabled reasoning is effort none', { reasoning: { enabled: false } }, {}, { reasoning_effort: 'none' }],
+    ['enabled reasoning is effort medium', { reasoning: { enabled: true } }, {}, { reasoning_effort: 'medium' }],
     [
-      'a budget is an effort by its share',
+      'reasoning is omitted if the request does not mention it',
+      { reasoning: { exclude: true }, include_reasoning: true },
+      {},
+      {},
+    ],
+    [
+      'a reasoning budget becomes an effort by its share',
       { reasoning: { max_tokens: 8_000 }, max_tokens: 10_000 },
       {},
       { reasoning_effort: 'high', max_tokens: 10_000 },
     ],
     [
-      'an effort is the nearest that the model takes',
+      'an effort becomes the nearest supported effort',
       { reasoning: { effort: 'xhigh' } },
       { reasoning_efforts: ['low', 'high'] },
       { reasoning_effort: 'high' },
     ],
     [
-      'Alibaba switches thinking by a flag',
+      'Alibaba enables thinking by a flag',
       { reasoning: { max_tokens: 100 } },
       { reasoning_field: 'enable_thinking' },
       { enable_thinking: true, thinking_budget: 100 },
     ],
     [
-      'the client’s own thinking field wins',
+      'the client’s own thinking field takes precedence',
       { reasoning: { effort: 'none' }, thinking: { type: 'enabled' } },
       { reasoning_field: 'thinking' },
       { thinking: { type: 'enabled' } },
     ],
     [
-      'another gateway gets the whole wish but what is hidden',
+      'another gateway gets all reasoning options except exclude',
       { reasoning: { effort: 'low', exclude: true } },
       { reasoning_field: 'reasoning' },
       { reasoning: { effort: 'low' } },
     ],
     [
-      'the operator’s fields give way to the client’s',
+      'the client’s fields take precedence over the operator’s',
       { reasoning_format: 'raw' },
       { extra_body: { reasoning_format: 'parsed', x: 1 } },
       { reasoning_format: 'raw', x: 1 },
@@ -183,7 +198,7 @@ describe('one field at a time', () => {
     expect(report.map((entry) => entry.field).sort()).toEqual(['tools', 'top_k']);
   });
 
-  test('tools of the gateway and of other APIs do not go upstream', () => {
+  test('tools of the gateway and of other APIs are not sent', () => {
     const tools = [
       { type: 'gateway:web_search' },
       { type: 'native' as const, wire: 'anthropic-messages' as const, block: {} },
@@ -195,7 +210,7 @@ describe('one field at a time', () => {
 });
 
 describe('messages', () => {
-  test('which model made a former answer is not sent: strict servers refuse what they do not know', () => {
+  test('the model of a previous answer is not sent, since strict servers refuse unknown fields', () => {
     const message = { role: 'assistant', content: 'a', model: 'a/b' } as Message;
     expect(encode({ messages: [message] }).body['messages']).toEqual([{ role: 'assistant', content: 'a' }]);
   });
@@ -203,33 +218,38 @@ describe('messages', () => {
   const assistant = (more: Partial<Message>): Message => ({ role: 'assistant', content: 'a', ...more });
   test.each<[string, Message, Quirks, object]>([
     [
-      'an instruction has the role that the upstream knows',
+      'an instruction has a role that the upstream accepts',
       { role: 'developer', content: 'x' },
       { system_role: 'system' },
       { role: 'system', content: 'x' },
     ],
-    ['reasoning is left out', assistant({ reasoning: 'r' }), {}, { role: 'assistant', content: 'a' }],
+    ['reasoning is omitted', assistant({ reasoning: 'r' }), {}, { role: 'assistant', content: 'a' }],
     [
-      'reasoning goes back as a string',
+      'reasoning is sent back as a string',
       assistant({ reasoning: 'r' }),
       { replay_reasoning: 'reasoning_content' },
       { role: 'assistant', content: 'a', reasoning_content: 'r' },
     ],
     [
-      'details decide over the string',
+      'reasoning details take precedence over the string',
       assistant({ reasoning: 'r', reasoning_details: [] }),
       { replay_reasoning: 'reasoning' },
       { role: 'assistant', content: 'a' },
     ],
-    ['empty reasoning is no part', assistant({ reasoning: '' }), { replay_reasoning: 'thinking_part' }, assistant({})],
     [
-      'but a field, which some upstreams miss',
+      'empty reasoning is not a detail',
+      assistant({ reasoning: '' }),
+      { replay_reasoning: 'thinking_part' },
+      assistant({}),
+    ],
+    [
+      'empty reasoning is a field for upstreams that require it',
       assistant({ reasoning: '' }),
       { replay_reasoning: 'reasoning_content' },
       { role: 'assistant', content: 'a', reasoning_content: '' },
     ],
     [
-      'encrypted reasoning of one id goes back once',
+      'encrypted reasoning of one id is sent once',
       assistant({
         reasoning_details: [
           { type: 'reasoning.encrypted', data: 'a', id: 'rs_1' },
@@ -250,37 +270,37 @@ describe('messages', () => {
       },
     ],
     [
-      'reasoning of another vendor is left out',
+      'reasoning of another vendor is omitted',
       assistant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', format: 'anthropic-claude-v1' }] }),
       { replay_reasoning: 'reasoning' },
       { role: 'assistant', content: 'a' },
     ],
     [
-      'former audio goes back by its id',
+      'previous audio is sent by its id',
       assistant({ audio: { id: 'x', data: 'AA' } }),
       {},
       { role: 'assistant', content: 'a', audio: { id: 'x' } },
     ],
     [
-      'an answer that was all reasoning has a content',
+      'an answer of reasoning alone gets a content',
       assistant({ content: null, reasoning: 'r' }),
       {},
       { role: 'assistant', content: '' },
     ],
     [
-      'cache breakpoints stay where they are known',
+      'cache breakpoints are kept if the upstream supports them',
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
       { cache_control: true },
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
     ],
     [
-      'a cache breakpoint on a whole message goes only where breakpoints are known',
+      'a cache breakpoint on a whole message is sent only if the upstream supports breakpoints',
       { role: 'user', content: 'a', cache_control: { type: 'ephemeral' } },
       {},
       { role: 'user', content: 'a' },
     ],
     [
-      'a document by URL goes in the shape that the client gave it',
+      'a document by URL keeps the client’s shape',
       {
         role: 'user',
         content: [
@@ -298,7 +318,7 @@ describe('messages', () => {
       { role: 'user', content: [{ type: 'document_url', document_url: 'https://a.example/x.pdf' }] },
     ],
     [
-      'video goes as it is: routing has seen that the model takes it',
+      'video is sent unchanged',
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
       {},
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
@@ -307,7 +327,7 @@ describe('messages', () => {
     expect(encode({ messages: [message] }, quirks).body['messages']).toEqual([expected]);
   });
 
-  test('opaque state stays out of a retry', () => {
+  test('opaque state is omitted in a retry', () => {
     const details = [
       { type: 'reasoning.text' as const, text: 'a', signature: 's' },
       { type: 'reasoning.text' as const, text: 'b' },
@@ -320,7 +340,7 @@ describe('messages', () => {
     expect(stripped.body['messages']).toEqual([assistant({ reasoning_details: [details[1]!] })]);
   });
 
-  test('a long or illegal call id has one stand-in, for call and result', () => {
+  test('a long or invalid call id has one replacement, for call and result', () => {
     const id = 'x'.repeat(65);
     const call = { id, type: 'function' as const, function: { name: 'f', arguments: '{}' } };
     const messages = [assistant({ tool_calls: [call] }), { role: 'tool' as const, tool_call_id: id, content: 'r' }];
@@ -332,7 +352,7 @@ describe('messages', () => {
     expect(other.tool_call_id).toBe(one.tool_calls[0]!.id);
   });
 
-  test('a call goes back with what only this wire knows of it', () => {
+  test('a call is sent back with the members that only this wire has', () => {
     const call = (id: string, text: string, rest: JsonObject): ToolCall => ({
       id,
       type: 'function',
@@ -352,7 +372,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a call without arguments has an empty object of them', () => {
+  test('a call without arguments is sent with an empty object', () => {
     const call = { id: 'a', type: 'function' as const, function: { name: 'f', arguments: '' } };
     const messages = [assistant({ tool_calls: [call] }), { role: 'tool' as const, tool_call_id: 'a', content: 'r' }];
     const [sent] = encode({ messages }).body['messages'] as object[];
@@ -374,27 +394,31 @@ describe('media that must be fetched', () => {
     ],
   };
   test.each<[string, Quirks, string[]]>([
-    ['is files by URL', {}, ['https://x/a.pdf']],
-    ['is nothing where documents go by URL', { document_url: true }, []],
-    ['is also images where they must be inline', { inline_images: true }, ['https://x/a.pdf', 'https://x/a.png']],
+    ['are files by URL', {}, ['https://x/a.pdf']],
+    ['are none if the upstream accepts documents by URL', { document_url: true }, []],
+    [
+      'include images if the upstream requires inline images',
+      { inline_images: true },
+      ['https://x/a.pdf', 'https://x/a.png'],
+    ],
   ])('%s', (_rule, quirks, expected) => {
     expect(openaiChat.requiredMedia(request, endpointOf(quirks)).map((need) => need.url)).toEqual(expected);
   });
 
-  test('is nothing of a document that goes in its own shape', () => {
+  test('do not include a document in the client’s own shape', () => {
     const fileData = 'https://x/b.pdf';
     const ext = { wire: 'openai-chat' as const, rest: { type: 'document_url', document_url: fileData } };
     const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data: fileData }, ext }] }];
     expect(openaiChat.requiredMedia({ messages }, endpointOf({}))).toEqual([]);
   });
 
-  test('goes as a URL when it was not fetched: the upstream takes or refuses it', () => {
+  test('are sent as a URL if they were not fetched', () => {
     const { body } = encode(request);
     expect(JSON.stringify(body)).toContain('https://x/a.pdf');
   });
 });
 
-test('a file without data and without an id is refused, one with an id goes as it is', () => {
+test('a file with neither data nor id is refused; one with an id is sent unchanged', () => {
   const of = (file: object): ChatRequest => ({
     model: 'm',
     messages: [{ role: 'user', content: [{ type: 'file', file }] }],
@@ -404,7 +428,7 @@ test('a file without data and without an id is refused, one with an id goes as i
 });
 
 test.each(['data:text/csv;base64,YSxi', 'data:application/json;base64,YSxi', 'data:application/json,a%2Cb'])(
-  'a file of text is sent as text: %s',
+  'a text file is sent as text: %s',
   (fileData) => {
     const content: Message['content'] = [{ type: 'file', file: { file_data: fileData, filename: 'a' } }];
     const { body } = encode({ model: 'm', messages: [{ role: 'user', content }] });
@@ -412,14 +436,14 @@ test.each(['data:text/csv;base64,YSxi', 'data:application/json;base64,YSxi', 'da
   },
 );
 
-test('the credential goes in the header that the upstream reads', () => {
+test('the credential is sent in the header that the upstream reads', () => {
   const request = { method: 'POST', url: 'https://x', headers: {}, payload: '' };
   expect(openaiChat.authorize('k', request, 0, {})).toEqual({ authorization: 'Bearer k' });
   expect(openaiChat.authorize('k', request, 0, { api_key_header: 'api-key' })).toEqual({ 'api-key': 'k' });
   expect(openaiChat.authorize(undefined, request, 0, {})).toEqual({});
 });
 
-test('empty lists are not sent: they say nothing, and servers refuse them', () => {
+test('empty lists are not sent, since servers refuse them', () => {
   const call: ToolCall = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
   const messages: Message[] = [
     { role: 'system', content: [] },

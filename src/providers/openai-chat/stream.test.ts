@@ -24,7 +24,7 @@ const delta = (content: JsonValue, finishReason: string | null = null, more: obj
 });
 
 describe('a stream', () => {
-  test('names the role once, first, and reports usage last, except for usage that was reported before the end', () => {
+  test('starts with the role, once, and ends with its usage', () => {
     const usage = (completionTokens: number) => ({ prompt_tokens: 3, completion_tokens: completionTokens });
     const chunks = decode([
       delta({ role: 'assistant', content: 'a' }, null, { usage: usage(0) }),
@@ -38,7 +38,7 @@ describe('a stream', () => {
     expect(usageChunks.at(-1)).toBe(chunks.at(-1));
   });
 
-  test('counts zero for classes that were reported before the end and are missing there', () => {
+  test('counts zero for classes that an earlier usage had and the last one lacks', () => {
     const early = {
       prompt_tokens: 9,
       completion_tokens: 3,
@@ -92,32 +92,32 @@ describe('a stream', () => {
   });
 
   test.each<[string, (JsonValue | string)[]]>([
-    ['that only told text', [delta({ content: 'a' })]],
+    ['of text alone', [delta({ content: 'a' })]],
     [
-      'whose usage came with text',
+      'with usage beside its text',
       [delta({ content: 'a' }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } })],
     ],
-    ['whose usage came with its first, empty chunk', [delta({ content: '' }, null, { usage: { prompt_tokens: 1 } })]],
-    ['that only told usage', [{ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }]],
+    ['with usage in its first, empty chunk', [delta({ content: '' }, null, { usage: { prompt_tokens: 1 } })]],
+    ['of usage alone', [{ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }]],
     [
-      'that told usage after its text',
+      'with usage after its text',
       [delta({ content: 'a' }), { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }],
     ],
-    ['of nothing', []],
-  ])('%s is cut short', (_rule, events) => {
+    ['without events', []],
+  ])('%s is incomplete', (_rule, events) => {
     expect(() => decode(events)).toThrow(expect.objectContaining({ failure: 'unavailable' }));
   });
 
   test.each<[string, string]>([
-    ['that says nothing but [DONE]', '[DONE]'],
-    ['of something else', '<html>'],
+    ['of [DONE] alone', '[DONE]'],
+    ['of another format', '<html>'],
     ['of a number', '1'],
     ['of null', 'null'],
-  ])('%s is no answer', (_rule, event) => {
+  ])('%s is an invalid response', (_rule, event) => {
     expect(() => decode([event])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
   });
 
-  test('ignores choices but the first', () => {
+  test('ignores all choices but the first', () => {
     const chunk = {
       choices: [
         { index: 1, delta: { content: 'b' } },
@@ -144,7 +144,7 @@ describe('a stream', () => {
     expect(accumulate(chunks, 7).choices[0].message.reasoning).toBe('a');
   });
 
-  test('takes the string beside details that nobody can read', () => {
+  test('takes the string beside encrypted details', () => {
     const details = [{ type: 'reasoning.encrypted', data: 'zz', index: 0 }];
     const chunks = decode([
       delta({ reasoning_details: details }),
@@ -164,7 +164,7 @@ describe('a stream', () => {
     expect(whole.choices[0].message.reasoning).toBe('ab');
   });
 
-  test('passes on annotations of the kinds that the public schema knows', () => {
+  test('passes on annotations of the kinds in the public schema', () => {
     const file = { type: 'file', file: { hash: 'h' } };
     const link = { type: 'url_citation', url_citation: { url: 'https://a', title: 'A', start_index: 1, end_index: 2 } };
     const chunks = decode([delta({ content: 'a', annotations: [file, link, { type: 'other' }] }, 'stop')]);
@@ -207,7 +207,7 @@ describe('a stream', () => {
     }
   });
 
-  test('cached tokens may be reported by a header', () => {
+  test('cached tokens are read from a header if the upstream reports them there', () => {
     const state = { ...STATE, cached_tokens_header: 'x-cached', headers: { 'x-cached': '2' } };
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const answer = accumulate(decode([delta({ content: 'a' }, 'stop', { usage })], state), 7);
@@ -215,7 +215,7 @@ describe('a stream', () => {
   });
 });
 
-describe('whatever comes', () => {
+describe('arbitrary input', () => {
   const pool: JsonValue[] = [
     delta({ role: 'assistant', content: '' }),
     delta({ content: '<think>' }),
@@ -262,7 +262,7 @@ describe('whatever comes', () => {
     }
   }
 
-  /** Every entry is visited once by the order, and every call can be used. */
+  /** Every entry occurs once in the order, and every call is usable. */
   function expectSound(answer: ChatCompletion): void {
     const { message } = answer.choices[0];
     for (const call of message.tool_calls ?? []) {
@@ -280,7 +280,7 @@ describe('whatever comes', () => {
     expect(visited('image')).toBe(message.images?.length ?? 0);
   }
 
-  test('chunks in any order, lost or repeated, give an answer that holds together, or an error', () => {
+  test('reordered, lost or repeated chunks give a consistent answer or an error', () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom(...pool), { maxLength: 14 }),
@@ -294,7 +294,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('a stream cut anywhere results in an answer or an error', () => {
+  test('a stream cut at any byte gives an answer or an error', () => {
     const bytes = new TextEncoder().encode(
       pool
         .slice(0, -1)
@@ -326,7 +326,7 @@ describe('whatever comes', () => {
     );
   });
 
-  /** Puts any JSON in the place of one value of a chunk. */
+  /** Replaces one value of a chunk by any JSON. */
   function damage(value: JsonValue, at: { left: number }, by: JsonValue): JsonValue {
     if (at.left === 0) {
       at.left = -1;
@@ -338,7 +338,7 @@ describe('whatever comes', () => {
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, damage(entry as JsonValue, at, by)]));
   }
 
-  test('a value of any other type in any place results in an answer or an error, streamed and whole', () => {
+  test('a value of any type at any place gives an answer or an error, streamed and whole', () => {
     const wrong = fc.oneof(
       fc.constantFrom<JsonValue>(null, '', 0, -1, true, [], {}, [null], [[]], 'x', [{}], 1e99),
       fc.jsonValue(),
@@ -354,7 +354,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('a whole answer and the stream of the same deltas are the same answer', () => {
+  test('a whole answer and the stream of the same deltas give the same answer', () => {
     const messages = pool.slice(1, 6).map((event) => (event as { choices: [{ delta: JsonValue }] }).choices[0].delta);
     for (const message of messages) {
       const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };

@@ -29,12 +29,12 @@ test.each<[string, string, string]>([
   expect(split([content])).toEqual({ reasoning, text });
 });
 
-test('tags are recognised wherever the text is split', () => {
+test('tags are recognized wherever the text is split', () => {
   const piece = fc.constantFrom('<think>', '</think>', '<', 'th', 'ink>', '/', 'a', '<t', ' ');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const whole = pieces.join('');
-      // Leading space is bounded when it comes piece by piece, so only contents without it compare.
+      // Leading space is bounded if it arrives in pieces, so only contents without it are compared.
       fc.pre(!whole.startsWith(' '));
       expect(split([...whole])).toEqual(split([whole]));
       expect(split(pieces)).toEqual(split([whole]));
@@ -42,7 +42,7 @@ test('tags are recognised wherever the text is split', () => {
   );
 });
 
-test('text is not held back longer than a tag could need', () => {
+test('text is held back only while it may be the start of a tag', () => {
   const splitter = createThinkSplitter();
   expect(splitter.push('<think>abc<')).toEqual([{ is_reasoning: true, text: 'abc' }]);
   expect(splitter.push('b')).toEqual([{ is_reasoning: true, text: '<b' }]);
@@ -50,7 +50,7 @@ test('text is not held back longer than a tag could need', () => {
   expect(plain.push('H')).toEqual([{ is_reasoning: false, text: 'H' }]);
 });
 
-test('literal tags are stripped wherever they are cut', () => {
+test('literal tags are removed wherever they are split', () => {
   const stripper = createThinkStripper();
   const out = ['<th', 'ink', '>\nTo', ' find <', '3</thi', 'nk>', ' ok <t']
     .map((piece) => stripper.push(piece))

@@ -51,7 +51,7 @@ describe('calls are separated', () => {
       ],
     ],
     [
-      'also when those interleave',
+      'by interleaved ids on the same index',
       [
         [{ index: 0, id: 'a', function: f('x', '{"a"') }],
         [{ index: 0, id: 'b', function: f('x', '{"b"') }],
@@ -81,7 +81,7 @@ describe('calls are separated', () => {
       ],
     ],
     [
-      'but not where an id or a name is only repeated',
+      'but not by a repeated id or name',
       [
         [{ index: 0, id: 'a', function: f('x') }],
         [{ index: 0, id: 'a', function: f('x', '{"a"') }],
@@ -90,12 +90,12 @@ describe('calls are separated', () => {
       [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
     ],
     [
-      'but not where only the name is repeated',
+      'but not by a repeated name alone',
       [[{ index: 0, function: f('x', '{"a"') }], [{ index: 0, function: f('x', ':1}') }]],
       [{ id: minted, name: 'x', arguments: '{"a":1}' }],
     ],
     [
-      'but not where every delta of a call has an id of its own (Poolside)',
+      'but not by an id of its own in every delta (Poolside)',
       [
         [{ index: 0, id: 'a', function: f('x') }],
         [{ index: 0, id: 'b', function: args('{"a"') }],
@@ -109,7 +109,7 @@ describe('calls are separated', () => {
       ],
     ],
     [
-      'also by an index that is told as a text',
+      'by an index that is a text',
       [
         [{ index: '0', id: 'a', function: f('x', '{') }] as unknown as WireToolCall[],
         [{ index: '1', id: 'b', function: f('y', '{') }] as unknown as WireToolCall[],
@@ -122,23 +122,23 @@ describe('calls are separated', () => {
       ],
     ],
     [
-      'and an empty object before the arguments is none',
+      'and an empty object before the arguments is ignored',
       [[{ index: 0, id: 'a', function: { name: 'x', arguments: {} } }], [{ index: 0, function: args('{"a":1}') }]],
       [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
     ],
     [
-      'and a name that comes late keeps the arguments before it',
+      'and a late name keeps the arguments before it',
       [[{ index: 0, id: 'a', function: args('{"a"') }], [{ index: 0, function: f('x', ':1}') }]],
       [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
     ],
-    ['and nothing is none', [[null, {}, { id: '', function: f('') }, { custom: { name: '' } }]], []],
+    ['and an empty list has no call', [[null, {}, { id: '', function: f('') }, { custom: { name: '' } }]], []],
     [
       'and arguments may be an object',
       [[{ index: 0, id: 'a', function: { name: 'x', arguments: { b: [1] } } }]],
       [{ id: 'a', name: 'x', arguments: '{"b":[1]}' }],
     ],
     [
-      'and a custom tool’s text is its input',
+      'and the text of a custom tool is its input',
       [[{ index: 0, id: 'a', custom: { name: 'x', input: 'say "' } }], [{ index: 0, custom: { input: 'hi"\n' } }]],
       [{ id: 'a', name: 'x', arguments: '{"input":"say \\"hi\\"\\n"}' }],
     ],
@@ -158,7 +158,7 @@ describe('calls are separated', () => {
   });
 });
 
-test('an id of the conversation so far is not used again, and the upstream’s own is kept aside', () => {
+test('an id of the conversation is replaced, and the upstream’s id is kept separately', () => {
   const reader = createCallReader('gen-1', ['call_0'], (name) => name);
   const [step] = reader.read([{ index: 0, id: 'call_0', function: f('x', '{}') }], false);
   expect(step!.opens).toEqual({ id: minted, name: 'x', rest: { id: 'call_0' } });
@@ -172,7 +172,7 @@ describe('a name in pieces', () => {
     [{ index: 0, function: args('{"a":1}') }],
   ];
 
-  test('is put together where a tool of that name is declared', () => {
+  test('is joined if a tool of that name is declared', () => {
     const whole = { id: 'a', name: 'get_weather', arguments: '{"a":1}' };
     expect(read(pieces, [], false, ['get_time', 'get_weather'])).toEqual([whole]);
     const repeated = pieces.map(([entry]) => [{ ...entry!, id: 'a' }]);
@@ -180,7 +180,7 @@ describe('a name in pieces', () => {
     expect(read(pieces.slice(0, 3), [], false, ['get_weather'])).toEqual([{ ...whole, arguments: '{}' }]);
   });
 
-  test('is not mixed up with a name that is whole, or with another call', () => {
+  test('is not joined with a complete name or with another call', () => {
     const two = [[{ index: 0, function: f('get') }], [{ index: 0, function: f('weather', '{}') }]];
     expect(read(two, [], false, ['get', 'weather']).map(({ name }) => name)).toEqual(['get', 'weather']);
     const long = ['get', 'get_weather'];

@@ -22,30 +22,30 @@ describe('token classes', () => {
   test.each<[string, WireUsage, TokenClasses | undefined]>([
     ['are two without details', { prompt_tokens: 3, completion_tokens: 2 }, { in_uncached: 3, out_text: 2 }],
     ['are unknown for an empty object', {}, undefined],
+    ['are unknown for invalid counts', { prompt_tokens: null, completion_tokens: 'x', total_tokens: -1 }, undefined],
     [
-      'are unknown for counts that are none',
-      { prompt_tokens: null, completion_tokens: 'x', total_tokens: -1 },
-      undefined,
+      'derive a missing count from the total',
+      { completion_tokens: 2, total_tokens: 5 },
+      { in_uncached: 3, out_text: 2 },
     ],
-    ['take a missing count from the total', { completion_tokens: 2, total_tokens: 5 }, { in_uncached: 3, out_text: 2 }],
-    ['keep a told zero', prompt({ cached_tokens: 0 }), { in_cache_read: 0, in_uncached: 100, out_text: 10 }],
+    ['keep a reported zero', prompt({ cached_tokens: 0 }), { in_cache_read: 0, in_uncached: 100, out_text: 10 }],
     [
-      'take cached tokens out of the prompt',
+      'subtract cached tokens from the prompt',
       prompt({ cached_tokens: 40 }),
       { in_cache_read: 40, in_uncached: 60, out_text: 10 },
     ],
     [
-      'know the cache by its other names',
+      'include the cache under its other names',
       prompt({}, { num_cached_tokens: 40 }),
       { in_cache_read: 40, in_uncached: 60, out_text: 10 },
     ],
     [
-      'know DeepSeek’s hits, and that a miss is no write',
+      'include DeepSeek’s hits, and a miss is no write',
       prompt({}, { prompt_cache_hit_tokens: 40, prompt_cache_miss_tokens: 60 }),
       { in_cache_read: 40, in_uncached: 60, out_text: 10 },
     ],
     [
-      'know the singular name of the details',
+      'include the singular name of the details',
       { prompt_tokens: 100, completion_tokens: 10, prompt_token_details: { cached_tokens: 1 } },
       { in_cache_read: 1, in_uncached: 99, out_text: 10 },
     ],
@@ -55,17 +55,17 @@ describe('token classes', () => {
       { in_cache_read: 10, in_cache_write_5m: 20, in_audio: 30, in_image: 15, in_uncached: 25, out_text: 10 },
     ],
     [
-      'never exceed the prompt where read and write overlap',
+      'do not exceed the prompt if read and write overlap',
       prompt({ cached_tokens: 99, cache_write_tokens: 99 }),
       { in_cache_read: 99, in_cache_write_5m: 1, in_uncached: 0, out_text: 10 },
     ],
     [
-      'take reasoning out of the completion',
+      'subtract reasoning from the completion',
       completion({ reasoning_tokens: 4 }),
       { in_uncached: 100, out_reasoning: 4, out_text: 6 },
     ],
     [
-      'never exceed the completion',
+      'do not exceed the completion',
       completion({ reasoning_tokens: 11 }),
       { in_uncached: 100, out_reasoning: 10, out_text: 0 },
     ],
@@ -75,17 +75,17 @@ describe('token classes', () => {
       { in_uncached: 35, out_reasoning: 62, out_text: 12 },
     ],
     [
-      'count reasoning once where it is told outside the completion (xAI)',
+      'count reasoning once if it is reported outside the completion (xAI)',
       completion({ reasoning_tokens: 227 }, { completion_tokens: 26, total_tokens: 353 }),
       { in_uncached: 100, out_reasoning: 227, out_text: 26 },
     ],
     [
-      'count predictions inside the completion, spoken and drawn output apart',
+      'count predictions inside the completion, and audio and image output separately',
       completion({ audio_tokens: 3, image_tokens: 2, rejected_prediction_tokens: 4 }),
       { in_uncached: 100, out_audio: 3, out_image: 2, out_text: 5 },
     ],
     [
-      'are read from digits in quotes too',
+      'are read from numbers in strings too',
       {
         prompt_tokens: '100',
         completion_tokens: '10',
@@ -103,7 +103,7 @@ describe('token classes', () => {
     expect(readUsage(usage)).toEqual(expected);
   });
 
-  test('a header’s cached tokens count if the body has none', () => {
+  test('cached tokens of a header count if the body states none', () => {
     expect(readUsage(prompt({}), 30)?.in_cache_read).toBe(30);
     expect(readUsage(prompt({ cached_tokens: 5 }), 30)?.in_cache_read).toBe(5);
   });

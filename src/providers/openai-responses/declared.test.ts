@@ -30,8 +30,8 @@ function send(fields: Partial<ChatRequest>, quirks: Quirks = {}, rest: JsonObjec
   return dialect.encodeRequest({ messages, ext, ...fields }, endpoint, { media: new Map(), strip_state: false });
 }
 
-describe('tools come out as they were declared', () => {
-  test('functions, custom ones and namespaces, in their order', () => {
+describe('tools are sent as declared', () => {
+  test('functions, custom tools and namespaces, in their order', () => {
     const declarations = [
       NAMESPACE,
       FUNCTION,
@@ -44,7 +44,7 @@ describe('tools come out as they were declared', () => {
     expect(report).toEqual([]);
   });
 
-  test('those of an item are in the item alone', () => {
+  test('tools of an item are in the item alone, and in the list of tools on other wires', () => {
     const item = { type: 'additional_tools', role: 'developer', tools: [{ ...FUNCTION, name: 'late' }] };
     const declared = decodeTools([FUNCTION]);
     const tools = [...declared, ...toolsOfItems([item], declared)];
@@ -56,7 +56,7 @@ describe('tools come out as they were declared', () => {
     ]);
   });
 
-  test('calls of theirs as well, by the names that they have here', () => {
+  test('calls of namespaced and custom tools have their names on other wires', () => {
     const input = [
       { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', namespace: 'ns', arguments: '{}' },
       { type: 'custom_tool_call', id: 'ctc_1', call_id: 'call_2', name: 'd', namespace: 'ns', input: 'free "text"' },
@@ -89,12 +89,12 @@ describe('tools come out as they were declared', () => {
       ],
     },
     { type: 'mcp', server_label: 's' },
-  ])('the choice %j too', (choice) => {
+  ])('the tool choice %j', (choice) => {
     const tools = decodeTools([FUNCTION, CUSTOM, { type: 'mcp', server_label: 's' }]);
     expect(send({ tools, tool_choice: decodeToolChoice(choice)! }).body['tool_choice']).toEqual(choice);
   });
 
-  test('they are looked up by their names on other wires', () => {
+  test('declared tools are found by their names on other wires', () => {
     expect([...declaredTools(decodeTools([FUNCTION, CUSTOM, NAMESPACE, { type: 'mcp' }]))]).toEqual([
       ['f', { name: 'f', namespace: undefined, is_custom: false }],
       ['c', { name: 'c', namespace: undefined, is_custom: true }],
@@ -103,7 +103,7 @@ describe('tools come out as they were declared', () => {
     ]);
   });
 
-  test('a name that is too long with its namespace is still one on other wires, and is called by it', () => {
+  test('a name that is too long with its namespace is shortened on other wires', () => {
     const tools = decodeTools([{ ...NAMESPACE, name: 'n'.repeat(62), tools: [FUNCTION] }]);
     const [sent] = send({ tools }, {}, {}, openaiChat).body['tools'] as unknown as FunctionTool[];
     expect(sent!.function.name.length).toBe(limits.tool_name_chars_max);
@@ -111,7 +111,7 @@ describe('tools come out as they were declared', () => {
   });
 });
 
-describe('what costs money that nobody can count', () => {
+describe('tools with uncounted cost', () => {
   const UNPRICED: JsonObject[] = [
     { type: 'image_generation' },
     { type: 'code_interpreter', container: { type: 'auto' } },
@@ -119,7 +119,7 @@ describe('what costs money that nobody can count', () => {
     { type: 'shell', environment: { type: 'container_auto' } },
     { type: 'shell', environment: { type: 'container_reference', container_id: 'c' } },
   ];
-  test.each(UNPRICED)('%j is left out, unless the operator lets it', (tool) => {
+  test.each(UNPRICED)('%j is dropped, unless the operator allows it', (tool) => {
     const tools = decodeTools([tool, FUNCTION]);
     const { body, report } = send({ tools });
     expect(body['tools']).toEqual([FUNCTION]);
@@ -135,11 +135,11 @@ describe('what costs money that nobody can count', () => {
     { type: 'computer_use_preview' },
     { type: 'web_search', search_context_size: 'low' },
     { type: 'tool_search' },
-  ])('%j is not of that kind', (tool) => {
+  ])('%j is sent', (tool) => {
     expect(send({ tools: decodeTools([tool]) }).body['tools']).toEqual([tool]);
   });
 
-  test('calls of tools that the provider runs are bounded as the client says, and by what is paid for', () => {
+  test('calls of provider-side tools are bounded by the client’s bound and by the spend limit', () => {
     const bound = (tool: JsonObject, maxToolCalls?: number) =>
       send({ tools: decodeTools([tool]), ...(maxToolCalls === undefined ? {} : { max_tool_calls: maxToolCalls }) });
     expect(bound({ type: 'web_search' }).body['max_tool_calls']).toBe(limits.web_searches_assumed);
@@ -164,7 +164,7 @@ describe('fields of this API', () => {
   const metadata = { a: 'b' };
   const streamOptions = { include_obfuscation: false };
 
-  test('metadata and options of the stream go on for its own clients alone', () => {
+  test('metadata and stream options are sent for clients of this API alone', () => {
     expect(send({ metadata, stream: true }, {}, { stream_options: streamOptions }).body).toMatchObject({
       metadata,
       stream_options: streamOptions,
@@ -184,7 +184,7 @@ describe('fields of this API', () => {
     expect(chat.report).toMatchObject([{ kind: 'dropped', field: 'metadata' }]);
   });
 
-  test('a mark for the prompt cache stays as its client wrote it', () => {
+  test('a prompt cache breakpoint keeps its form', () => {
     const promptCacheBreakpoint = { mode: 'explicit', ttl: '12h' };
     const content = [{ type: 'input_text', text: 'Long.', prompt_cache_breakpoint: promptCacheBreakpoint }];
     const messages = decodeInput({ input: [{ role: 'user', content }] });
@@ -196,7 +196,7 @@ describe('fields of this API', () => {
   const filter = { allowed_x_handles: ['a'], from_date: '2026-01-01', excluded_x_handles: null };
   const sent = { type: 'x_search', allowed_x_handles: ['a'], from_date: '2026-01-01' };
 
-  test('a filter of what is searched on X is a tool where X is searched', () => {
+  test('an X search filter becomes a tool if the endpoint searches X', () => {
     const { body, report } = send({ x_search_filter: filter }, { x_search: true });
     expect(body['tools']).toEqual([sent]);
     expect(body).not.toHaveProperty('x_search_filter');
@@ -207,12 +207,12 @@ describe('fields of this API', () => {
     ]);
   });
 
-  test('which is at xAI', () => {
+  test('of the providers, only xAI searches X', () => {
     const searching = providerRows.filter(({ quirks }) => quirks?.x_search === true);
     expect(searching.map(({ slug }) => slug)).toEqual(['xai']);
   });
 
-  test('on other endpoints it is dropped with a report', () => {
+  test('on other endpoints an X search filter is dropped with a report', () => {
     for (const dialect of [openaiResponses, openaiChat]) {
       const { body, report } = send({ x_search_filter: filter }, {}, {}, dialect);
       expect(JSON.stringify(body)).not.toContain('x_search');
@@ -221,7 +221,7 @@ describe('fields of this API', () => {
   });
 });
 
-test('reasoning whose maker a client does not name goes to whoever speaks this API', () => {
+test('reasoning without a named vendor is sent to all endpoints of this API', () => {
   const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'RU5D' };
   const azure = { ...item, format: 'azure-openai-responses-v1' };
   const reply = { type: 'message', role: 'assistant', content: 'So.' };

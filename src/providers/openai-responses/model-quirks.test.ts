@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { responsesModelQuirks } from './model-quirks.ts';
 
-test('models that do not think get no request for encrypted reasoning', () => {
+test('models without reasoning get no request for encrypted reasoning', () => {
   const unthinking = [
     'gpt-4o',
     'gpt-4.1-mini',

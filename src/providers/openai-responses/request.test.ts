@@ -33,7 +33,7 @@ describe('state', () => {
     reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1', id: 'rs_1' }],
   };
 
-  test('that an upstream refused is left out of the retry, and so is the request for more of it', () => {
+  test('that an upstream refused is omitted in the retry, and no new state is requested', () => {
     const messages = [turn, { role: 'user', content: 'And?' } as Message];
     expect(encode({ messages }).body).toMatchObject({
       include: ['reasoning.encrypted_content'],
@@ -45,7 +45,7 @@ describe('state', () => {
     expect(report).toMatchObject([{ kind: 'dropped', field: 'messages[0].reasoning_details' }]);
   });
 
-  test('is never stored upstream, whoever requests it', () => {
+  test('is never stored upstream, whatever the client requests', () => {
     const keepers = {
       store: true,
       background: true,
@@ -65,8 +65,8 @@ describe('state', () => {
   });
 });
 
-describe('a client of this very API', () => {
-  test('has its tools strict where it says nothing, as this API does', () => {
+describe('a client of this API', () => {
+  test('has strict tools by default, as in this API', () => {
     const declaration = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
     for (const [strict, sent] of [
       [undefined, null],
@@ -83,7 +83,7 @@ describe('a client of this very API', () => {
     }
   });
 
-  test('chooses tools in its own words', () => {
+  test('has its tool choice sent in its own form', () => {
     const tools = [decodeTool({ type: 'function', name: 'look' })!, decodeTool({ type: 'web_search' })!];
     for (const choice of ['none', 'required', { type: 'function', name: 'look' }, { type: 'web_search' }]) {
       expect(encode({ tools, tool_choice: decodeToolChoice(choice)! }).body['tool_choice']).toEqual(choice);
@@ -92,7 +92,7 @@ describe('a client of this very API', () => {
     expect([body['tool_choice'], report[0]?.field]).toEqual([undefined, 'tool_choice']);
   });
 
-  test('has its instructions where it put them, and its options over those of chat', () => {
+  test('has its instructions kept in place, and its options take precedence over those of chat', () => {
     const messages = decodeInput({ instructions: 'Be brief.', input: 'Hello' });
     const rest = { reasoning: { context: 'all_turns' }, text: { verbosity: 'low' } };
     const { body } = encode({
@@ -109,7 +109,7 @@ describe('a client of this very API', () => {
     });
   });
 
-  test('has the answer to the provider’s own question stand where it stood', () => {
+  test('has answers to the provider’s requests kept in place', () => {
     const input: JsonObject[] = [
       { type: 'message', role: 'user', content: 'Link it.' },
       { type: 'mcp_approval_request', id: 'mcpr_1', name: 'shorten', arguments: '{}', server_label: 's' },
@@ -120,7 +120,7 @@ describe('a client of this very API', () => {
   });
 });
 
-test('as many searches may run as money is held for, if the upstream has a field for it', () => {
+test('searches are limited to those that are paid for, if the upstream has a field for it', () => {
   const searching = { web_search_options: {}, max_tool_calls: 99 };
   expect(encode(searching).body['max_tool_calls']).toBe(limits.web_searches_assumed);
   expect(encode({ ...searching, max_tool_calls: 2 }).body['max_tool_calls']).toBe(2);
@@ -129,7 +129,7 @@ test('as many searches may run as money is held for, if the upstream has a field
   expect(openaiResponses.reserved.has('max_tool_calls')).toBe(true);
 });
 
-test('tools that items bring along are held to the rules of those of the request', () => {
+test('tools in items have the same rules as tools of the request', () => {
   const search = { type: 'web_search' };
   const brought = (type: string, ...tools: JsonObject[]): JsonObject => ({ type, role: 'developer', tools });
   const items = [
@@ -144,7 +144,7 @@ test('tools that items bring along are held to the rules of those of the request
   expect(encode({ messages }, { unpriced_tools: true }).body['input']).toEqual(items);
 });
 
-test('the end user goes by the name that the upstream knows, never by their own', () => {
+test('the end user is sent as a hash in the field that the upstream accepts', () => {
   const named = encode({ user: 'ann' }).body['safety_identifier'];
   expect(named).toMatch(/^[0-9a-f]{64}$/);
   for (const request of [{ user: 'ann' }, { safety_identifier: 'ann' }]) {
@@ -153,7 +153,7 @@ test('the end user goes by the name that the upstream knows, never by their own'
   }
 });
 
-test('a request is never changed', () => {
+test('a request is not modified', () => {
   const tools = [{ type: 'function' as const, function: { name: 'no name', parameters: {} } }];
   const request = {
     tools,

@@ -42,14 +42,14 @@ const output: JsonObject[] = [thought, search, message('Rain 🌧.'), call('call
 const usage = { input_tokens: 9, output_tokens: 7, output_tokens_details: { reasoning_tokens: 3 } };
 const response = { id: 'resp_1', object: 'response', status: 'completed', output, usage };
 
-/** What an item does not say yet when it is opened. */
+/** The members that an item lacks when it is opened. */
 const OPENING: Record<string, JsonObject> = {
   message: { content: [] },
   reasoning: { summary: [], encrypted_content: 'short' },
   function_call: { arguments: '' },
 };
 
-/** A stream with everything, its items opened at once and closed in the order given. */
+/** A stream of all items, opened together and closed in this order. */
 function eventsOf(closing: readonly number[]): JsonObject[] {
   return [
     { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
@@ -90,7 +90,7 @@ describe('a stream', () => {
     message.ext?.natives,
   ];
 
-  test('says the same in whatever order its items are closed, and where some never are', () => {
+  test('gives the same answer in whatever order its items are closed, and if some are never closed', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray([0, 1, 2, 3, 4]), (closing) => {
         expect(sorted(accumulate(decode(eventsOf(closing)), 0))).toEqual(sorted(whole));
@@ -99,15 +99,15 @@ describe('a stream', () => {
     );
   });
 
-  test('is the same if every event is repeated and if events are padded', () => {
-    // Deltas are indistinguishable from repeated text, so they are passed on once.
+  test('gives the same answer if every event but deltas is repeated', () => {
+    // Repeated deltas are indistinguishable from repeated text, so each is sent once.
     const events = eventsOf([0, 1, 2, 3, 4]).flatMap((event) =>
       String(event['type']).endsWith('.delta') ? [event] : [event, event],
     );
     expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
   });
 
-  test('says the same with events of unknown names in between, and with `keepalive` before its beginning', () => {
+  test('ignores events of unknown names, and `keepalive` before its beginning', () => {
     const beside = [
       { type: 'keepalive', sequence_number: 4 },
       { type: 'billing.updated' },
@@ -118,7 +118,7 @@ describe('a stream', () => {
     expect(() => decode([{ type: 'message_start', message: {} }])).toThrow('another wire');
   });
 
-  test('says nothing twice where the events are counted otherwise than the list of items at the end', () => {
+  test('repeats nothing if the indexes of events differ from the list of items at the end', () => {
     for (const place of [(index: number) => index + 1, () => undefined]) {
       const events = eventsOf([0]).slice(0, 2);
       const item = message('Rain 🌧.');
@@ -132,7 +132,7 @@ describe('a stream', () => {
     }
   });
 
-  test('loses no item where several have one id, nor does a body', () => {
+  test('keeps all items if several have one id, and so does a body', () => {
     const many = [message('A', 'x'), call('call_1', 'x'), message('B', 'x'), call('call_2', 'x')];
     const completion = accumulate(openaiResponses.decodeResponse({ ...response, output: many }, STATE), 0);
     expect(completion.choices[0].message).toMatchObject({
@@ -147,7 +147,7 @@ describe('a stream', () => {
     expect(sorted(accumulate(decode([eventsOf([])[0], ...items, last]), 0))).toEqual(sorted(completion));
   });
 
-  test('each slot is opened once, before anything else is said of it, and closed once', () => {
+  test('each slot is opened once before its content, and closed once', () => {
     const opened = new Set<number>();
     const closed = new Set<number>();
     for (const { ext } of decode(eventsOf([3, 0, 4]))) {
@@ -161,7 +161,7 @@ describe('a stream', () => {
     expect([opened.size, closed.size]).toEqual([5, 5]);
   });
 
-  test('that is cut anywhere before its last event is an error, and after it nothing is missing', () => {
+  test('that is cut before its last event is an error, and after it is complete', () => {
     const events = eventsOf([0, 1, 2, 3, 4]);
     for (let length = 0; length < events.length; length += 1) {
       expect(() => decode(events.slice(0, length)), `${length} events`).toThrow(UpstreamError);
@@ -173,7 +173,7 @@ describe('a stream', () => {
     expect(decoder.end()).toEqual([]);
   });
 
-  test('a part of a kind that is still to come does not go back as an empty text', () => {
+  test('a part of an unknown kind is not sent back as an empty text', () => {
     const [text] = message('Rain 🌧.').content;
     const item = { ...message(''), content: [{ type: 'output_audio', data: 'aGk=' }, text!] };
     const last = { type: 'response.completed', response: { ...response, output: [item] } };
@@ -188,7 +188,7 @@ describe('a stream', () => {
   });
 });
 
-/** Bytes as an upstream gone mad might send them: a stream cut, shuffled, repeated, and with bytes changed. */
+/** Bytes of a faulty upstream: a stream that is cut, shuffled, repeated, and with bytes changed. */
 const mangled = fc
   .record({
     order: fc.array(fc.nat({ max: 18 }), { maxLength: 40 }),
@@ -203,7 +203,7 @@ const mangled = fc
     return bytes;
   });
 
-/** Objects that look like events, and are not. */
+/** Objects that resemble events and are not. */
 const strange = fc
   .array(
     fc.record({
@@ -229,12 +229,12 @@ const strange = fc
   )
   .map((events) => Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')));
 
-describe('rubbish', () => {
+describe('arbitrary input', () => {
   test.each([
     ['random bytes', fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes))],
     ['a mangled stream', mangled],
     ['strange events', strange],
-  ])('%s: an answer or an error, and never more than was sent', (_name, bytes) => {
+  ])('%s: an answer or an error, of bounded size', (_name, bytes) => {
     fc.assert(
       fc.property(bytes, (sent) => {
         const framer = createFramer(openaiResponses.frames);

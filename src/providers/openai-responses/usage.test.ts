@@ -19,7 +19,7 @@ test('searches are counted as the provider reports them, else by their items', (
   expect(searchesOf({ output: [SEARCH], tool_usage: { web_search: { num_requests: 3 } } })).toBe(3);
 });
 
-test('xAI counts all tools that it ran: each is billed, whatever its items are called', () => {
+test('xAI reports one count of all tools that it ran: each is billed, whatever its items are called', () => {
   const xCall = { type: 'custom_tool_call', name: 'x_keyword_search', call_id: 'x', input: '{}' };
   expect(searchesOf({ usage: { num_server_side_tools_used: 2 }, output: [SEARCH, xCall] })).toBe(2);
   expect(searchesOf({ usage: { num_server_side_tools_used: 0 }, output: [] })).toBeUndefined();

@@ -19,7 +19,7 @@ describe('a data URL', () => {
     expect(readDataUrl(`data:image/png${';'.repeat(60_000_000)},x`)?.media_type).toBe('image/png');
   });
 
-  test('is nothing else', () => {
+  test('of any other form is not read', () => {
     expect(readDataUrl('https://example.com/a,b')).toBeUndefined();
     expect(readDataUrl('data:image/png;base64')).toBeUndefined();
   });

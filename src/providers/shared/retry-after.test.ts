@@ -8,15 +8,15 @@ const date = 'Thu, 01 Jan 2026 12:00:00 GMT';
 describe('the wait that an upstream requests', () => {
   test.each<[string, ResponseHeaders, number | undefined]>([
     ['is unknown without a header', {}, undefined],
-    ['is seconds', { 'retry-after': '7' }, 7_000],
+    ['is read in seconds', { 'retry-after': '7' }, 7_000],
     ['may have a fraction, rounded up', { 'retry-after': '0.0015' }, 2],
     ['may be a date', { 'retry-after': 'Thu, 01 Jan 2026 12:00:30 GMT' }, 30_000],
-    ['is zero for a date gone by', { 'retry-after': 'Thu, 01 Jan 2026 11:00:30 GMT' }, 0],
-    ['is finer in milliseconds', { 'retry-after': '1', 'retry-after-ms': '250' }, 250],
+    ['is zero for a date in the past', { 'retry-after': 'Thu, 01 Jan 2026 11:00:30 GMT' }, 0],
+    ['is more precise in milliseconds', { 'retry-after': '1', 'retry-after-ms': '250' }, 250],
     ['is the first of several', { 'retry-after': ['3', '9'] }, 3_000],
-    ['ignores what is not a time', { 'retry-after': 'soon', 'retry-after-ms': '-4' }, undefined],
+    ['ignores values that are not a time', { 'retry-after': 'soon', 'retry-after-ms': '-4' }, undefined],
     ['is bounded', { 'retry-after': '99999999' }, limits.retry_after_ms_max],
-    ['may be told by rate limit headers', { 'x-ratelimit-reset-requests': '1m2.5s' }, 62_500],
+    ['may be read from rate limit headers', { 'x-ratelimit-reset-requests': '1m2.5s' }, 62_500],
     ['reads milliseconds in durations', { 'x-ratelimit-reset-tokens': '120ms' }, 120],
     [
       'is that of the exhausted limit',
@@ -29,7 +29,7 @@ describe('the wait that an upstream requests', () => {
       360_000,
     ],
     [
-      'is the soonest when no limit says it is exhausted',
+      'is the shortest if no limit is reported as exhausted',
       { 'x-ratelimit-reset-requests': '9s', 'x-ratelimit-reset-tokens': '2s' },
       2_000,
     ],
@@ -42,7 +42,7 @@ describe('the wait that an upstream requests', () => {
     expect(retryAfterMs({ date, ...headers })).toBe(expected);
   });
 
-  test('is unknown when a date has nothing to count from', () => {
+  test('is unknown for a date without a date header', () => {
     expect(retryAfterMs({ 'retry-after': date })).toBeUndefined();
   });
 });

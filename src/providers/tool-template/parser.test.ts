@@ -4,7 +4,7 @@ import { type Run, TOOL_TEMPLATE_CALL_CHARS_MAX, TOOL_TEMPLATE_GAP_CHARS_MAX, To
 
 const AUTO: ToolTemplate = { names: ['look', 'write'], is_forced: false, is_single: false };
 
-/** The runs of a text that comes in these pieces, with neighbouring texts joined. */
+/** The runs of a text that arrives in these pieces, with adjacent texts joined. */
 function read(pieces: readonly string[], template: ToolTemplate = AUTO): Run[] {
   const parser = new ToolCallParser(template);
   const runs = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()];
@@ -19,7 +19,7 @@ function read(pieces: readonly string[], template: ToolTemplate = AUTO): Run[] {
 const call = (name: string, args: unknown) => `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 const looked = (args: unknown = {}) => ({ name: 'look', arguments: JSON.stringify(args) });
 
-/** Every text that the other tests read is cut at every place here, and into single characters. */
+/** Every sample text is split here at every offset, and into single characters. */
 const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
   ['text alone', 'Hello,\n\n world <b> \n', AUTO, [{ text: 'Hello,\n\n world <b> \n' }]],
   ['one call', call('look', { at: 'x' }), AUTO, [looked({ at: 'x' })]],
@@ -36,7 +36,7 @@ const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
     [looked({ n: 1 }), { name: 'write', arguments: '{"n":2}' }, looked(), looked({ n: 4 })],
   ],
   [
-    'arguments that hold the tags, braces and quotes',
+    'arguments that contain tags, braces and quotes',
     call('write', { text: '</tool_call> } "<tool_call>{" \\' }),
     AUTO,
     [{ name: 'write', arguments: JSON.stringify({ text: '</tool_call> } "<tool_call>{" \\' }) }],
@@ -48,7 +48,7 @@ const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
     [{ name: 'look', arguments: '{"id":12345678901234567890,"x":1.0}' }],
   ],
   [
-    'a fence, other names of the arguments, line breaks in strings, and arguments as text',
+    'a code fence, other names of the arguments, line breaks in strings, and arguments as text',
     '<tool_call>```json\n{"name": "write", "parameters": {"text": "a\nb"}}\n```</tool_call><tool_call>{"name":"look","arguments":"{\\"a\\":1}"}</tool_call>',
     AUTO,
     [
@@ -75,7 +75,7 @@ const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
     ] as const
   ).map(([name, text]): [string, string, ToolTemplate, Run[]] => [`${name} stays text`, text, AUTO, [{ text }]]),
   [
-    'a call after one that is broken',
+    'a call after a broken one',
     `<tool_call>{"name":"look","arguments":{</tool_call>\n${call('look', { n: 2 })}`,
     AUTO,
     [{ text: '<tool_call>{"name":"look","arguments":{</tool_call>' }, looked({ n: 2 })],
@@ -94,15 +94,15 @@ const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
   ],
   ['a forced call with tags', call('look', { at: 1 }), { ...AUTO, is_forced: true }, [looked({ at: 1 })]],
   [
-    'JSON that is no call, where one was forced',
+    'JSON that is not a call, after a forced call',
     '{"answer": 42} and more',
     { ...AUTO, is_forced: true },
     [{ text: '{"answer": 42} and more' }],
   ],
-  ['text where a call was forced', ' I will not. ', { ...AUTO, is_forced: true }, [{ text: ' I will not. ' }]],
+  ['text in place of a forced call', ' I will not. ', { ...AUTO, is_forced: true }, [{ text: ' I will not. ' }]],
 ];
 
-describe('the calls of a text are recognised, wherever it is split', () => {
+describe('calls in a text are recognized, wherever it is split', () => {
   test.each(SAMPLES)('%s', (_name, text, template, runs) => {
     expect(read([text], template)).toEqual(runs);
     expect(read([...text], template)).toEqual(runs);
@@ -111,7 +111,7 @@ describe('the calls of a text are recognised, wherever it is split', () => {
     }
   });
 
-  test('also all of them after each other', () => {
+  test('all samples in one text, split in several sizes', () => {
     const texts = SAMPLES.filter(([, , { is_forced: isForced, is_single: isSingle }]) => !isForced && !isSingle).map(
       ([, text]) => text,
     );
@@ -127,7 +127,7 @@ describe('the calls of a text are recognised, wherever it is split', () => {
   });
 });
 
-describe('nothing grows with what a model says', () => {
+describe('buffered text is bounded', () => {
   test('a call over the length limit is text, and the text after it is parsed', () => {
     const long = `<tool_call>{"name":"look","arguments":{"a":"${'x'.repeat(TOOL_TEMPLATE_CALL_CHARS_MAX)}"}}</tool_call>`;
     for (const pieces of [[long], long.match(/.{1,1000}/gs)!]) {

@@ -53,8 +53,8 @@ function decoded(bytes: Uint8Array, cuts: readonly number[], state = stateOf(TEM
   return [...chunks, ...decoder.end()];
 }
 
-describe('an answer in text with calls', () => {
-  test('the same bytes give the same chunks, however they are cut', () => {
+describe('an answer with calls in its text', () => {
+  test('the same bytes give the same chunks, however they are split', () => {
     const bytes = bytesOf(TEXT.match(/.{1,16}/gsu)!);
     const whole = decoded(bytes, []);
     for (let at = 1; at < bytes.length; at += 1) expect(decoded(bytes, [at])).toEqual(whole);
@@ -74,7 +74,7 @@ describe('an answer in text with calls', () => {
     expect(choice.message.tool_calls).toHaveLength(2);
     expect(choice.message.reasoning).toBe(`I ${CALL} think`);
     expect(completion.ext.usage).toMatchObject({ in_uncached: 5, out_text: 7 });
-    // Told as a stream again, it is the same answer.
+    // As a stream of chunks it is the same answer.
     expect(accumulate(chunksOf(completion), 0)).toEqual(completion);
   });
 
@@ -99,14 +99,14 @@ describe('an answer in text with calls', () => {
     expect(opened).toBe(5);
   });
 
-  test('without a template the answer is the inner dialect\u2019s own', () => {
+  test('without a template the answer is that of the inner dialect', () => {
     const bytes = bytesOf([TEXT]);
     const [choice] = accumulate(decoded(bytes, [], stateOf()), 0).choices;
     expect(choice.message.tool_calls).toBeUndefined();
     expect(choice.message.content).toContain(CALL);
   });
 
-  test('calls that the upstream makes natively all the same stand beside those in the text', () => {
+  test('native calls of the upstream are kept beside calls in the text', () => {
     const reader = new TemplateReader(TEMPLATE, 'gen-1');
     const call = { index: 0, id: 'n', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
     const chunks = reader.take([
@@ -120,7 +120,7 @@ describe('an answer in text with calls', () => {
     ]);
   });
 
-  test('places of citations are not known any more where a call was taken out', () => {
+  test('citation offsets are cleared if a call was removed from the text', () => {
     const urlCitation = { url: 'https://a.example/', start_index: 0, end_index: 3 };
     const annotated = (content: string) => {
       const reader = new TemplateReader(TEMPLATE, 'gen-1');

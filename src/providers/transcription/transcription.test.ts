@@ -45,7 +45,7 @@ function answered(upstreamRequest: TranscriptionAsk, body: JsonValue, headers = 
 const everything = { language: 'en', temperature: 0.5, prompt: 'Names.', timestamps: ['word', 'segment'] as const };
 
 describe('openai-transcription', () => {
-  test('the form has the fields of the maker’s own types, and the file last', () => {
+  test('the form has the fields of OpenAI’s own types, and the file is last', () => {
     const { ask, fields, dropped } = begin(openai, everything);
     const typed: Omit<OpenAI.Audio.TranscriptionCreateParamsNonStreaming, 'file'> = {
       model: 'scripted',
@@ -79,21 +79,21 @@ describe('openai-transcription', () => {
     );
   });
 
-  test('its later models are requested for text only', () => {
+  test('later models are requested with text format only', () => {
     const at = endpoint({ upstream_model: 'gpt-4o-transcribe' });
     const { fields, dropped } = begin(openai, everything, at);
     expect(fields['response_format']).toBe('json');
     expect(dropped).toEqual(['timestamp_granularities']);
   });
 
-  test('Mistral is sent neither prompt nor format', () => {
+  test('Mistral gets neither prompt nor format', () => {
     const at = endpoint({ upstream_model: 'voxtral-mini-transcribe-2507', quirks: { transcription_plain: true } });
     const { fields, dropped } = begin(openai, everything, at);
     expect(Object.keys(fields).sort()).toEqual(['language', 'model', 'temperature', 'timestamp_granularities']);
     expect(dropped).toEqual(['prompt']);
   });
 
-  test('the path follows a deployment’s', () => {
+  test('the path follows that of a deployment', () => {
     const at = endpoint({ quirks: { path: '/deployments/{model}/chat/completions', query: 'api-version=1' } });
     expect(begin(openai, {}, at).ask.path).toBe('/deployments/scripted/audio/transcriptions?api-version=1');
   });
@@ -141,14 +141,14 @@ describe('openai-transcription', () => {
     expect(answered(begin(openai).ask, body)).toEqual(expected);
   });
 
-  test('a format that the endpoint does not take is refused before anything is sent', () => {
+  test('an audio format that the endpoint does not accept is refused before a request is sent', () => {
     expect(() => begin(openai, { sound: { ...sound, format: 'aac' } })).toThrow('does not accept aac audio');
     const at = endpoint({ quirks: { transcription_formats: ['aac'] } });
     expect(() => begin(openai, { sound: { ...sound, format: 'aac' } }, at)).not.toThrow();
   });
 });
 
-test('deepgram-transcription: bytes in the body, everything else in the query', () => {
+test('deepgram-transcription: bytes in the body, all parameters in the query', () => {
   const { ask, dropped } = begin(deepgram, everything);
   expect(ask.path).toBe('/listen?model=scripted&smart_format=true&language=en');
   expect(begin(deepgram).ask.path).toBe('/listen?model=scripted&smart_format=true&detect_language=true');
@@ -170,7 +170,7 @@ test('deepgram-transcription: bytes in the body, everything else in the query', 
   expect(deepgram.authAndErrors?.authorize('k', {} as never, 0, {})).toEqual({ authorization: 'Token k' });
 });
 
-test('elevenlabs-transcription: a form, spaces between words left out', () => {
+test('elevenlabs-transcription: a form, and spaces between words are removed', () => {
   const { ask, fields } = begin(elevenlabs, everything);
   expect(fields).toEqual({ model_id: 'scripted', tag_audio_events: false, language_code: 'en', temperature: 0.5 });
   expect(ask.path).toBe('/speech-to-text');
@@ -189,7 +189,7 @@ test('elevenlabs-transcription: a form, spaces between words left out', () => {
   expect(elevenlabs.authAndErrors?.authorize('k', {} as never, 0, {})).toEqual({ 'xi-api-key': 'k' });
 });
 
-test('assemblyai-transcription: upload, order, questions that come further and further apart', () => {
+test('assemblyai-transcription: an upload, an order, and polls at growing intervals', () => {
   const { ask } = begin(assemblyai);
   expect([ask.path, ask.headers, ask.payload, ask.is_billed]).toEqual([
     '/upload',
@@ -226,7 +226,7 @@ test('assemblyai-transcription: upload, order, questions that come further and f
 });
 
 describe('gemini-transcription', () => {
-  test('a chat about the sound, with a bound of what may come out', () => {
+  test('sends a chat request with the audio and an output bound', () => {
     const { ask, dropped } = begin(gemini, everything, endpoint({ upstream_model: 'gemini-2.5-flash' }));
     expect(ask.path).toBe('/models/gemini-2.5-flash:generateContent');
     const body = JSON.parse(String(ask.payload)) as {
@@ -254,14 +254,14 @@ describe('gemini-transcription', () => {
     responseId: 'r-1',
   });
 
-  test('its answer is the text, its usage that of a chat', () => {
+  test('the answer is the text, with the usage of a chat', () => {
     expect(answered(begin(gemini).ask, bodyWith('STOP'))).toMatchObject({
       text: 'Hear.',
       tokens: { in_uncached: 22, in_audio: 38, out_text: 3 },
     });
   });
 
-  test('a transcript that was cut is none, and is billed', () => {
+  test('a truncated transcript is a failure, and its usage is charged', () => {
     const { ask } = begin(gemini);
     expect(ask.read(bodyWith('MAX_TOKENS'), {})).toMatchObject({
       failure: { message: expect.stringContaining('longer than its bound') },
@@ -274,7 +274,7 @@ test.each<[TranscriptionDialect, JsonObject, object]>([
   [openai, { text: null, usage: { input_tokens: 60, output_tokens: 3 } }, { tokens: { in_uncached: 60, out_text: 3 } }],
   [deepgram, { metadata: { duration: 2.5 }, results: { channels: [] } }, { seconds: 2.5 }],
   [elevenlabs, { audio_duration_secs: 2.5 }, { seconds: 2.5 }],
-])('%#: an answer without a text is none, and is billed where it tells what was used', (dialect, body, expected) => {
+])('%#: an answer without text is a failure, and its reported usage is charged', (dialect, body, expected) => {
   const { ask } = begin(dialect);
   expect(ask.read(body, {})).toMatchObject({ failure: { message: "The provider's answer has no text" }, ...expected });
   expect(() => ask.read({}, {})).toThrow('has no text');
@@ -303,7 +303,7 @@ describe('errors keep the provider’s message', () => {
   });
 });
 
-test('a provider’s own wire is used, else the sibling of its chat wire', () => {
+test('a provider’s own transcription wire is used, or else the one that belongs to its chat wire', () => {
   expect(transcriptionDialectOf({ dialect: 'openai-chat' })).toBe(openai);
   expect(transcriptionDialectOf({ dialect: 'gemini-generate-content' })).toBe(gemini);
   expect(transcriptionDialectOf({ dialect: 'openai-chat', transcription_dialect: 'deepgram-transcription' })).toBe(
@@ -312,44 +312,47 @@ test('a provider’s own wire is used, else the sibling of its chat wire', () =>
   expect(transcriptionDialectOf({ dialect: 'anthropic-messages' })).toBeUndefined();
 });
 
-describe('whatever comes', () => {
+describe('arbitrary input', () => {
   const anything = fc.jsonValue().map((value) => value as JsonValue);
-  test.each(Object.entries(transcriptionDialects))('%s reads an answer, or says that it is none', (_wire, dialect) => {
-    const { ask } = begin(dialect);
-    const near = fc.record(
-      {
-        text: anything,
-        usage: anything,
-        words: anything,
-        segments: anything,
-        metadata: anything,
-        results: fc.oneof(anything, fc.record({ channels: anything })),
-        candidates: anything,
-        upload_url: anything,
-      },
-      { requiredKeys: [] },
-    );
-    fc.assert(
-      fc.property(fc.oneof(anything, near as typeof anything), (body) => {
-        try {
-          const next = ask.read(body, {});
-          if ('failure' in next) expect(next.failure).toBeInstanceOf(UpstreamError);
-          else expect('answer' in next ? typeof next.answer.text : next.path.startsWith('/')).toBeTruthy();
-        } catch (error) {
-          expect(error).toBeInstanceOf(UpstreamError);
-        }
-      }),
-      { seed: 5, numRuns: inTier(100, 400) },
-    );
-  });
+  test.each(Object.entries(transcriptionDialects))(
+    '%s reads an answer or throws an UpstreamError',
+    (_wire, dialect) => {
+      const { ask } = begin(dialect);
+      const near = fc.record(
+        {
+          text: anything,
+          usage: anything,
+          words: anything,
+          segments: anything,
+          metadata: anything,
+          results: fc.oneof(anything, fc.record({ channels: anything })),
+          candidates: anything,
+          upload_url: anything,
+        },
+        { requiredKeys: [] },
+      );
+      fc.assert(
+        fc.property(fc.oneof(anything, near as typeof anything), (body) => {
+          try {
+            const next = ask.read(body, {});
+            if ('failure' in next) expect(next.failure).toBeInstanceOf(UpstreamError);
+            else expect('answer' in next ? typeof next.answer.text : next.path.startsWith('/')).toBeTruthy();
+          } catch (error) {
+            expect(error).toBeInstanceOf(UpstreamError);
+          }
+        }),
+        { seed: 5, numRuns: inTier(100, 400) },
+      );
+    },
+  );
 
-  test('a sound that holds millions of boundaries is not searched for each of them', () => {
+  test('audio that contains millions of boundary candidates is searched once', () => {
     const guesses = Array.from({ length: 1_000_000 }, (_, count) => `gateway-form-${count}`).join('');
     const bytes = Buffer.from(`gateway-form${guesses}`);
     expect(multipart({ ...sound, bytes }, {}).payload.length).toBeGreaterThan(bytes.length);
   });
 
-  test('a form reads back as what was put in, whatever that is', async () => {
+  test('a form is read back unchanged, whatever its values', async () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 });
     const boundaries = fc.constantFrom('gateway-form', '--gateway-form-1', '\r\n--gateway-form\r\n', '"', '%22');
     await fc.assert(

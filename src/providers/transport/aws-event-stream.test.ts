@@ -5,7 +5,7 @@ import { inTier } from '../../../test/tier.ts';
 import { type Frame, UpstreamError } from '../dialect.ts';
 import { createFramer } from './frames.ts';
 
-/** AWS's own codec: what it writes, the framer reads. */
+/** AWS's own codec: its output is input for the framer. */
 const codec = new EventStreamCodec(
   (input) => (typeof input === 'string' ? input : Buffer.from(input).toString('utf8')),
   (input) => Buffer.from(input, 'utf8'),
@@ -76,7 +76,7 @@ describe('a binary event stream', () => {
     { event: 'BadThing', data: '{"message":"It broke."}', failure: true },
   ];
 
-  test('reads events, exceptions and errors, wherever it is cut, from reused buffers', () => {
+  test('is read as events, exceptions and errors, wherever it is split, from reused buffers', () => {
     expect(frame(bytes)).toEqual(expected);
     for (const cut of every(bytes)) expect(frame(bytes, [cut]), `cut at ${cut}`).toEqual(expected);
     expect(frame(bytes, every(bytes))).toEqual(expected);
@@ -90,7 +90,7 @@ describe('a binary event stream', () => {
     }
   });
 
-  test('of which any bit is changed is refused', () => {
+  test('with any changed bit is refused', () => {
     const one = Buffer.from(event('contentBlockDelta', '{"delta":{"text":"a"}}'));
     for (let at = 0; at < one.length; at += 1) {
       const changed = Buffer.from(one);
@@ -108,27 +108,27 @@ describe('a binary event stream', () => {
     expect(() => framer.end()).toThrow('the checksum of an event is wrong');
   });
 
-  test('that is no event stream at all is refused', () => {
+  test('of other bytes is refused', () => {
     expect(() => frame(Buffer.from('<html><body>Bad gateway</body></html>'))).toThrow(
       'the checksum of a length is wrong',
     );
   });
 
-  test('whose headers are longer than they say is refused', () => {
+  test('with a header longer than all headers is refused', () => {
     const bad = Buffer.from(message({ a: text('bcd') }, ''));
-    // The value's length says more than there is; the checksum is made to fit.
+    // The length of the value is too large; the checksum matches.
     bad.writeUInt16BE(40, 12 + 1 + 1 + 1);
     bad.writeUInt32BE(checksum(bad.subarray(0, bad.length - 4)), bad.length - 4);
     expect(() => frame(bad)).toThrow('a header is longer than all headers');
   });
 });
 
-test('a message over the bound is refused before its bytes are held', () => {
+test('a message over the bound is refused before its bytes are buffered', () => {
   const large = event('contentBlockDelta', 'x'.repeat(100));
   expect(() => createFramer('aws-event-stream', 64).push(large.slice(0, 12))).toThrow('larger than this service reads');
 });
 
-test('random bytes and faults planted in good ones end in frames or an UpstreamError, the same for any split', () => {
+test('random bytes and faults in valid ones give frames or an UpstreamError, the same for any split', () => {
   const good = fc
     .array(fc.tuple(fc.constantFrom('messageStart', 'contentBlockDelta', 'metadata'), fc.string({ maxLength: 20 })), {
       maxLength: 5,

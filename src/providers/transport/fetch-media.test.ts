@@ -37,7 +37,7 @@ afterEach(async () => {
 
 const noAddresses: Resolve = async () => [];
 
-/** What every test may reach is the server above, by the name `files.test`. */
+/** All tests reach only the server above, by the name `files.test`. */
 function fetcher(options: { rules?: Partial<MediaRules>; resolve?: Resolve; ms_max?: number } = {}) {
   const rules = { ports: [80, 443, port], private_hosts: ['files.test'], ...options.rules };
   const lookup = options.resolve ?? noAddresses;
@@ -64,7 +64,7 @@ const OWN_HOSTS = [
   '169.254.169.254', '[fe80::1]', '[fd00:ec2::254]', '10.0.0.1', '100.100.100.200', '224.0.0.1', '168.63.129.16',
 ];
 
-test('a client that has left already waits for no turn', async () => {
+test('a client that has already disconnected does not wait for a turn', async () => {
   answer = () => {};
   const one = fetcher();
   const need: MediaNeed = { url: `http://files.test:${port}/a.png`, kind: 'image' };
@@ -98,7 +98,7 @@ test('one key cannot occupy all fetches, and the owner with the fewest is next',
   const others = Array.from({ length: 7 }, (_, nth) => ask(`other-${nth}`, 0));
   await expect.poll(() => open.length).toBe(limits.media_fetches_max);
   const late = ask('late', 0);
-  // A turn of the greedy one's ends: it waits longest, but has more than who has none.
+  // A fetch of the first key ends: it waits longest, but has more fetches than an owner without any.
   open[0]?.end(png);
   await expect.poll(() => visited.length).toBe(limits.media_fetches_max + 1);
   expect(path(limits.media_fetches_max)).toBe('late-0');
@@ -107,7 +107,7 @@ test('one key cannot occupy all fetches, and the owner with the fewest is next',
   expect(await Promise.all([...greedy, modest, ...others, late])).toHaveLength(29);
 });
 
-test('more of one key than may wait are refused, and another still waits', async () => {
+test('fetches of one key beyond its waiting bound are refused, and another key can still wait', async () => {
   answer = () => {};
   const one = fetcher();
   const ending = new AbortController();
@@ -124,7 +124,7 @@ test('more of one key than may wait are refused, and another still waits', async
   await Promise.all(held);
 });
 
-test('what finds no memory is not read', async () => {
+test('a body without available memory is not read', async () => {
   const large = Buffer.alloc(4 * 1024 * 1024, png);
   answer = (_request, response) => void response.writeHead(200, { 'content-length': large.length }).write(png);
   const signal = new AbortController().signal;
@@ -142,37 +142,40 @@ test('what finds no memory is not read', async () => {
 });
 
 describe('addresses', () => {
-  test.each(OWN_HOSTS)('the address itself is refused: %s', async (host) => {
+  test.each(OWN_HOSTS)('an address of this machine is refused: %s', async (host) => {
     await expect(get(`http://${host}:${port}/a.png`)).rejects.toEqual(NOT_PUBLIC);
     expect(visited).toEqual([]);
   });
 
-  test.each(OWN_HOSTS.filter((host) => /^[ -~]+$/.test(host)))('a redirect there is refused: %s', async (host) => {
-    answer = (_request, response) => response.writeHead(302, { location: `http://${host}:${port}/secret` }).end();
-    await expect(get(`http://files.test:${port}/a.png`)).rejects.toEqual(NOT_PUBLIC);
-    expect(visited).toEqual([`files.test:${port}/a.png`]);
-  });
+  test.each(OWN_HOSTS.filter((host) => /^[ -~]+$/.test(host)))(
+    'a redirect to an address of this machine is refused: %s',
+    async (host) => {
+      answer = (_request, response) => response.writeHead(302, { location: `http://${host}:${port}/secret` }).end();
+      await expect(get(`http://files.test:${port}/a.png`)).rejects.toEqual(NOT_PUBLIC);
+      expect(visited).toEqual([`files.test:${port}/a.png`]);
+    },
+  );
 
   test.each([
     ['a private address', ['10.1.2.3']],
     ['loopback', ['127.0.0.1']],
-    ['loopback, mapped', ['::ffff:127.0.0.1']],
+    ['mapped loopback', ['::ffff:127.0.0.1']],
     ['a public and a private address', ['93.184.215.14', '127.0.0.1']],
     ['nothing', []],
-  ])('a name that resolves to %s is refused, in the same words', async (_what, addresses) => {
+  ])('a name that resolves to %s is refused with the same message', async (_what, addresses) => {
     const resolve: Resolve = async () => addresses;
     await expect(get(`http://evil.test:${port}/a.png`, { resolve })).rejects.toEqual(NOT_PUBLIC);
     expect(visited).toEqual([]);
   });
 
-  test('a name that cannot be resolved is refused in the same words as a private one', async () => {
+  test('a name that cannot be resolved is refused with the same message as a private one', async () => {
     const resolve: Resolve = async () => {
       throw new Error('queryA ESERVFAIL evil.test');
     };
     await expect(get(`http://evil.test:${port}/a.png`, { resolve })).rejects.toEqual(NOT_PUBLIC);
   });
 
-  test('the connection goes to the address that was checked, though the name means another one by then', async () => {
+  test('the connection uses the address that was checked, also if the name then resolves to another', async () => {
     let requestCount = 0;
     const resolve: Resolve = async () => {
       requestCount += 1;
@@ -186,7 +189,7 @@ describe('addresses', () => {
     expect(visited).toEqual([`moving.test:${port}/a.png`]);
   });
 
-  test('each hop is checked anew: a name that has come to mean this machine is refused the second time', async () => {
+  test('each hop is checked: a name that resolves to this machine is refused after a redirect', async () => {
     const answers = [['127.0.0.1'], ['127.0.0.1']];
     const resolve: Resolve = async (_host, isPrivate) => (isPrivate ? answers[0]! : answers[1]!);
     answer = (_request, response) => response.writeHead(307, { location: `http://rebind.test:${port}/` }).end();
@@ -194,7 +197,7 @@ describe('addresses', () => {
     expect(visited).toHaveLength(1);
   });
 
-  test('what is said of a refusal holds no address', async () => {
+  test('the message of a refusal contains no address', async () => {
     const outcome = await get(`http://evil.test:${port}/`, { resolve: async () => ['10.20.30.40'] }).catch(String);
     expect(outcome).not.toMatch(/10\.20|127/);
   });
@@ -207,15 +210,19 @@ describe('URLs', () => {
     ['a password', 'http://user:secret@files.test/a', /^it must not hold a user name or password$/],
     ['a port that is not allowed', 'http://files.test:22/a', /^its port 22 is not allowed$/],
     ['nonsense', 'http://', /^it is not a URL$/],
-    ['more than is bearable', `http://files.test/${'a'.repeat(limits.media_url_chars_max)}`, /^it is not a URL$/],
+    [
+      'an address above the length bound',
+      `http://files.test/${'a'.repeat(limits.media_url_chars_max)}`,
+      /^it is not a URL$/,
+    ],
   ])('%s is refused, also in a redirect', async (_what, url, pattern) => {
     await expect(get(url)).rejects.toEqual(refusal(pattern));
     answer = (_request, response) => response.writeHead(301, { location: url }).end();
-    // Node's own header parser refuses what is longer than its buffer.
+    // Node's own header parser refuses headers longer than its buffer.
     if (url.length < 8_000) await expect(get(`http://files.test:${port}/`)).rejects.toEqual(refusal(pattern));
   });
 
-  test('a host of the operator may be allowed at one port alone', async () => {
+  test('a host can be allowed at one port alone', async () => {
     const rules = { ports: [80, 443], private_hosts: [`files.test:${port}`] };
     await expect(get(`http://files.test:${port}/a.png`, { rules })).resolves.toMatchObject({ mime_type: 'image/png' });
     await expect(get('http://files.test:8443/a.png', { rules })).rejects.toEqual(refusal(/port 8443/));
@@ -223,13 +230,13 @@ describe('URLs', () => {
     await expect(get(`http://127.0.0.1:${port}/a.png`, { rules: literal })).resolves.toMatchObject({
       bytes: png.length,
     });
-    // The same machine by another name stays closed.
+    // The same machine under another name stays refused.
     await expect(get(`http://[::1]:${port}/a.png`, { rules: { ...literal, ports: [port] } })).rejects.toEqual(
       NOT_PUBLIC,
     );
   });
 
-  test('redirects are followed, relative ones too, up to a bound', async () => {
+  test('redirects are followed up to a bound, relative ones too', async () => {
     answer = (request, response) => {
       if (request.url === '/last') response.end(png);
       else response.writeHead(303, { location: request.url === '/first' ? 'last' : request.url! }).end();
@@ -239,7 +246,7 @@ describe('URLs', () => {
     expect(visited.filter((one) => one.endsWith('/round'))).toHaveLength(limits.media_redirects_max + 1);
   });
 
-  test('no credential and no cookie goes along', async () => {
+  test('no credential and no cookie is sent', async () => {
     let headers: IncomingMessage['headers'] = {};
     answer = (request, response) => {
       headers = request.headers;
@@ -274,7 +281,7 @@ describe('bodies', () => {
     await expect(get(url())).rejects.toEqual(refusal(/its type is not known/));
   });
 
-  test('what is compressed, empty or no success is refused', async () => {
+  test('a compressed, empty or unsuccessful response is refused', async () => {
     sends(png, { 'content-encoding': 'gzip' });
     await expect(get(url())).rejects.toEqual(refusal(/compressed/));
     sends('');
@@ -306,7 +313,7 @@ describe('bodies', () => {
     await expect.poll(() => sent).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('a server that is slow with its head or its body is not waited for', async () => {
+  test('a server that is slow with its name, head or body is a refusal after the time limit', async () => {
     answer = () => {};
     await expect(get(url(), { ms_max: 100 })).rejects.toEqual(refusal(/took longer than 0.1 seconds/));
     answer = (_request, response) => {
@@ -319,7 +326,7 @@ describe('bodies', () => {
     await expect(get(`http://slow.test:${port}/`, { ms_max: 100, resolve })).rejects.toEqual(refusal(/took longer/));
   });
 
-  test('a server that breaks off in the middle has sent nothing', async () => {
+  test('a server that breaks off in the middle is a refusal', async () => {
     answer = (_request, response) => {
       response.writeHead(200, { 'content-length': '1000' });
       response.write(png, () => response.destroy());
@@ -327,7 +334,7 @@ describe('bodies', () => {
     await expect(get(url())).rejects.toEqual(refusal(/could not be reached, or broke off/));
   });
 
-  test('whoever left ends the fetch at once', async () => {
+  test('an abort by the client ends the fetch immediately', async () => {
     const left = new Error('left');
     const client = new AbortController();
     const closed = new Promise<void>((resolve) => {
@@ -345,7 +352,7 @@ describe('bodies', () => {
     await closed;
   });
 
-  test('more than so many are not fetched at once', async () => {
+  test('the number of concurrent fetches is bounded', async () => {
     let running = 0;
     let most = 0;
     answer = (_request, response) => {

@@ -35,7 +35,7 @@ describe('an event stream', () => {
     ['mixes line ends', 'data: a\r\n\ndata: b\r\r\ndata: c\n\r\n', [f('a'), f('b'), f('c')]],
     ['may begin with a byte order mark', '\uFEFFdata: a\n\n', [f('a')]],
     ['keeps a byte order mark inside', 'data: \uFEFFa\n\n', [f('\uFEFFa')]],
-    ['has comments that mean nothing', ': hi\ndata: a\n: there\n\n:\n\n', [f('a')]],
+    ['ignores comments', ': hi\ndata: a\n: there\n\n:\n\n', [f('a')]],
     ['joins data lines with LF', 'data: a\ndata: b\ndata:\ndata\n\n', [f('a\nb\n\n')]],
     ['needs no space after the colon and takes only one', 'data:a\n\ndata:  b\n\n', [f('a'), f(' b')]],
     ['names events', 'event: error\ndata: {}\n\ndata: a\n\n', [f('{}', 'error'), f('a')]],
@@ -44,7 +44,7 @@ describe('an event stream', () => {
     ['has empty data', 'data\n\ndata:\n\n', [f(''), f('')]],
     ['yields a last event without a blank line', 'data: a\n\ndata: b\n', [f('a'), f('b')]],
     ['yields a last event without any line end', 'data: a\n\ndata: b', [f('a'), f('b')]],
-    ['carries any character', 'data: Grüße 👋🏽 漢字\n\n', [f('Grüße 👋🏽 漢字')]],
+    ['may contain any character', 'data: Grüße 👋🏽 漢字\n\n', [f('Grüße 👋🏽 漢字')]],
     ['is empty', '', []],
   ])('%s, however it is split', (_rule, text, expected) => {
     for (const frames of splitEverywhere(bytesOf(text))) expect(frames).toEqual(expected);
@@ -57,26 +57,26 @@ describe('an event stream', () => {
     for (const frames of others) expect(frames).toEqual(expected);
   });
 
-  test('that is not an event stream is one frame at the end', () => {
+  test('that is not one is a single frame at the end', () => {
     const page = '{\n  "error": {"message": "no"}\n}';
     for (const frames of splitEverywhere(bytesOf(page))) expect(frames).toEqual([f(`${page}\n`)]);
   });
 
   test.each<[string, string, Frame[]]>([
     [
-      'comes as one more',
+      'is one more frame',
       'data: a\n\n{\n  "error": {"code": 503}\n}\n',
       [f('a'), f('{\n  "error": {"code": 503}\n}\n')],
     ],
-    ['and its line need not end', 'data: a\r\n\r\n[{"error": 1}]', [f('a'), f('[{"error": 1}]\n')]],
-    ['but not where events follow', 'data: a\n\n{"error": 1}\n\ndata: b\n\n', [f('a'), f('b')]],
-    ['nor what is not whole, or no JSON', 'data: a\n\n{"error": \nmore\n', [f('a')]],
-    ['nor unknown fields', 'data: a\n\nid: 1\nretry: 2\nother: {}\n', [f('a')]],
+    ['is a frame also without a line end', 'data: a\r\n\r\n[{"error": 1}]', [f('a'), f('[{"error": 1}]\n')]],
+    ['is ignored before further events', 'data: a\n\n{"error": 1}\n\ndata: b\n\n', [f('a'), f('b')]],
+    ['is ignored if it is incomplete or not JSON', 'data: a\n\n{"error": \nmore\n', [f('a')]],
+    ['is ignored if it is an unknown field', 'data: a\n\nid: 1\nretry: 2\nother: {}\n', [f('a')]],
   ])('JSON after the last event %s', (_, text, expected) => {
     for (const frames of splitEverywhere(bytesOf(text))) expect(frames).toEqual(expected);
   });
 
-  test('does not read from a buffer that its owner uses again', () => {
+  test('does not read from a buffer that its owner reuses', () => {
     const framer = createFramer('sse');
     const shared = Buffer.from('data: \xc3', 'latin1');
     expect(framer.push(shared)).toEqual([]);
@@ -114,14 +114,14 @@ describe('an event stream', () => {
 });
 
 describe('a frame over the bound', () => {
-  test('fails after the frames before it were handed out', () => {
+  test('fails after the frames before it were returned', () => {
     const framer = createFramer('sse', 16);
     expect(framer.push(bytesOf(`data: a\n\ndata: ${'x'.repeat(20)}`))).toEqual([f('a')]);
     expect(() => framer.push(bytesOf('\n\n'))).toThrow(UpstreamError);
     expect(() => framer.end()).toThrow(UpstreamError);
   });
 
-  test('fails also when its lines are short or its bytes come one by one', () => {
+  test('fails also if its lines are short or its bytes arrive one by one', () => {
     const framer = createFramer('sse', 16);
     const feed = () => {
       for (const byte of bytesOf('data: aaaa\ndata: bbbb\ndata: cccc\n\n')) framer.push(Uint8Array.of(byte));
@@ -130,7 +130,7 @@ describe('a frame over the bound', () => {
   });
 });
 
-test('a line that never ends is not kept beyond the bound', () => {
+test('fails also if its line never ends', () => {
   const framer = createFramer('sse', 16);
   framer.push(bytesOf('data: xxxxx'));
   expect(() => framer.push(bytesOf('xxxxxx'))).toThrow(UpstreamError);

@@ -17,7 +17,7 @@ const user = {
 };
 
 describe('an account is read', () => {
-  test('from the key of a service account, and from what gcloud leaves for a user', () => {
+  test('from the key of a service account, and from the file that gcloud writes for a user', () => {
     expect(readGoogleAccount(JSON.stringify(service))).toMatchObject({ kind: 'service', email: 'a@b', project: 'own' });
     expect(readGoogleAccount(JSON.stringify({ ...user, region: 'us-east5' }))).toMatchObject({
       kind: 'user',
@@ -27,7 +27,7 @@ describe('an account is read', () => {
   });
 
   test.each(['AIza-key', '{', '{}', '[]', '{"client_email":"a@b"}', '{"type":"external_account"}'])(
-    'from nothing else: %s',
+    'from no other text: %s',
     (text) => {
       expect(readGoogleAccount(text)).toBeUndefined();
     },
@@ -55,14 +55,14 @@ describe('the address of Vertex AI', () => {
     );
   });
 
-  test('names no project for a plain key that has none', () => {
+  test('contains no project for a plain key without one', () => {
     expect(vertexAddress(base('global', '-'), 'AIza', 'google')).toBe(
       'https://aiplatform.googleapis.com/v1beta1/publishers/google',
     );
   });
 
   test.each(['../../evil', 'a/b', 'evil.example/', 'A b', 'x'.repeat(200)])(
-    'takes no name that would lead elsewhere: %s',
+    'ignores a project or location with invalid characters: %s',
     (name) => {
       const credential = JSON.stringify({ ...service, project_id: name, location: name });
       expect(vertexAddress(base('global'), credential, 'google')).toBe(base('global'));
@@ -70,14 +70,14 @@ describe('the address of Vertex AI', () => {
   );
 
   test.each(['evil.example:8080', 'evil.example', 'a:b'])(
-    'takes no location that is more than one label: %s',
+    'ignores a location of more than one label: %s',
     (location) => {
       const credential = JSON.stringify({ ...service, location });
       expect(vertexAddress(base('global'), credential, 'google')).toBe(base('global', 'own'));
     },
   );
 
-  test("stays as it is where it is not Google's, but for project, location and publisher", () => {
+  test("is changed in project, location and publisher alone if the host is not Google's", () => {
     const own = 'http://127.0.0.1:9/v1/projects/p/locations/us-east5/publishers/google';
     expect(vertexAddress(own, undefined, 'google')).toBe(own);
     expect(vertexAddress('https://api.anthropic.com/v1', JSON.stringify(service), 'anthropic')).toBe(

@@ -8,7 +8,7 @@ const account = (privateKey: string) => JSON.stringify({ client_email: 'a@b', pr
 
 const tokens = createGoogleTokens(async () => ({ status: 200, text: '{"access_token":"t","expires_in":3600}' }));
 
-test('a service account signs with the keys that Google makes', async () => {
+test('a service account signs with a key of Google’s size', async () => {
   expect(await tokens.show(account(rsa(2_048)), undefined, 0)).toBe('Bearer t');
 });
 
@@ -34,7 +34,7 @@ test('a refused account is not tried again for a while; others are, and so is a 
   expect([await ask(good, GOOGLE_FAILURE_MS), requestCount]).toEqual(['Bearer t', 3]);
 });
 
-test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {
+test('a token is used until it expires if no new one is available, unless Google refuses the account', async () => {
   const fine = { status: 200, text: '{"access_token":"t","expires_in":3600}' };
   const credential = account(rsa(2_048));
   const after = async (status: number, nowMs: number) => {
@@ -54,10 +54,10 @@ test('a token serves to its end where no other can be got, unless Google refuses
 });
 
 test.each([
-  ['is longer than Google takes, which would hold up every other request', rsa(5_120)],
+  ['is longer than Google’s, which would block every other request', rsa(5_120)],
   ['is of another kind', generateKeyPairSync('ed25519').privateKey.export(pem).toString()],
-  ['is none', 'secret text'],
-])('nothing is signed with a key that %s, and the refusal does not show it', async (_, key) => {
+  ['is not a key', 'secret text'],
+])('nothing is signed with a key that %s, and the error does not contain it', async (_, key) => {
   const failure: unknown = await Promise.resolve(tokens.show(account(key), undefined, 0)).catch(
     (error: unknown) => error,
   );

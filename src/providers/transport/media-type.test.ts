@@ -28,24 +28,24 @@ test.each([
   ['application/pdf', '%PDF-1.7\n'],
   ['application/pdf', '\n\n%PDF-1.4\n'],
   ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'PK\x03\x04 word/document.xml'],
-])('bytes are what they begin with, whatever is said of them: %s', (mimeType, head) => {
+])('the type of bytes is detected from their beginning, whatever is declared: %s', (mimeType, head) => {
   expect(mediaTypeOf(latin(head), 'text/html')).toBe(mimeType);
 });
 
-test('a text is the kind of text that is said of it, and plain where another thing is said', () => {
+test('text has its declared text type, or text/plain if another type is declared', () => {
   expect(mediaTypeOf(Buffer.from('a,b\n1,2\n'), 'text/csv; charset=utf-8')).toBe('text/csv');
   expect(mediaTypeOf(Buffer.from('{"a": "é"}'), 'application/json')).toBe('application/json');
   expect(mediaTypeOf(Buffer.from('plain'), 'image/png')).toBe('text/plain');
   expect(mediaTypeOf(Buffer.from('plain'), undefined)).toBe('text/plain');
 });
 
-test('bytes that are nothing known are nothing', () => {
+test('unknown binary bytes have no type', () => {
   expect(mediaTypeOf(latin('\xff\xfe\x01\x02'), 'image/png')).toBeUndefined();
   expect(mediaTypeOf(Buffer.from('with a \0 in it'), 'text/plain')).toBeUndefined();
   expect(mediaTypeOf(latin('PK\x03\x04\0 an archive'), 'application/pdf')).toBeUndefined();
 });
 
-test('a part holds what its kind says', () => {
+test('media types are accepted in the parts of their kind', () => {
   expect(fitsKind('image/png', 'image')).toBe(true);
   expect(fitsKind('text/html', 'image')).toBe(false);
   expect(fitsKind('application/pdf', 'image')).toBe(false);

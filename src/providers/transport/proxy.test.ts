@@ -16,13 +16,13 @@ const PNG = Buffer.from(
 );
 const ms = { upstream_connect_ms_max: 1_000, upstream_headers_ms_max: 2_000, upstream_idle_ms_max: 2_000 };
 
-/** What the server behind the proxy received: the name of the handshake, and the request. */
+/** The requests at the server behind the proxy, with the server name of the handshake. */
 let received: { servername: unknown; host: string | undefined; url: string | undefined; headers: object }[] = [];
-/** Where the proxy was to go. */
+/** The targets that the proxy was asked for. */
 let proxyRequests: { target: string; authorization: string | undefined }[] = [];
 let secure: Server;
 let proxy: Server;
-/** What the proxy does with a tunnel in place of making it. */
+/** The behavior of the proxy in place of a tunnel. */
 let refuses: ((socket: Socket) => void) | undefined;
 const ca = privateCa(['DNS:upstream.test', 'DNS:media.test']);
 const trusted = getCACertificates('default');
@@ -46,7 +46,7 @@ beforeAll(async () => {
     response.end(answer(request, (request.socket as unknown as { servername: unknown }).servername));
   });
   await listen(secure);
-  // Whatever name is asked for stands for the server above.
+  // Every requested name resolves to the server above.
   proxy = createServer((request, response) => {
     proxyRequests.push({ target: request.url ?? '', authorization: request.headers['proxy-authorization'] });
     response.end(answer(request, undefined));
@@ -85,12 +85,12 @@ afterEach(async () => {
 const authorization = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
 const headers = { authorization: 'Bearer of-the-provider' };
 
-test('a provider behind TLS is reached through a tunnel; its credential is not for the proxy, nor the other way round', async () => {
+test('a provider with TLS is reached through a tunnel, and each credential is sent to its own server only', async () => {
   upstream = createUpstream(ms, rules());
   for (let turn = 0; turn < 2; turn += 1) {
     const response = await upstream.send({ url: 'https://upstream.test/v1/chat', headers, payload: '{}' }).response;
     expect(await readText(response, { bytes_max: 100, cut: false })).toBe('an answer');
-    // A connection is free again a turn after its answer has ended.
+    // A connection is free again a turn of the loop after its answer ended.
     await nextTurn();
   }
   // The tunnel stays open for later requests, like every connection of the pool.
@@ -102,7 +102,7 @@ test('a provider behind TLS is reached through a tunnel; its credential is not f
   expect(received[0]?.headers).not.toHaveProperty('proxy-authorization');
 });
 
-test('a provider by plain http is requested at the proxy', async () => {
+test('a provider by plain http is requested from the proxy', async () => {
   upstream = createUpstream(ms, rules());
   const response = await upstream.send({ url: 'http://upstream.test:8000/v1/chat', headers, payload: '{}' }).response;
   expect(await readText(response, { bytes_max: 100, cut: false })).toBe('an answer');
@@ -117,7 +117,7 @@ test('services of the operator are reached in the same way', async () => {
   expect(proxyRequests.map(({ target }) => target)).toEqual(['upstream.test:443']);
 });
 
-test('what is named as direct, and this machine, is reached without the proxy', async () => {
+test('hosts listed as direct, and this machine, are reached without the proxy', async () => {
   upstream = createUpstream(ms, { ...rules(), direct: [{ host: 'upstream.test', port: undefined }] });
   await upstream.send({ url: 'https://upstream.test:1/', headers, payload: '' }).response.catch(() => {});
   await upstream.send({ url: `http://127.0.0.1:${port(proxy)}/own`, headers, payload: '' }).response;
@@ -126,9 +126,9 @@ test('what is named as direct, and this machine, is reached without the proxy', 
 
 test.each([
   ['refuses', (socket: Socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'), /\(status 407\)$/],
-  ['breaks off', (socket: Socket) => socket.destroy(), /could not be reached$/],
+  ['closes the connection', (socket: Socket) => socket.destroy(), /could not be reached$/],
   ['never answers', () => {}, /did not start to answer in time$|timed out$/],
-] as const)('a proxy that %s fails the attempt before anything of it was sent', async (_, refusal, message) => {
+] as const)('a proxy that %s fails the attempt before anything of it is sent', async (_, refusal, message) => {
   refuses = refusal;
   upstream = createUpstream(ms, rules());
   const sent = upstream.send({ url: 'https://upstream.test/v1/chat', headers, payload: '{}' });
@@ -144,7 +144,7 @@ const media = (addresses: readonly string[], privateHosts: string[] = []) =>
     { proxies: rules(), resolve: async () => addresses },
   );
 
-test('a proxy is sent the checked address of media, not the name, which may resolve to another', async () => {
+test('the proxy gets the checked address of media, not the name, which may resolve to another', async () => {
   const fetched = await media(['93.184.216.34']).fetch(need('https://media.test/image.png'), fetchOptions());
   expect(fetched.mime_type).toBe('image/png');
   expect(proxyRequests.map(({ target }) => target)).toEqual(['93.184.216.34:443']);
@@ -156,7 +156,7 @@ test.each([
   ['https://media.test/image.png', ['93.184.216.34', '169.254.169.254']],
   ['https://169.254.169.254/latest', []],
   ['http://[::1]/image.png', []],
-])('no proxy is asked for media within the network: %s at %j', async (url, addresses) => {
+])('no proxy is used for media inside the network: %s at %j', async (url, addresses) => {
   await expect(media(addresses).fetch(need(url), fetchOptions())).rejects.toThrow(
     'does not resolve to a public address',
   );

@@ -14,7 +14,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
   test.each([
     ['a header', { url: 'http://127.0.0.1:9/a', headers: { authorization: 'Bearer a\nb' } }],
     ['an address', { url: 'https://example.test:8080-x.example.test/a', headers: {} }],
-  ])('what cannot be sent for %s was never sent, and what it holds is not told', async (_, request) => {
+  ])('a request that cannot be sent for %s is never sent, and the message does not contain it', async (_, request) => {
     const upstream = createUpstream(ms);
     const failure: unknown = await upstream
       .send({ ...request, payload: 'x' })
@@ -25,7 +25,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(failure.message).toBe('The provider could not be reached');
   });
 
-  test('interim answers beyond a bound end the request as a broken answer, and fewer do nothing', async () => {
+  test('interim responses above a bound fail the request, and fewer are ignored', async () => {
     const interim = (count: number) => 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(count);
     const server = createPlainServer((socket) => {
       socket.on('error', () => {});
@@ -44,7 +44,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     server.close();
   });
 
-  test('a code of the connection is for the log, and none of the provider', async () => {
+  test('a connection error code is a transport code, not a native code', async () => {
     const server = createServer((request) => request.socket.destroy()).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as AddressInfo;
@@ -62,9 +62,9 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
   });
 
   test.each<[string, (socket: Socket) => void]>([
-    ['speaks no TLS', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
-    ['hangs up in the handshake', (socket) => socket.destroy()],
-  ])('what a server that %s was to be sent was never sent', async (_, answer) => {
+    ['does not support TLS', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+    ['closes the connection in the handshake', (socket) => socket.destroy()],
+  ])('a request to a server that %s was never sent', async (_, answer) => {
     const server = createPlainServer((socket) => {
       socket.on('error', () => {});
       socket.once('data', () => answer(socket));
@@ -114,7 +114,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
 
   const long = Buffer.alloc(20 * limits.joined_slice_bytes + 1, 'abc');
 
-  test('a long body goes out whole, with its length, and others are served in between', async () => {
+  test('a long body is sent whole with its length, and other work runs between its parts', async () => {
     const server = await serverThat(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
@@ -151,7 +151,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     server.close();
   });
 
-  test('a long body that nobody reads ends with the abort', async () => {
+  test('a long body that the server does not read ends with the abort', async () => {
     const { promise: coming, resolve: come } = Promise.withResolvers<IncomingMessage>();
     const server = await serverThat(come);
     const upstream = createUpstream({ ...ms, upstream_headers_ms_max: 60_000 });
@@ -171,7 +171,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     server.close();
   });
 
-  test('a long body to where nothing listens was never sent', async () => {
+  test('a long body to a closed port was never sent', async () => {
     const upstream = createUpstream(ms);
     const failure = await upstream
       .send({ url: 'http://127.0.0.1:1/a', headers: {}, payload: long })

@@ -48,7 +48,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     return upstream;
   };
 
-  test('a head that arrives byte by byte does not move the limit of its time', async () => {
+  test('bytes that arrive one by one do not extend the time limit of a head', async () => {
     const port = await listen(
       createPlainServer((socket) => {
         const bytes = [...'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'];
@@ -64,7 +64,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     });
   });
 
-  test('writes the same request: its line, host, headers, length and body', async () => {
+  test('writes the same request: line, host, headers, length and body', async () => {
     const received: unknown[] = [];
     const port = await listen(
       createServer(async (request, response) => {
@@ -98,7 +98,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     ]);
   });
 
-  test('a request to an idle connection that its server ended goes out on a new one, once', async () => {
+  test('a request on an idle connection that the server closed is sent on a new one, once', async () => {
     let requests = 0;
     const server = createServer((_request, response) => {
       requests += 1;
@@ -115,7 +115,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     }
   });
 
-  test('a request whose connection ends before any byte of the answer fails, and is not sent again', async () => {
+  test('a request whose connection ends before any byte of the answer fails and is not sent again', async () => {
     let requests = 0;
     const port = await listen(
       createServer((_request, response) => {
@@ -133,7 +133,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(requests).toBe(2);
   });
 
-  test('requests beyond the bound of connections wait for one, and an abort ends their wait', async () => {
+  test('requests above the connection bound wait for a connection', async () => {
     const { upstream_connections_per_origin_max: max } = limits;
     Object.assign(limits, { upstream_connections_per_origin_max: 2 });
     try {
@@ -183,7 +183,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     }
   });
 
-  test('an answer that nobody takes is not received, and is whole when it is taken', async () => {
+  test('an answer that is not read is not received further, and is complete after reading', async () => {
     const size = 64 * 1024 * 1024;
     const piece = Buffer.alloc(64 * 1024, 'a');
     let sent = 0;
@@ -222,7 +222,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(await answerOf(open(), `http://localhost:${port}/`)).toBe('ok');
   });
 
-  test('requests without an answer fail when it closes, and so do later ones', async () => {
+  test('requests without an answer fail when the client closes, and so do later ones', async () => {
     const port = await listen(createServer(() => {}));
     const upstream = createUpstream(ms, undefined, client);
     const url = `http://127.0.0.1:${port}/`;
@@ -233,7 +233,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     expect(await failureOf(upstream, url)).toMatchObject({ failure: 'unavailable', never_sent: true });
   });
 
-  test('a blocked loop ends no answer that arrived meanwhile, and silence does', async () => {
+  test('a blocked event loop does not time out an answer that arrived; a silent server times out', async () => {
     const port = await listen(
       createServer((request, response) => {
         if (request.url !== '/silent') response.end('ok');
@@ -254,7 +254,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
     });
   });
 
-  test('a connection that is not made in time, or by TLS never, was never sent', async () => {
+  test('a connection that is not established in time is reported as never sent', async () => {
     const port = await listen(createPlainServer(() => {}));
     const upstream = createUpstream({ ...ms, upstream_connect_ms_max: 300 }, undefined, client);
     closing.push(() => upstream.close());
@@ -266,7 +266,7 @@ describe.each(['own', 'undici'] as const)('the client %s', (client) => {
   });
 });
 
-describe('by TLS', () => {
+describe('with TLS', () => {
   const trusted = getCACertificates('default');
   let ca: ReturnType<typeof privateCa>;
   beforeAll(() => {
@@ -310,7 +310,7 @@ describe('by TLS', () => {
     expect(handshakes).toEqual([handshake, { ...handshake, isReused: true }]);
   });
 
-  test('connections are reused, and long answers and bodies pass', async () => {
+  test('connections are reused, and long answers and bodies are transferred whole', async () => {
     const long = 'é'.repeat(3 * 1024 * 1024);
     const { port, handshakes } = await secure({}, async (request, response) => {
       const chunks: Buffer[] = [];
@@ -327,7 +327,7 @@ describe('by TLS', () => {
     expect(handshakes).toHaveLength(1);
   });
 
-  test('a certificate for another name, or by an unknown authority, fails before anything is sent', async () => {
+  test('a certificate for another name or by an unknown authority fails before a request is sent', async () => {
     let requests = 0;
     const answer: RequestListener = (_request, response) => {
       requests += 1;
@@ -349,7 +349,7 @@ describe('by TLS', () => {
   });
 
   test.each([false, true])(
-    'a server that chooses HTTP/2 gets its requests from undici (and can speak HTTP/1.1: %s)',
+    'a server that selects HTTP/2 gets its requests from undici (HTTP/1.1 allowed: %s)',
     async (allowHTTP1) => {
       const protocols: unknown[] = [];
       const server = createHttp2Server({ cert: ca.cert, key: ca.key, allowHTTP1 }, (request, response) => {
@@ -362,12 +362,12 @@ describe('by TLS', () => {
         const answers = Array.from({ length: 20 }, () => answerOf(upstream, `https://localhost:${port}/`));
         expect(new Set(await Promise.all(answers))).toEqual(new Set(['2.0']));
       }
-      // The first handshake says it, for all requests that wait meanwhile.
+      // The first handshake reveals it for all requests that wait meanwhile.
       expect(protocols.length).toBeLessThanOrEqual(2);
     },
   );
 
-  /** More HTTP chunks in one write than are read in a turn: TLS hands on all of its records, and its end, whoever pauses it. */
+  /** More HTTP chunks in one write than are read in a turn: TLS passes on all of its records and its end, also while it is paused. */
   test.each(['chunks', 'until the end of its connection'])('many small parts arrive in order: %s', async (framing) => {
     const texts = Array.from({ length: 20_000 }, (_, index) => String(index).padStart(6, '0'));
     const port = await listen(
@@ -392,7 +392,7 @@ describe('by TLS', () => {
     expect(text === texts.slice(0, framing === 'chunks' ? undefined : 1_800).join('')).toBe(true);
   });
 
-  test('requests to a server whose first handshake is slow wait for it, then each has a connection of its own', async () => {
+  test('requests to a server with a slow first handshake wait for it and then use a connection each', async () => {
     const { port, handshakes } = await secure(
       {},
       (_request, response) => void setTimeout(() => response.end('ok'), 50),
@@ -403,7 +403,7 @@ describe('by TLS', () => {
     expect(handshakes).toHaveLength(5);
   });
 
-  test('requests that wait for a handshake that fails fail with connections of their own', async () => {
+  test('requests that wait for a failing handshake fail with connections of their own', async () => {
     let connections = 0;
     const plain = createPlainServer((socket) => {
       connections += 1;

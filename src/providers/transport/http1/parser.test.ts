@@ -19,7 +19,7 @@ function read(pieces: readonly Buffer[], piecesMax = 1_000): Reading {
   const parser = new ResponseParser();
   const body: Buffer[] = [];
   const rest: Buffer[] = [];
-  // As sockets do, all pieces come in one buffer, which is overwritten.
+  // As with sockets, all pieces arrive in one buffer, which is overwritten.
   const shared = Buffer.alloc(100_000);
   for (const piece of pieces) {
     piece.copy(shared);
@@ -63,11 +63,11 @@ test.each<[string, string, Partial<Reading>]>([
   ['the end of the connection', `${OK}a: b\r\n\r\nabc`, { body: 'abc', end: 'framed false, kept false' }],
   ['204', 'HTTP/1.1 204 No Content\r\n\r\n', { status: 204, end: 'framed true, kept true' }],
   ['204 with a length', 'HTTP/1.1 204 x\r\ncontent-length: 3\r\n\r\n', { end: 'framed true, kept false' }],
-  ['no reason', 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n', { status: 200 }],
+  ['no reason phrase', 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n', { status: 200 }],
   ['close', `${OK}connection: a, Close\r\ncontent-length: 0\r\n\r\n`, { end: 'framed true, kept false' }],
   ['HTTP/1.0', 'HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na', { body: 'a', end: 'framed true, kept false' }],
   [
-    'HTTP/1.0 that stays',
+    'HTTP/1.0 with keep-alive',
     'HTTP/1.0 200 OK\r\nconnection: Keep-Alive\r\ncontent-length: 0\r\n\r\n',
     { end: 'framed true, kept true' },
   ],
@@ -78,7 +78,7 @@ test.each<[string, string, Partial<Reading>]>([
   ],
   ['bytes after the end', `${OK}content-length: 1\r\n\r\nabHTTP`, { body: 'a', rest: 'bHTTP' }],
   [
-    'headers of one name, of no value, and of names that objects have',
+    'repeated headers, headers without a value, and headers named like members of objects',
     `${OK}a: 1\r\nA:2\r\na:\t3 \r\nb:\r\nconstructor: c\r\n__proto__: d\r\ncontent-length:0\r\n\r\n`,
     { headers: { a: ['1', '2', '3'], b: '', constructor: 'c', 'content-length': '0' } },
   ],
@@ -94,14 +94,14 @@ const REFUSED: [string, string][] = [
     header(`content-length: ${length}`, 'a'),
   ]),
   ['a length and a coding', header('content-length: 1\r\ntransfer-encoding: chunked', '1\r\na\r\n0\r\n\r\n')],
-  ['a coding and a length', header('transfer-encoding: chunked\r\ncontent-length: 1', '1\r\na\r\n0\r\n\r\n')],
-  ['two lengths', header('content-length: 1\r\ncontent-length: 2', 'ab')],
+  ['a length and a transfer coding', header('transfer-encoding: chunked\r\ncontent-length: 1', '1\r\na\r\n0\r\n\r\n')],
+  ['two different lengths', header('content-length: 1\r\ncontent-length: 2', 'ab')],
   ['one length twice', header('content-length: 1\r\ncontent-length: 1', 'a')],
   ...['gzip, chunked', 'chunked, chunked', 'identity', 'xchunked', 'chunked;q=1', '', '"chunked"', 'chunked,'].map(
     (coding): [string, string] => [`a coding of "${coding}"`, header(`transfer-encoding: ${coding}`, '0\r\n\r\n')],
   ),
-  ['a coding twice', header('transfer-encoding: chunked\r\ntransfer-encoding: chunked', '0\r\n\r\n')],
-  ['a coding in HTTP/1.0', 'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'],
+  ['a transfer coding twice', header('transfer-encoding: chunked\r\ntransfer-encoding: chunked', '0\r\n\r\n')],
+  ['a transfer coding in HTTP/1.0', 'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'],
   ['a folded header', header('a: b\r\n c\r\ncontent-length: 0')],
   ['a folded header by a tab', header('a: b\r\n\tc\r\ncontent-length: 0')],
   ['a space before a colon', header('content-length : 0')],
@@ -134,7 +134,7 @@ const REFUSED: [string, string][] = [
   ['an extension of 1,025 bytes', chunks(`1;${'a'.repeat(1_025)}\r\na\r\n0\r\n\r\n`)],
   ['a line feed in an extension', chunks('1;a\nb\r\na\r\n0\r\n\r\n')],
   ['a chunk longer than its size', chunks('1\r\nab\r\n0\r\n\r\n')],
-  ['a chunk that a line feed ends', chunks('1\r\na\n0\r\n\r\n')],
+  ['a chunk that ends with a line feed', chunks('1\r\na\n0\r\n\r\n')],
   ['trailers with a space before a colon', chunks('0\r\na : b\r\n\r\n')],
   ['trailers with a line feed', chunks('0\r\na: b\nc: d\r\n\r\n')],
   ['16 KB of trailers', chunks(`0\r\n${`a: ${'b'.repeat(999)}\r\n`.repeat(17)}\r\n`)],
@@ -149,7 +149,7 @@ test.each(REFUSED)('an answer with %s is refused', (_what, text) => {
   expect(whole(text).end).toBe('failed');
 });
 
-test('a head that cannot become one of HTTP/1 is refused before its line ends', () => {
+test('a head that cannot become a valid one is refused before its line ends', () => {
   for (const text of ['SSH-2.0-OpenSSH', 'HTTP/1.1 200 OK\ncontent-length: 0\n\n', 'HTTP/2', '\x15\x03\x01\x00\x02']) {
     const parser = new ResponseParser();
     parser.read(bytesOf(text), 0, text.length, 1);
@@ -208,7 +208,7 @@ function splitAt(text: string, places: readonly number[]): Buffer[] {
   return bounds.slice(1).map((end, nth) => bytesOf(text.slice(bounds[nth], end)));
 }
 
-describe('any splitting of the same bytes reads the same', () => {
+describe('the same bytes are read the same, however they are split', () => {
   test.each([
     ['answers', answer],
     ['broken answers', broken],
@@ -224,7 +224,7 @@ describe('any splitting of the same bytes reads the same', () => {
     );
   });
 
-  test('each refused answer, byte by byte', () => {
+  test('refused answers, byte by byte', () => {
     for (const [what, text] of REFUSED) {
       expect([what, read([...bytesOf(text)].map((byte) => Buffer.from([byte]))).end]).toEqual([what, 'failed']);
     }
