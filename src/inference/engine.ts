@@ -249,7 +249,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
     if (outcome === 'completed' && cachesCheaply(candidate)) {
-      state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+      state.home?.().keep(candidate, usage.prompt_tokens_details.cached_tokens);
     }
     const error =
       failure instanceof UpstreamError ? planner.lateError(state, attempt, failure) : failure && shuttingDown();
