@@ -301,7 +301,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
-    preparations: [createSearchWire(), files.prepare],
+    preparations: [createSearchWire(), files.preparation],
     server_tools: createServerTools(search, {
       pages: createPageFetcher(config.media, { proxies: config.proxies }),
       pdfs,
