@@ -324,8 +324,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
     rules: config.ledger,
-    continuation: () => served().config.routing.continuation,
-    hedging: routers,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,

@@ -88,7 +88,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, logDecoderFault, hedging, usual, rules } = options;
+  const { clock, health, recorder, traffic, logDecoderFault, routing, usual, rules } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -198,7 +198,7 @@ export function createAttempts(
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holdsBack = attempt.prepared.holds_back === true;
-    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
+    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? routing().hedge);
     const silence = call.request.stream === true && !holdsBack ? watchSilence(candidate) : undefined;
     try {
       const hedge = wantsHedge ? hedges.plan(state, attempt, work) : undefined;

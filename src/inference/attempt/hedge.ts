@@ -9,6 +9,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import { CallCancellation, type Cancellation, type Clock } from '../call.ts';
 import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
+import type { RoutingRules } from '../plan/caller-defaults.ts';
 import { type Account, Attempt, type CallState } from '../state.ts';
 import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
@@ -132,8 +133,7 @@ export interface HedgesOptions {
   clock: Clock;
   health: Health;
   recorder: Recorder;
-  /** Whether calls that do not say so are hedged, and which share of them at most. */
-  hedging(): { hedge: boolean; hedge_share_max: number };
+  routing(): Pick<RoutingRules, 'hedge' | 'hedge_share_max'>;
 }
 
 /** The steps that a hedge shares with every other attempt. */
@@ -171,12 +171,12 @@ export interface Hedges {
 }
 
 export function createHedges(
-  { clock, health, hedging }: HedgesOptions,
+  { clock, health, routing }: HedgesOptions,
   { admitBeside }: Pick<Admission, 'admitBeside'>,
   { note, assume, unassume }: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
   { open, failed }: Steps,
 ): Hedges {
-  const share = createHedgeShare(() => hedging().hedge_share_max);
+  const share = createHedgeShare(() => routing().hedge_share_max);
 
   function plan<P extends Prepared, T, M extends Account>(
     { order, turn }: CallState,

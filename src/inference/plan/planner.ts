@@ -176,16 +176,16 @@ export function createPlanner(
       affinity ??= new ConversationAffinity(received, options.stickiness, clock);
       return affinity;
     };
+    const rules = options.routing();
     let named: Requested;
     try {
       if (wanted !== undefined) named = wanted.models(catalog);
       else {
-        const routers = options.routing();
         named = requestedModels(request, {
           catalog,
-          routers,
+          routers: rules,
           draw: options.chance,
-          defaultModel: () => defaultModel(received.principal, routers, options.default_model, request),
+          defaultModel: () => defaultModel(received.principal, rules, options.default_model, request),
           home: (router) => home().ofRouter(router),
           allows: (model) => allowedBy(received, catalog)?.(model) !== false,
         });
@@ -196,7 +196,7 @@ export function createPlanner(
     const call = named.request === undefined ? received : { ...received, request: named.request };
     const isChat = wanted === undefined;
     const refuses = wanted?.refuses ?? call.refuses;
-    const choice = { refuses, home: isChat ? home : undefined, catalog, named, own };
+    const choice = { refuses, rules, home: isChat ? home : undefined, catalog, named, own };
     const prepared = isChat ? prepareCall(call, { models: named.models, catalog }) : { call, report: NO_CHANGES };
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
@@ -214,12 +214,14 @@ export function createPlanner(
     { call, report, prefers }: PreparedCall,
     {
       refuses,
+      rules,
       home,
       catalog,
       named,
       own,
     }: {
       refuses: Wanted['refuses'];
+      rules: RoutingRules;
       home: Planned['home'];
       catalog: ModelSource;
       named: Requested;
@@ -227,7 +229,6 @@ export function createPlanner(
     },
   ): Planned {
     const { models, names, variants, strategy, requested } = named;
-    const rules = options.routing();
     const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
     try {
       const planOfCall = plan(call.request, {

@@ -33,7 +33,7 @@ const ATTO_PER_NANO = 1_000_000_000n;
 const MOST_NANO = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
 
 /** The part of the list price that is paid, in millionths. A discount is a fraction with at most six decimals. */
-function afterDiscountPpm({ discount }: Prices): number {
+export function afterDiscountPpm({ discount }: Prices): number {
   return MILLION - Math.round((discount ?? 0) * MILLION);
 }
 
@@ -113,7 +113,6 @@ function addLines(lines: ChargeLine[], work: Work): void {
   addLine(lines, work, 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
 }
 
-/** Whether a price that every model should have is missing. */
 /** Prices all work of an attempt: integer arithmetic, rounded up once, at the end. */
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
