@@ -17,7 +17,7 @@ export interface Charge {
 }
 
 /** The usage of one model in an attempt, and the model's prices. */
-export interface Work {
+export interface PricedUsage {
   usage: TokenClasses;
   prices: Prices;
   /** Images of the prompt, for models priced by the image. */
@@ -75,7 +75,7 @@ function nanoOf(lines: readonly ChargeLine[], prefix: '' | 'in_' | 'out_'): numb
 /** Adds the line of one class, if it costs anything. */
 function addLine(
   lines: ChargeLine[],
-  { prices, model }: Work,
+  { prices, model }: PricedUsage,
   name: string,
   units: number | undefined,
   unitPricePico: number,
@@ -91,7 +91,7 @@ function addLine(
 }
 
 /** Adds the lines of everything that costs something. A class without a price of its own falls back to `prompt` or `completion`. */
-function addLines(lines: ChargeLine[], work: Work): void {
+function addLines(lines: ChargeLine[], work: PricedUsage): void {
   const { usage, prices, images, model } = work;
   const prompt = prices.prompt ?? 0;
   const completion = prices.completion ?? 0;
@@ -114,7 +114,7 @@ function addLines(lines: ChargeLine[], work: Work): void {
 }
 
 /** Prices all work of an attempt: integer arithmetic, rounded up once, at the end. */
-export function charge(works: readonly Work[]): Charge {
+export function charge(works: readonly PricedUsage[]): Charge {
   const lines: ChargeLine[] = [];
   let isUnpriced = false;
   for (const work of works) {
@@ -133,7 +133,7 @@ export function charge(works: readonly Work[]): Charge {
   };
 }
 
-function cacheDiscount(works: readonly Work[]): number | null {
+function cacheDiscount(works: readonly PricedUsage[]): number | null {
   let saved = 0n;
   let isCached = false;
   for (const { usage, prices } of works) {
