@@ -301,7 +301,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
-    preparations: [createSearchWire(), files.prepare],
+    preparations: [createSearchWire(), files.preparation],
     server_tools: createServerTools(search, {
       pages: createPageFetcher(config.media, { proxies: config.proxies }),
       pdfs,
@@ -324,8 +324,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
     rules: config.ledger,
-    continuation: () => served().config.routing.continuation,
-    hedging: routers,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,

@@ -28,10 +28,6 @@ export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, P
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
   rules: SpendingRules;
-  /** Whether broken streams are continued if the request does not say. */
-  continuation(): boolean;
-  /** Whether late streams are hedged if the request does not say, and which share of them at most. */
-  hedging(): { hedge: boolean; hedge_share_max: number };
 }
 
 /**

@@ -23,6 +23,7 @@ import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
 import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
 import type { Settlement } from './money/settlement.ts';
+import type { RoutingRules } from './plan/caller-defaults.ts';
 import type { Planner } from './plan/planner.ts';
 import type { TurnStates } from './reasoning/states.ts';
 import type { AnswerWatch, CallState } from './state.ts';
@@ -33,8 +34,8 @@ import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts'
 export interface EngineParts extends BodyParts {
   metrics: Metrics;
   states: TurnStates;
-  /** Whether broken streams are continued if the request does not say. */
-  continuation(): boolean;
+  /** Called once for each stream, so that a reload takes effect at once. */
+  routing(): Pick<RoutingRules, 'continuation'>;
   settlement: Settlement;
   attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   planner: Pick<Planner, 'open' | 'giveUp' | 'metadataOf' | 'lateError'>;
@@ -69,7 +70,7 @@ export interface ChatEngine {
 }
 
 export function createEngine(parts: EngineParts): ChatEngine {
-  const { metrics, states, continuation, settlement, attempts, planner, chat, loop } = parts;
+  const { metrics, states, routing, settlement, attempts, planner, chat, loop } = parts;
   const { tryEach, reportSuccess, reportFailure } = attempts;
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
@@ -93,7 +94,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
       const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
       const { request } = call;
       const continues =
-        request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
+        request.stream === true && tools === undefined && (request.provider?.continuation ?? routing().continuation);
       const text = continues && isContinuable(request) ? new ShownText() : undefined;
       let view: View | undefined = tools?.view;
       if (tools === undefined) {
@@ -249,7 +250,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
     if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
     if (outcome === 'completed' && cachesCheaply(candidate)) {
-      state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+      state.home?.().keep(candidate, usage.prompt_tokens_details.cached_tokens);
     }
     const error =
       failure instanceof UpstreamError ? planner.lateError(state, attempt, failure) : failure && shuttingDown();

@@ -1,9 +1,8 @@
 /**
- * The state of a call while it is answered: `CallState`, the order of its endpoints (`TryOrder`), and one `Attempt` for each request to
- * an endpoint.
+ * The state of a call while it is answered: `CallState`, with the order in which it tries endpoints, and one `Attempt` for each request
+ * to an endpoint.
  */
 import type { EndpointPrices } from '../catalog/model.ts';
-import type { GatewayError } from '../errors.ts';
 import type { Hold } from '../ledger/leases/hold.ts';
 import type { Charge } from '../ledger/prices/charge.ts';
 import type { AttemptRecord, FeeRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
@@ -118,8 +117,8 @@ export interface CallPlan {
   names: Requested['names'];
   /** Changes that were made to the request for all endpoints. */
   report: readonly Report[];
-  /** Keeps the conversation at the endpoint that answered. */
-  home: SessionAffinity | undefined;
+  /** Keeps the conversation at the endpoint that answered. Made when it is first asked for: few calls need it. */
+  home: (() => SessionAffinity) | undefined;
 }
 
 /** Everything that one call gathers. A class: every call has one, and a spread of so many fields is slow. */
@@ -130,7 +129,7 @@ export class CallState implements CallPlan {
   readonly requested: string;
   readonly names: Requested['names'];
   readonly report: readonly Report[];
-  readonly home: SessionAffinity | undefined;
+  readonly home: (() => SessionAffinity) | undefined;
   /** The call's count against rate limits; undefined if no limit concerns it. */
   readonly reservation: RateLimitReservation | undefined;
   /** Undefined if nothing follows the call. */
@@ -141,8 +140,16 @@ export class CallState implements CallPlan {
   readonly attempts: Attempt[] = [];
   /** Attempts that made a part of the answer and are charged. */
   readonly parts: Attempt[] = [];
+  /** The endpoints in the order of their turns in this step: the plan's, until an event changes it. */
+  order: readonly Candidate[] = [];
+  /** The index of the endpoint that has its turn. */
+  turn = 0;
+  /** How many endpoints had a turn in this step at first: later ones were put off. */
+  plannedTurns = 0;
   /** The attempt that is prepared or under way, or the last one. */
   current: Attempt | undefined = undefined;
+  /** The attempt whose answer is waited for: the current one, or its hedge. */
+  awaited: Attempt | undefined = undefined;
   /** The attempt that was sent last. */
   lastSent: Attempt | undefined = undefined;
   /** The newest durable record of the call; undefined before the first. */
@@ -187,51 +194,21 @@ export class CallState implements CallPlan {
     }
     return undefined;
   }
-}
 
-/** The order in which a call tries its endpoints: the plan's, until an event changes it. One for each step of a call. */
-export class TryOrder {
-  /** The endpoints in the order of their turns. */
-  list: readonly Candidate[];
-  /** The index of the endpoint that has its turn. */
-  at = 0;
-  /** The attempt whose answer is waited for: the candidate's own, or its hedge. */
-  awaited!: Attempt;
-  /** The last refusal before a send after which others could still be tried. */
-  refused: GatewayError | undefined = undefined;
-  readonly #state: CallState;
-  readonly #planned: number;
-
-  constructor(state: CallState, candidates: readonly Candidate[]) {
-    this.#state = state;
-    this.#planned = candidates.length;
-    this.list = candidates;
-  }
-
-  /** The endpoint that has its turn. */
-  get candidate(): Candidate {
-    return this.list[this.at]!;
-  }
-
-  /** The endpoints after this one. */
-  later(): readonly Candidate[] {
-    return this.list.slice(this.at + 1);
-  }
-
-  /** Moves this endpoint to the end; false if it is tried now. An order of the client's own is kept. */
+  /** Puts an endpoint that is busy behind the others; false if it is tried now. An order of the client's own is kept. */
   putOff(): boolean {
-    const wasPutOff = this.at >= this.#planned;
-    const isLast = this.at + 1 === this.list.length;
-    const isOrdered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
+    const wasPutOff = this.turn >= this.plannedTurns;
+    const isLast = this.turn + 1 === this.order.length;
+    const isOrdered = (this.call.request.provider?.order?.length ?? 0) > 0;
     if (wasPutOff || isLast || isOrdered) return false;
-    this.list = [...this.list, this.candidate];
+    this.order = [...this.order, this.order[this.turn]!];
     return true;
   }
 
   /** Waits for another attempt instead. Its endpoint gets no turn of its own. */
   waitFor(attempt: Attempt): void {
     this.awaited = attempt;
-    this.list = this.list.filter((one, nth) => nth <= this.at || one !== attempt.candidate);
+    this.order = this.order.filter((one, nth) => nth <= this.turn || one !== attempt.candidate);
   }
 
   /**
@@ -240,15 +217,15 @@ export class TryOrder {
    * all of them. False if no endpoint is left.
    */
   leaveModel(): boolean {
-    const refused = this.candidate.model;
-    const { names = [] } = this.#state;
+    const refused = this.order[this.turn]!.model;
+    const { names = [] } = this;
     const alike = names.filter(({ models }) => models.includes(refused));
     const others = names.filter((name) => !alike.includes(name));
     const isOther = ({ model }: Candidate) =>
       others.some(({ models }) => models.includes(model)) || !alike.some(({ models }) => models.includes(model));
-    const left = this.list.filter((one, nth) => nth <= this.at || (one.model !== refused && isOther(one)));
-    if (left.length === this.at + 1) return false;
-    this.list = left;
+    const left = this.order.filter((one, nth) => nth <= this.turn || (one.model !== refused && isOther(one)));
+    if (left.length === this.turn + 1) return false;
+    this.order = left;
     return true;
   }
 }

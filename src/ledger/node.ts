@@ -179,7 +179,7 @@ export class Node implements Recorder {
   };
 
   reserveNow: Recorder['reserveNow'] = (request, hold) => {
-    return (!hasWindows(request) || this.#time.isKnown()) && this.#leases.reserveNow(request, hold);
+    return (!hasWindows(request) || this.#time.isKnown()) && this.#leases.grants.reserveNow(request, hold);
   };
 
   #reserve(request: HoldRequest, hold: Hold | undefined): Hold | Promise<Hold> {
@@ -190,21 +190,21 @@ export class Node implements Recorder {
 
   preview: Recorder['preview'] = async (request) => {
     if (!this.#time.isKnown()) await this.#time.refresh();
-    const windows = this.#leases.windowsOf(request);
-    if (windows.length === 0) return this.#leases.preview(request, []);
+    const windows = this.#leases.grants.windowsOf(request);
+    if (windows.length === 0) return this.#leases.grants.preview(request, []);
     for (let tries = 1; ; tries += 1) {
       const before = this.#pipe.settled();
       const sums = await this.#time.withinBound(this.#store.look(windows));
       // While a batch is in flight, its money is counted at both ends or at none.
       const isStill = before !== undefined && before === this.#pipe.settled();
-      if (isStill || tries >= PREVIEW_TRIES_MAX) return this.#leases.preview(request, sums);
+      if (isStill || tries >= PREVIEW_TRIES_MAX) return this.#leases.grants.preview(request, sums);
       await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, PREVIEW_AGAIN_MS));
     }
   };
 
   extend: Recorder['extend'] = async (hold, grantedNano) => {
     const before = hold.granted_nano;
-    if (!this.#leases.extend(hold, grantedNano)) return false;
+    if (!this.#leases.grants.extend(hold, grantedNano)) return false;
     if (before === hold.granted_nano || !hold.attempt) return true;
     try {
       await this.#journal.extend(this.#entryOf(hold, hold.attempt));

@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import type { Journal } from './journal/journal.ts';
 import { outcomeLine } from './journal/journal-format.ts';
 import { recordOf } from './journal/record-values.ts';
-import { outcomeOf, type UnknownOutcome } from './journal/replay.ts';
+import { outcomeOfUnfinished, type UnknownOutcome } from './journal/replay.ts';
 import type { Hold, HoldLine } from './leases/hold.ts';
 import type { LeaseBook } from './leases/lease-book.ts';
 import type { LedgerLog, Pipe } from './pipe.ts';
@@ -78,7 +78,7 @@ export class Outcomes {
     const { id, mode, granted_nano: grantNano } = hold;
     const attempt = { id, number, endpoint, record, is_byok: record.is_byok, least, metered: undefined };
     const unfinished = { ...attempt, hold: heldLines(hold), grant_nano: grantNano, is_soft: mode === 'soft' };
-    const unknown = outcomeOf(unfinished, this.#options.unknownOutcome, undefined);
+    const unknown = outcomeOfUnfinished(unfinished, this.#options.unknownOutcome, undefined);
     const isOf =
       ({ budget, window_start }: HoldLine) =>
       (charge: Charged) =>

@@ -6,7 +6,7 @@ import { attempt, files, recorders } from '../../test/ledger/recorder-fixture.ts
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { scanSegment } from './journal/journal-format.ts';
-import { outcomeOf, replay } from './journal/replay.ts';
+import { outcomeOfUnfinished, replay } from './journal/replay.ts';
 import { Segments } from './journal/segments.ts';
 
 /** Attempts of one client and endpoint with two keys; the third repeats the context of the second after an outcome. */
@@ -53,7 +53,7 @@ describeStores('a truncated journal', ({ open }) => {
       if (read[0] !== whole[lines] || read[1] !== (lines >= 4 ? 'g1' : '')) wrong.push({ cut, read });
       // The context of an attempt is correct, whichever line defined it.
       for (const open of unknown) {
-        const { record } = outcomeOf(open, 'hold', undefined);
+        const { record } = outcomeOfUnfinished(open, 'hold', undefined);
         const sent = attemptOf(open.id).record;
         if (record.key_hash !== sent.key_hash || record.user_agent !== sent.user_agent) wrong.push({ cut, record });
       }

@@ -1,5 +1,5 @@
 import { readLastRun } from './journal/last-run.ts';
-import { lastAcknowledged, type Outcome, outcomeOf, replay, type Unfinished } from './journal/replay.ts';
+import { lastAcknowledged, type Outcome, outcomeOfUnfinished, replay, type Unfinished } from './journal/replay.ts';
 import { Segments } from './journal/segments.ts';
 import type { Slot } from './journal/slot.ts';
 import { lookUpAll } from './lookup.ts';
@@ -35,7 +35,7 @@ async function endAll(unfinished: readonly Unfinished[], options: RecorderOption
         { generation: attempt.id, report },
         'the usage that a provider reports for an attempt is not valid',
       );
-    return outcomeOf(attempt, options.unknown_outcome, isValid ? report : undefined);
+    return outcomeOfUnfinished(attempt, options.unknown_outcome, isValid ? report : undefined);
   });
 }
 

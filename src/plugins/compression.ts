@@ -108,12 +108,14 @@ function isTextModel({ model }: Candidate): boolean {
 
 /** Shortens prompts that are too long for an endpoint, by the rules of the plugin in the public API. */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
-  return (call, { candidates }) => {
-    const requested = compressionOf(call.request);
-    for (const candidate of candidates) {
-      if (isFor(candidate, requested)) return new CallCompression(call, requested, tokenizer);
-    }
-    return undefined;
+  return {
+    create(call, { candidates }) {
+      const requested = compressionOf(call.request);
+      for (const candidate of candidates) {
+        if (isFor(candidate, requested)) return new CallCompression(call, requested, tokenizer);
+      }
+      return undefined;
+    },
   };
 }
 

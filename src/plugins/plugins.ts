@@ -2,6 +2,7 @@ import type { GatewayError } from '../errors.ts';
 import type { Call } from '../inference/call.ts';
 import type { WholeAnswer } from '../inference/events.ts';
 import type { CallHooks, Middleware } from '../inference/pipeline.ts';
+import { concerns } from '../inference/prepare/adapters.ts';
 import type { AnswerTransform } from '../inference/transform.ts';
 import type { Annotation, ChatChunk } from '../schemas/inner.ts';
 import { shownAnnotation } from './files/file-annotations.ts';
@@ -45,7 +46,9 @@ export function plugins(options: PluginsOptions): Middleware {
       if (purpose === 'explain') return skipHooks(files, 'fetching');
       if (purpose === 'countTokens') return undefined;
       const heals = plugins != null && healing.isFor(call);
-      return heals || files.isFor(call) ? new CallPlugins(call, options, heals) : undefined;
+      return heals || (concerns('files', call.request) && files.isFor(call))
+        ? new CallPlugins(call, options, heals)
+        : undefined;
     },
   };
 }

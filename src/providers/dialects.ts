@@ -6,15 +6,14 @@ import type { ChatDialect } from './dialect.ts';
 import { geminiGenerateContent } from './gemini-generate-content/index.ts';
 import { openaiChat } from './openai-chat/index.ts';
 import { openaiResponses } from './openai-responses/index.ts';
-import { withToolTemplate } from './tool-template/dialect.ts';
 
 const byWire: Readonly<Record<Wire, ChatDialect>> = {
-  'openai-chat': withToolTemplate(openaiChat),
-  'anthropic-messages': withToolTemplate(anthropicMessages),
-  'openai-responses': withToolTemplate(openaiResponses),
-  'gemini-generate-content': withToolTemplate(geminiGenerateContent),
-  'bedrock-converse': withToolTemplate(bedrockConverse),
-  'cohere-chat': withToolTemplate(cohereChat),
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  'openai-responses': openaiResponses,
+  'gemini-generate-content': geminiGenerateContent,
+  'bedrock-converse': bedrockConverse,
+  'cohere-chat': cohereChat,
 };
 
 /** The dialect of a wire. */

@@ -20,6 +20,7 @@ export interface Fault {
 }
 
 const LEASES = 'ledger/leases/leases.ts';
+const GRANTS = 'ledger/leases/grants.ts';
 const BOOK = 'ledger/leases/lease-book.ts';
 const JOURNAL = 'ledger/journal/journal.ts';
 const NODE = 'ledger/node.ts';
@@ -95,7 +96,7 @@ export const FAULTS: Fault[] = [
     paper: '100 %',
     edits: [
       {
-        file: LEASES,
+        file: GRANTS,
         text: 'available = Math.min(available, roomOf(line));',
         replacement: 'available = Math.min(available, roomOf(line) + 1);',
       },
@@ -147,9 +148,9 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: 'const refusal = this.#refusal(request, lines);',
+        text: 'const refusal = this.grants.refusal(request, lines);',
         replacement:
-          'const refusal = this.#refusal(request, lines);\n        const one = lines[0]?.lease;\n        if (one !== undefined && freeOf(one) >= request.least_nano) one.held += request.least_nano;',
+          'const refusal = this.grants.refusal(request, lines);\n        const one = lines[0]?.lease;\n        if (one !== undefined && freeOf(one) >= request.least_nano) one.held += request.least_nano;',
       },
     ],
   },
@@ -268,8 +269,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: '!(lease.wanted || this.#draining || this.book.isIdle(lease))',
-        replacement: '!(this.#draining || this.book.isIdle(lease))',
+        text: '!(lease.wanted || this.grants.isDraining || this.book.isIdle(lease))',
+        replacement: '!(this.grants.isDraining || this.book.isIdle(lease))',
       },
     ],
   },
@@ -381,7 +382,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'own accounts count against every budget',
     paper: 'not in it',
-    edits: [{ file: LEASES, text: 'return is_byok ? budgets.filter', replacement: 'return !budgets ? budgets.filter' }],
+    edits: [{ file: GRANTS, text: 'return is_byok ? budgets.filter', replacement: 'return !budgets ? budgets.filter' }],
   },
   {
     name: 'windows by the clock of the machine',
@@ -401,7 +402,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     is_slow: true,
     edits: [
-      { file: LEASES, text: 'return request.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
+      { file: GRANTS, text: 'return request.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
     ],
   },
   {

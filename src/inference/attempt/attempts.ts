@@ -8,7 +8,7 @@ import type { UsualOutput } from '../money/attempt-cost.ts';
 import { openRecord } from '../money/generation.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
-import { type Account, Attempt, type CallState, TryOrder } from '../state.ts';
+import { type Account, Attempt, type CallState } from '../state.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
@@ -88,7 +88,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, logDecoderFault, hedging, usual, rules } = options;
+  const { clock, health, recorder, traffic, logDecoderFault, routing, usual, rules } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -118,26 +118,30 @@ export function createAttempts(
     candidates: readonly Candidate[],
     work: Work<P, T, M>,
   ): Promise<Reached<P, T, M> | Ended> {
-    const order = new TryOrder(state, candidates);
-    for (; order.at < order.list.length; order.at += 1) {
-      const candidate = order.list[order.at]!;
+    state.order = candidates;
+    state.plannedTurns = candidates.length;
+    /** The last refusal before a send after which others could still be tried. */
+    let refused: GatewayError | undefined;
+    for (state.turn = 0; state.turn < state.order.length; state.turn += 1) {
+      const candidate = state.order[state.turn]!;
       const turn = health.begin(healthId(candidate), clock.now_ms());
       // Another call is testing whether the endpoint has recovered. Until its result, the other endpoints are tried first.
-      if (turn === 'busy' && order.putOff()) continue;
+      if (turn === 'busy' && state.putOff()) continue;
       // Twice at most: the second time without the reasoning state that the endpoint rejected.
       for (let stripState = false; ; stripState = true) {
         const attempt = new Attempt<P, M>(work.call, candidate, state);
         state.current = attempt;
-        order.awaited = attempt;
+        state.awaited = attempt;
         let reached: Reached<P, T, M>;
         try {
-          reached = await send(state, attempt, order, work, stripState, turn === 'open' && !stripState);
+          reached = await send(state, attempt, work, stripState, turn === 'open' && !stripState);
         } catch (error) {
-          const isAgain = !stripState && order.awaited === attempt && rejectsState(error);
+          const isAgain = !stripState && state.awaited === attempt && rejectsState(error);
           // If the failure says nothing about the endpoint, the next call may try it.
           if (turn === 'trial' && !isAgain) health.left(healthId(candidate));
-          const ended = attempt.isSent ? afterSend(state, order, error) : beforeSend(state, order, error);
+          const ended = attempt.isSent ? afterSend(state, error) : beforeSend(state, candidate, error);
           if (ended !== undefined) return ended;
+          if (!attempt.isSent) refused = error as GatewayError;
           if (!isAgain) break;
           continue;
         }
@@ -147,7 +151,6 @@ export function createAttempts(
       }
     }
     // Failures of providers come before refusals of the others, unless money was short for those.
-    const { refused } = order;
     const isRefused = state.failed.length === 0 || refused?.status === 402;
     return refused && isRefused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
   }
@@ -159,7 +162,6 @@ export function createAttempts(
   async function send<P extends Prepared, T, M extends Account>(
     state: CallState,
     attempt: Attempt<P, M>,
-    order: TryOrder,
     work: Work<P, T, M>,
     stripState: boolean,
     mayHedge: boolean,
@@ -196,14 +198,14 @@ export function createAttempts(
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holdsBack = attempt.prepared.holds_back === true;
-    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? hedging().hedge);
+    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? routing().hedge);
     const silence = call.request.stream === true && !holdsBack ? watchSilence(candidate) : undefined;
     try {
-      const hedge = wantsHedge ? hedges.plan(attempt, order, work) : undefined;
+      const hedge = wantsHedge ? hedges.plan(state, attempt, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
-          : await hedges.send(state, attempt, work, hedge, order);
+          : await hedges.send(state, attempt, work, hedge);
       const nowMs = clock.now_ms();
       const sentMs = nowMs - (clock.monotonic_ms() - reached.attempt.sentMs);
       const answered = healthId(reached.attempt.candidate);
@@ -216,19 +218,17 @@ export function createAttempts(
   }
 
   /** After a refusal before the send: the end of the call, or undefined to try the next endpoint. */
-  function beforeSend(state: CallState, order: TryOrder, error: unknown): Ended | undefined {
-    const { candidate } = order;
+  function beforeSend(state: CallState, candidate: Candidate, error: unknown): Ended | undefined {
     const step = stepPassed(error, candidate, state.plan);
     if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
     candidate.excluded = { step, reason: error.message };
-    order.refused = error;
     return undefined;
   }
 
   /** After a sent attempt that did not answer: the end of the call, or undefined to try the next endpoint. */
-  function afterSend(state: CallState, order: TryOrder, error: unknown): Ended | undefined {
-    const ended = error instanceof Final ? error.ended : failed(state, order.awaited, error);
-    return ended?.ended === 'failed' && order.leaveModel() ? undefined : ended;
+  function afterSend(state: CallState, error: unknown): Ended | undefined {
+    const ended = error instanceof Final ? error.ended : failed(state, state.awaited!, error);
+    return ended?.ended === 'failed' && state.leaveModel() ? undefined : ended;
   }
 
   /** Notes a sent attempt that did not answer. Returns the end of the call, or undefined if another attempt may follow. */

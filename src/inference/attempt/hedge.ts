@@ -9,7 +9,8 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import { CallCancellation, type Cancellation, type Clock } from '../call.ts';
 import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
-import { type Account, Attempt, type CallState, type TryOrder } from '../state.ts';
+import type { RoutingRules } from '../plan/caller-defaults.ts';
+import { type Account, Attempt, type CallState } from '../state.ts';
 import { abortStopsBilling, cancellationFailure } from './exchange.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
@@ -132,8 +133,7 @@ export interface HedgesOptions {
   clock: Clock;
   health: Health;
   recorder: Recorder;
-  /** Whether calls that do not say so are hedged, and which share of them at most. */
-  hedging(): { hedge: boolean; hedge_share_max: number };
+  routing(): Pick<RoutingRules, 'hedge' | 'hedge_share_max'>;
 }
 
 /** The steps that a hedge shares with every other attempt. */
@@ -154,12 +154,12 @@ interface HedgePlan {
 export interface Hedges {
   /** When a call that wants a hedge gets one; undefined if it may not be sent to two endpoints. */
   plan<P extends Prepared, T, M extends Account>(
+    state: CallState,
     attempt: Attempt<P, M>,
-    order: TryOrder,
     work: Work<P, T, M>,
   ): HedgePlan | undefined;
   /**
-   * The endpoint that answers first, answers; the other attempt is abandoned. Sets whose end `order` waits for. Throws what
+   * The endpoint that answers first, answers; the other attempt is abandoned. Sets whose end `state` waits for. Throws what
    * `send` of that one throws, which is not noted yet, or `Final`.
    */
   send<P extends Prepared, T, M extends Account>(
@@ -167,21 +167,20 @@ export interface Hedges {
     attempt: Attempt<P, M>,
     work: Work<P, T, M>,
     plan: HedgePlan,
-    order: TryOrder,
   ): Promise<Reached<P, T, M>>;
 }
 
 export function createHedges(
-  { clock, health, hedging }: HedgesOptions,
+  { clock, health, routing }: HedgesOptions,
   { admitBeside }: Pick<Admission, 'admitBeside'>,
   { note, assume, unassume }: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
   { open, failed }: Steps,
 ): Hedges {
-  const share = createHedgeShare(() => hedging().hedge_share_max);
+  const share = createHedgeShare(() => routing().hedge_share_max);
 
   function plan<P extends Prepared, T, M extends Account>(
+    { order, turn }: CallState,
     { call, grant, candidate }: Attempt<P, M>,
-    order: TryOrder,
     { discard }: Work<P, T, M>,
   ): HedgePlan | undefined {
     if (discard === undefined || call.request.provider?.allow_fallbacks === false) return undefined;
@@ -190,7 +189,7 @@ export function createHedges(
     const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
     if (!isFit(candidate)) return undefined;
     const next = order
-      .later()
+      .slice(turn + 1)
       .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
     const nowMs = clock.now_ms();
     if (next === undefined || health.coolingUntil(healthId(next), nowMs) > 0) return undefined;
@@ -203,7 +202,6 @@ export function createHedges(
     attempt: Attempt<P, M>,
     work: Work<P, T, M>,
     { next, after_ms }: HedgePlan,
-    order: TryOrder,
   ): Promise<Reached<P, T, M>> {
     const { cancellation } = attempt.call;
     share.earn();
@@ -216,8 +214,8 @@ export function createHedges(
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
         const two = isLate() ? await beginBeside(state, one, next, work) : undefined;
         if (two === undefined) continue;
-        order.waitFor(two.attempt);
-        return await firstOf(state, one, two, work, order);
+        state.waitFor(two.attempt);
+        return await firstOf(state, one, two, work);
       }
     }
     const { value } = orThrow(await one.runner.done);
@@ -272,7 +270,6 @@ export function createHedges(
     one: Running<P, T, M>,
     two: Running<P, T, M>,
     work: Work<P, T, M>,
-    order: TryOrder,
   ): Promise<Reached<P, T, M>> {
     const isOne = (await first(one.runner, two.runner)) === one.runner;
     const [early, late] = isOne ? [one, two] : [two, one];
@@ -290,7 +287,7 @@ export function createHedges(
       await abandon(state, late, work, ended.ended === 'cancelled' ? cancellationFailure(state.call) : undefined);
       throw new Final(ended);
     }
-    order.waitFor(late.attempt);
+    state.waitFor(late.attempt);
     return { ...orThrow(await late.runner.done), attempt: late.attempt };
   }
 

@@ -1,7 +1,7 @@
 /** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
 import { limits } from '../../limits.ts';
 import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
-import { requiresCall } from '../../providers/tool-template/dialect.ts';
+import { createTemplatedDecoder, decodeTemplated, requiresCall } from '../../providers/tool-template/dialect.ts';
 import { readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
@@ -163,7 +163,9 @@ async function readBody(
   const { request, accepted_ms } = call;
   const body = await readJson(dialect, response, call, bounds);
   const cut = isShort(response) ? undefined : cutParts(body);
-  const decoded = readable(() => dialect.decodeResponse(body, state));
+  const decoded = readable(() =>
+    state['tool_template'] === undefined ? dialect.decodeResponse(body, state) : decodeTemplated(dialect, body, state),
+  );
   const isStreamed = request.stream === true;
   const failure = breachOf(decoded) ?? cut;
   if (failure !== undefined) {
@@ -217,7 +219,8 @@ async function readBeginning(
   { dialect, holds_back }: PreparedAttempt,
   { response, state, call, meter, upstreamCall, bounds }: Opening,
 ): Promise<OpenAnswer> {
-  const decoder = dialect.createStreamDecoder(state);
+  const isTemplated = state['tool_template'] !== undefined;
+  const decoder = isTemplated ? createTemplatedDecoder(dialect, state) : dialect.createStreamDecoder(state);
   const reader = new AnswerReader(response, dialect, { decoder, call, bounds });
   const first: ChatChunk[] = [];
   let hasBegun = false;

@@ -1,7 +1,7 @@
 /** What attempts cost: of an answer, of a failure whose usage is known, and of an end that stays unknown. */
 import type { EndpointPrices } from '../../catalog/model.ts';
 import { pricesFor } from '../../catalog/price-list.ts';
-import { type Charge, charge, type Work } from '../../ledger/prices/charge.ts';
+import { type Charge, charge, type PricedUsage } from '../../ledger/prices/charge.ts';
 import type { AttemptRecord, Metered } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -49,7 +49,7 @@ export function priceAttempt(
   if (usage === null) return charge([]);
   const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier: serviceTier });
   const images = prices.image === undefined ? 0 : contentsOf(request).images;
-  const works: Work[] = [{ usage, prices, images }];
+  const works: PricedUsage[] = [{ usage, prices, images }];
   for (const { model, classes } of usage.extra ?? []) {
     const list = others?.pricesOf(provider.slug, model);
     const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier: serviceTier });

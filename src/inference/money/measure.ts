@@ -24,6 +24,11 @@ export const TOKEN_BYTES_MAX = 128;
 /** The most UTF-8 bytes of a UTF-16 unit. */
 export const UTF8_BYTES_MAX = 3;
 
+/** The measure of an attempt whose cost no tokenizer tells more exactly. */
+export function fixedMeasure(exposure: WorstCaseCost, leastTokens = 0): Measured {
+  return { exposure, floor: () => exposure, least_tokens: leastTokens, count: async () => undefined };
+}
+
 /**
  * Measures chat attempts by their bytes, each of which is at most one token; in soft mode by our estimate. `count` is a tighter bound by
  * a tokenizer, if there is one, and `floor` its lowest result. Long media are read in slices, with other requests served in between.
@@ -53,8 +58,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
   return (prepared, outputTokens, mode) => {
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
-      const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, outputTokens);
-      return { exposure, floor: () => exposure, least_tokens: leastOf(prepared), count: async () => undefined };
+      return fixedMeasure(exposureOf(prepared, { text, image: 0, audio: 0 }, outputTokens), leastOf(prepared));
     }
     if (typeof prepared.payload === 'string') return byBytes(prepared, outputTokens, mediaOf(prepared));
     return inTurns(mediaSteps(prepared)).then((media) => byBytes(prepared, outputTokens, media!));

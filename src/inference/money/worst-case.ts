@@ -2,6 +2,7 @@ import { sniffSound, soundSteps } from '../../audio/sound.ts';
 import type { Endpoint } from '../../catalog/model.ts';
 import { pricesInReach } from '../../catalog/price-list.ts';
 import { atOnce } from '../../http/turn-work.ts';
+import { afterDiscountPpm } from '../../ledger/prices/charge.ts';
 import { limits } from '../../limits.ts';
 import { readDataUrl } from '../../providers/shared/data-url.ts';
 import { cacheMarksOf } from '../../providers/shared/worst-case.ts';
@@ -335,7 +336,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
     return {
       fixed_pico: fixedPico,
       output_pico: outputPico,
-      afterDiscountPpm: MILLION - Math.round((prices.discount ?? 0) * MILLION),
+      afterDiscountPpm: afterDiscountPpm(prices),
     };
   });
   return { lines, output_tokens: outputTokens };

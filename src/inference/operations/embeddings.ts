@@ -4,6 +4,7 @@ import { makesVectors } from '../../catalog/vectors.ts';
 import { GatewayError } from '../../errors.ts';
 import { inTurns, oneATurn } from '../../http/in-turns.ts';
 import { atOnce } from '../../http/turn-work.ts';
+import { afterDiscountPpm } from '../../ledger/prices/charge.ts';
 import { estimateTokens } from '../../ledger/prices/token-estimate.ts';
 import { limits } from '../../limits.ts';
 import { type Media, type Report, UpstreamError } from '../../providers/dialect.ts';
@@ -22,12 +23,12 @@ import { readable } from '../attempt/answer-bounds.ts';
 import { writeBody } from '../attempt/attempt.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
-import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from '../money/measure.ts';
+import { ESTIMATE_MARGIN, fixedMeasure, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from '../money/measure.ts';
 import { sentDataOf, writtenChars } from '../money/sent-data.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
 import { imageTokens, type WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
-import { unknownModel } from '../plan/unknown-model.ts';
+import { knownModel } from '../plan/unknown-model.ts';
 import { withOptions } from '../prepare/provider-options.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
@@ -204,7 +205,7 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
     return {
       fixed_pico: fixedPico,
       output_pico: 0,
-      afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000),
+      afterDiscountPpm: afterDiscountPpm(prices),
     };
   };
   const lists = pricesInReach(endpoint, { prompt_tokens: text + image, service_tier: undefined });
@@ -218,11 +219,9 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
 function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokenizer: Tokenizer): Measured {
   const { candidate, batches } = prepared;
   const { bytes, inputs, images } = sizeOf(prepared);
-  const leastTokens = 0;
   if (mode === 'soft') {
     const { in_uncached = 0, in_image = 0 } = estimateInputs(batches.flatMap((batch) => batch.inputs));
-    const exposure = exposureFor(prepared, Math.ceil(in_uncached * ESTIMATE_MARGIN), images, in_image);
-    return { exposure, floor: () => exposure, least_tokens: leastTokens, count: async () => undefined };
+    return fixedMeasure(exposureFor(prepared, Math.ceil(in_uncached * ESTIMATE_MARGIN), images, in_image));
   }
   const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const added = inputs * EMBEDDING_TEMPLATE_TOKENS_MAX;
@@ -230,7 +229,7 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
   return {
     exposure: exposureOf(bytes),
     floor: () => exposureOf(Math.floor(bytes / TOKEN_BYTES_MAX)),
-    least_tokens: leastTokens,
+    least_tokens: 0,
     async count() {
       // The digits of token inputs, and base64, are not the text that the model reads.
       if (images > 0 || batches.some((batch) => batch.inputs.some((input) => typeof input !== 'string')))
@@ -296,8 +295,7 @@ async function send(prepared: PreparedEmbeddings, upstream: TaskUpstream): Promi
 }
 
 function embeddingModel(id: string, catalog: ModelSource): Model {
-  const model = catalog.find(id);
-  if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
+  const model = knownModel(id, catalog);
   if (!makesVectors(model)) throw new GatewayError(404, `${id} is not an embedding model`);
   return model;
 }

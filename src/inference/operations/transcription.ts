@@ -3,6 +3,7 @@ import type { Model } from '../../catalog/model.ts';
 import { pricesInReach } from '../../catalog/price-list.ts';
 import { transcribes } from '../../catalog/transcripts.ts';
 import { GatewayError } from '../../errors.ts';
+import { afterDiscountPpm } from '../../ledger/prices/charge.ts';
 import { estimateTokens } from '../../ledger/prices/token-estimate.ts';
 import { limits } from '../../limits.ts';
 import { type DialectEndpoint, UpstreamError } from '../../providers/dialect.ts';
@@ -21,9 +22,10 @@ import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
+import { fixedMeasure } from '../money/measure.ts';
 import type { WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
-import { unknownModel } from '../plan/unknown-model.ts';
+import { knownModel } from '../plan/unknown-model.ts';
 import { withOptions } from '../prepare/provider-options.ts';
 import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
@@ -68,7 +70,7 @@ function exposureOf(
     return {
       fixed_pico: fixedPico,
       output_pico: 0,
-      afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000),
+      afterDiscountPpm: afterDiscountPpm(prices),
     };
   });
   return { lines, output_tokens: 0 };
@@ -82,12 +84,6 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
   const { facts } = prepared;
   const { duration_ms } = request.sound;
   const seconds = duration_ms / 1000;
-  const fixed = (exposure: WorstCaseCost) => ({
-    exposure,
-    floor: () => exposure,
-    least_tokens: 0,
-    count: async () => undefined,
-  });
   // The client's texts beside the sound are part of the prompt, with at most one token a byte.
   const bytes = Buffer.byteLength(
     JSON.stringify([request.prompt, request.language, prepared.request.provider?.options]),
@@ -99,10 +95,10 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
       Math.ceil(seconds * limits.transcript_tokens_per_second),
       transcriptTokens(duration_ms, facts),
     );
-    return fixed(exposureOf(prepared, { audio_ms: paidMs(duration_ms, facts), text, audio, out }));
+    return fixedMeasure(exposureOf(prepared, { audio_ms: paidMs(duration_ms, facts), text, audio, out }));
   }
   const mostSeconds = Math.ceil(seconds) + 1;
-  return fixed(
+  return fixedMeasure(
     exposureOf(prepared, {
       audio_ms: paidMs(mostSeconds * 1000, facts),
       text,
@@ -220,8 +216,7 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
 }
 
 function modelOf(id: string, catalog: ModelSource): Model {
-  const model = catalog.find(id);
-  if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
+  const model = knownModel(id, catalog);
   const transcribesByChat = model.endpoints.some(({ provider: slug }) => {
     const provider = catalog.provider(slug);
     return provider !== undefined && transcriptionDialectOf(provider)?.by_chat === true;

@@ -7,14 +7,13 @@ const caller = (workspace?: [string | null, string | null], userId: string | nul
     user_id: userId,
     ...(workspace && { defaults: { default_text_model: workspace[0], default_provider_sort: workspace[1] } }),
   }) as unknown as Principal;
-const rules = (user?: CallerDefaults): RoutingRules => ({
-  auto_models: undefined,
-  free_models: undefined,
+type Users = Pick<RoutingRules, 'users'>;
+const rules = (user?: CallerDefaults): Users => ({
   users: new Map(user === undefined ? [] : [['u', user]]),
 });
 const USER = { default_text_model: 'a/user', default_provider_sort: 'latency' };
 
-test.each<[string, Principal, RoutingRules, string | undefined, string | undefined]>([
+test.each<[string, Principal, Users, string | undefined, string | undefined]>([
   ['the user', caller(['a/workspace', 'price']), rules(USER), 'a/user', 'latency'],
   ['the workspace', caller(['a/workspace', 'price']), rules(), 'a/workspace', 'price'],
   ['a user without a workspace', caller(['a/workspace', 'price'], null), rules(USER), 'a/workspace', 'price'],

@@ -13,6 +13,11 @@ export interface CallerDefaults {
 export interface RoutingRules extends RouterRules {
   /** Defaults of users by id; they override those of the key's workspace. */
   users: ReadonlyMap<string, CallerDefaults>;
+  /** Whether broken streams are continued if the request does not say. */
+  continuation: boolean;
+  /** Whether late streams are hedged if the request does not say, and which share of them at most. */
+  hedge: boolean;
+  hedge_share_max: number;
 }
 
 /**
@@ -21,7 +26,7 @@ export interface RoutingRules extends RouterRules {
  */
 export function defaultModel(
   { user_id, defaults }: Principal,
-  { users }: RoutingRules,
+  { users }: Pick<RoutingRules, 'users'>,
   configured: string | undefined,
   { modalities }: Pick<ChatRequest, 'modalities'>,
 ): string | undefined {
@@ -31,7 +36,10 @@ export function defaultModel(
 }
 
 /** How endpoints are sorted if the request does not say: the default of the user, otherwise of the key's workspace. */
-export function defaultSort({ user_id, defaults }: Principal, { users }: RoutingRules): Sort | undefined {
+export function defaultSort(
+  { user_id, defaults }: Principal,
+  { users }: Pick<RoutingRules, 'users'>,
+): Sort | undefined {
   const user = user_id === null ? undefined : users.get(user_id);
   const sort = (user?.default_provider_sort ?? defaults?.default_provider_sort) as Sort | null | undefined;
   return sort != null && sorts.includes(sort) ? sort : undefined;

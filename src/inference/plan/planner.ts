@@ -171,19 +171,22 @@ export function createPlanner(
     let catalog = options.catalog();
     for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
     const { request } = received;
-    let home: SessionAffinity | undefined;
+    let affinity: SessionAffinity | undefined;
+    const home = () => {
+      affinity ??= new ConversationAffinity(received, options.stickiness, clock);
+      return affinity;
+    };
+    const rules = options.routing();
     let named: Requested;
     try {
       if (wanted !== undefined) named = wanted.models(catalog);
       else {
-        home = new ConversationAffinity(received, options.stickiness, clock);
-        const routers = options.routing();
         named = requestedModels(request, {
           catalog,
-          routers,
+          routers: rules,
           draw: options.chance,
-          defaultModel: () => defaultModel(received.principal, routers, options.default_model, request),
-          home: (router) => home?.ofRouter(router),
+          defaultModel: () => defaultModel(received.principal, rules, options.default_model, request),
+          home: (router) => home().ofRouter(router),
           allows: (model) => allowedBy(received, catalog)?.(model) !== false,
         });
       }
@@ -191,8 +194,9 @@ export function createPlanner(
       throw shownTo(received, error, request.model ?? request.models?.[0]);
     }
     const call = named.request === undefined ? received : { ...received, request: named.request };
-    const choice = { refuses: wanted?.refuses ?? call.refuses, home, catalog, named, own };
     const isChat = wanted === undefined;
+    const refuses = wanted?.refuses ?? call.refuses;
+    const choice = { refuses, rules, home: isChat ? home : undefined, catalog, named, own };
     const prepared = isChat ? prepareCall(call, { models: named.models, catalog }) : { call, report: NO_CHANGES };
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
   }
@@ -210,20 +214,21 @@ export function createPlanner(
     { call, report, prefers }: PreparedCall,
     {
       refuses,
+      rules,
       home,
       catalog,
       named,
       own,
     }: {
       refuses: Wanted['refuses'];
-      home: SessionAffinity | undefined;
+      rules: RoutingRules;
+      home: Planned['home'];
       catalog: ModelSource;
       named: Requested;
       own: readonly OwnCredential[];
     },
   ): Planned {
     const { models, names, variants, strategy, requested } = named;
-    const rules = options.routing();
     const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
     try {
       const planOfCall = plan(call.request, {
@@ -242,7 +247,7 @@ export function createPlanner(
         endpointFor: call.endpointFor,
         restricts: call.principal.guardrails.length === 0 ? undefined : restrictionOf(call.principal),
         prefers,
-        sticky: home && ((candidate) => home.isAt(candidate)),
+        sticky: home && ((candidate) => home().isAt(candidate)),
       });
       const changes = call.changes === undefined ? report : [...call.changes, ...report];
       return { call, catalog, plan: planOfCall, requested, names, variants, report: changes, home };

@@ -69,3 +69,10 @@ export function unknownModel(
   const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
   return new GatewayError(status, `${name} is not a valid model ID${hint}`, metadata);
 }
+
+/** The model of this id, for operations other than chat. Throws a 404 for an unknown one. */
+export function knownModel(id: string, catalog: KnownModels & { find(id: string): Model | undefined }): Model {
+  const model = catalog.find(id);
+  if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
+  return model;
+}

@@ -1,6 +1,7 @@
 import type { Model } from '../../catalog/model.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
+import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import type { CallResources } from '../tools/server-tools.ts';
@@ -22,8 +23,24 @@ export interface CallAdapter {
   fit(request: ChatRequest, candidate: Candidate): Fitted;
 }
 
-/** Creates the adapter of a call; undefined if the call does not need one. */
-export type Adapter = (call: Call, resources: CallResources) => CallAdapter | undefined;
+/** What a request must have for a feature to concern it: files among its messages, or a field that can request a search. */
+export type Subject = 'files' | 'search';
+
+/** Whether a feature for a subject, or for every request if it names none, concerns a request. */
+export function concerns(subject: Subject | undefined, request: ChatRequest): boolean {
+  if (subject === undefined) return true;
+  if (subject === 'files') return contentsOf(request).has_files;
+  const { plugins, tools, web_search_options, x_search_filter } = request;
+  return (plugins ?? tools ?? web_search_options ?? x_search_filter) != null;
+}
+
+/** A feature that fits calls to endpoints. */
+export interface Adapter {
+  /** It is asked only for requests with this. Not set: for all. */
+  readonly of?: Subject;
+  /** Creates the adapter of a call; undefined if the call does not need one. */
+  create(call: Call, resources: CallResources): CallAdapter | undefined;
+}
 
 /** Several adapters of one call, applied in order. */
 export function combineAdapters(adapters: readonly CallAdapter[]): CallAdapter {
@@ -51,8 +68,13 @@ export function combineAdapters(adapters: readonly CallAdapter[]): CallAdapter {
   };
 }
 
-/**
- * Changes a call before it is planned, when its possible models are known. Returns the same call if nothing changes. Sends nothing.
- * Rejects with `GatewayError` 400 that names the field, or `CallCancelled`.
- */
-export type Preparation = (call: Call, models: readonly Model[]) => Call | Promise<Call>;
+/** A feature that changes calls before they are planned. */
+export interface Preparation {
+  /** It is asked only for requests with this. Not set: for all. */
+  readonly of?: Subject;
+  /**
+   * Changes a call when its possible models are known. Returns the same call if nothing changes. Sends nothing. Rejects with
+   * `GatewayError` 400 that names the field, or `CallCancelled`.
+   */
+  prepare(call: Call, models: readonly Model[]): Call | Promise<Call>;
+}

@@ -6,7 +6,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { Call } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
-import type { Preparation } from './adapters.ts';
+import { concerns, type Preparation } from './adapters.ts';
 
 export interface PrepareCallOptions {
   /** Restores the reasoning state that clients do not send back. */
@@ -81,9 +81,12 @@ export function createPrepareCall({ states, preparations = [] }: PrepareCallOpti
     const { models } = context;
     const rest = restored ?? NO_CHANGES;
     let prepared: Call | Promise<Call> = original;
-    for (const prepare of preparations) {
+    for (const feature of preparations) {
+      if (!concerns(feature.of, original.request)) continue;
       prepared =
-        prepared instanceof Promise ? prepared.then((call) => prepare(call, models)) : prepare(prepared, models);
+        prepared instanceof Promise
+          ? prepared.then((call) => feature.prepare(call, models))
+          : feature.prepare(prepared, models);
     }
     return prepared instanceof Promise ? prepared.then((call) => ({ ...rest, call })) : { ...rest, call: prepared };
   }

@@ -15,7 +15,7 @@ import type { Segments } from './segments.ts';
 
 /** What the last owner of a journal left unfinished. */
 export interface Replay {
-  /** Attempts without an outcome; see `outcomeOf`. */
+  /** Attempts without an outcome; see `outcomeOfUnfinished`. */
   unknown: Unfinished[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
@@ -95,7 +95,11 @@ function reportedRecord({ record, endpoint, is_byok }: Unfinished, report: Found
  * estimate by `policy`, marked as such and never silently free. Every budget is charged what earlier attempts may have cost
  * it, and the cost of this one.
  */
-export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, report: FoundAttempt | undefined): Outcome {
+export function outcomeOfUnfinished(
+  unfinished: Unfinished,
+  policy: UnknownOutcome,
+  report: FoundAttempt | undefined,
+): Outcome {
   const { record, hold, is_byok, least, metered = least } = unfinished;
   const costNano = report?.cost_nano ?? assumedCost(unfinished, policy);
   const charges = hold

@@ -5,9 +5,10 @@ import { limits } from '../../limits.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { type Prices, tokenPrices, unitPrices } from '../../schemas/prices.ts';
 import { inputTokens, outputTokens, publicUsage } from '../../schemas/usage.ts';
-import { amountAtto, charge as chargeAll, type Work } from './charge.ts';
+import { amountAtto, charge as chargeAll, type PricedUsage } from './charge.ts';
 
-const charge = (usage: TokenClasses, prices: Work['prices'], images = 0) => chargeAll([{ usage, prices, images }]);
+const charge = (usage: TokenClasses, prices: PricedUsage['prices'], images = 0) =>
+  chargeAll([{ usage, prices, images }]);
 
 // Claude Sonnet's list price: 3, 15, read 0.30, write 3.75 (5 m) and 6 (1 h) USD per million tokens.
 const SONNET = {
@@ -199,7 +200,7 @@ const work = fc
     images: fc.integer({ min: 0, max: 1000 }),
     model: fc.constantFrom(undefined, 'other'),
   })
-  .map(({ model, ...rest }): Work => (model === undefined ? rest : { ...rest, model }));
+  .map(({ model, ...rest }): PricedUsage => (model === undefined ? rest : { ...rest, model }));
 
 /** The unit price of each class, with its fallback: an independent implementation. */
 const unitPrice: Record<string, (prices: Prices) => number | undefined> = {
@@ -216,7 +217,7 @@ const unitPrice: Record<string, (prices: Prices) => number | undefined> = {
 };
 
 /** The amount in 10^-18 USD, by plain multiplication. */
-function expectedAtto({ usage, prices, images = 0, model }: Work): bigint {
+function expectedAtto({ usage, prices, images = 0, model }: PricedUsage): bigint {
   const counts = usage as Record<string, number | undefined>;
   let pico = 0n;
   for (const [name, priceOf] of Object.entries(unitPrice)) {
@@ -257,7 +258,7 @@ test('a charge of millions of USD is capped at the bound, so that sums stay exac
 });
 
 test('several models in one attempt: each at its own price, rounded once together, with one request fee', () => {
-  const works: Work[] = [
+  const works: PricedUsage[] = [
     { usage: { in_uncached: 1, out_text: 1 }, prices: { prompt: 300, completion: 300, request: 1 } },
     { usage: { in_uncached: 1 }, prices: { prompt: 399, completion: 0, request: 5_000, discount: 0 }, model: 'other' },
   ];

@@ -17,7 +17,7 @@ export interface Charge {
 }
 
 /** The usage of one model in an attempt, and the model's prices. */
-export interface Work {
+export interface PricedUsage {
   usage: TokenClasses;
   prices: Prices;
   /** Images of the prompt, for models priced by the image. */
@@ -33,7 +33,7 @@ const ATTO_PER_NANO = 1_000_000_000n;
 const MOST_NANO = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
 
 /** The part of the list price that is paid, in millionths. A discount is a fraction with at most six decimals. */
-function afterDiscountPpm({ discount }: Prices): number {
+export function afterDiscountPpm({ discount }: Prices): number {
   return MILLION - Math.round((discount ?? 0) * MILLION);
 }
 
@@ -75,7 +75,7 @@ function nanoOf(lines: readonly ChargeLine[], prefix: '' | 'in_' | 'out_'): numb
 /** Adds the line of one class, if it costs anything. */
 function addLine(
   lines: ChargeLine[],
-  { prices, model }: Work,
+  { prices, model }: PricedUsage,
   name: string,
   units: number | undefined,
   unitPricePico: number,
@@ -91,7 +91,7 @@ function addLine(
 }
 
 /** Adds the lines of everything that costs something. A class without a price of its own falls back to `prompt` or `completion`. */
-function addLines(lines: ChargeLine[], work: Work): void {
+function addLines(lines: ChargeLine[], work: PricedUsage): void {
   const { usage, prices, images, model } = work;
   const prompt = prices.prompt ?? 0;
   const completion = prices.completion ?? 0;
@@ -113,9 +113,8 @@ function addLines(lines: ChargeLine[], work: Work): void {
   addLine(lines, work, 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
 }
 
-/** Whether a price that every model should have is missing. */
 /** Prices all work of an attempt: integer arithmetic, rounded up once, at the end. */
-export function charge(works: readonly Work[]): Charge {
+export function charge(works: readonly PricedUsage[]): Charge {
   const lines: ChargeLine[] = [];
   let isUnpriced = false;
   for (const work of works) {
@@ -134,7 +133,7 @@ export function charge(works: readonly Work[]): Charge {
   };
 }
 
-function cacheDiscount(works: readonly Work[]): number | null {
+function cacheDiscount(works: readonly PricedUsage[]): number | null {
   let saved = 0n;
   let isCached = false;
   for (const { usage, prices } of works) {

@@ -28,7 +28,7 @@ const FILE_NAME_CHARS_MAX = 200;
 /** Reads files for endpoints without file input: the text of PDFs, and text files. */
 export interface FileParser {
   /** Reads files that no endpoint of the call's models accepts, before planning, so that the length of the prompt is known. */
-  prepare: Preparation;
+  preparation: Preparation;
   /** Reads the other files for endpoints that do not accept them. */
   adapter: Adapter;
   /** Whether a call has files that may be read. */
@@ -351,31 +351,37 @@ export function createFileParser(options: FileParserOptions): FileParser {
   return {
     isFor,
 
-    prepare(call, models: readonly Model[]) {
-      if (!isFor(call)) return call;
-      const endpoints = models.flatMap((model) => model.endpoints);
-      const engine = pdfEngineOf(call.request);
-      const kinds = kindsFor(engine, endpoints.some(takesFiles));
-      // The OCR engine costs money, so it runs only for a chosen endpoint.
-      if (engine === 'mistral-ocr') kinds.pdf = false;
-      return kinds.pdf || kinds.text ? readBefore(call, kinds) : call;
+    preparation: {
+      of: 'files',
+      prepare(call, models: readonly Model[]) {
+        if (!isFor(call)) return call;
+        const endpoints = models.flatMap((model) => model.endpoints);
+        const engine = pdfEngineOf(call.request);
+        const kinds = kindsFor(engine, endpoints.some(takesFiles));
+        // The OCR engine costs money, so it runs only for a chosen endpoint.
+        if (engine === 'mistral-ocr') kinds.pdf = false;
+        return kinds.pdf || kinds.text ? readBefore(call, kinds) : call;
+      },
     },
 
-    adapter(call, resources): CallAdapter | undefined {
-      if (!isFor(call)) return undefined;
-      const engine = pdfEngineOf(call.request);
-      const files = of(call);
-      const kindsAt = ({ endpoint }: { endpoint: Endpoint }) => kindsFor(engine, takesFiles(endpoint));
-      return {
-        ready(candidate, isBeside) {
-          const kinds = kindsAt(candidate);
-          if ((!kinds.pdf && !kinds.text) || files.isRead(call.request, kinds)) return undefined;
-          // A hedged attempt reads nothing, since reading may cost money. The promise keeps it from being sent.
-          if (isBeside === true) return Promise.resolve();
-          return files.read(call.request, kinds, engine === 'mistral-ocr' ? resources.fees : undefined);
-        },
-        fit: (request, candidate) => ({ request: files.fit(request, kindsAt(candidate)), report: [] }),
-      };
+    adapter: {
+      of: 'files',
+      create(call, resources): CallAdapter | undefined {
+        if (!isFor(call)) return undefined;
+        const engine = pdfEngineOf(call.request);
+        const files = of(call);
+        const kindsAt = ({ endpoint }: { endpoint: Endpoint }) => kindsFor(engine, takesFiles(endpoint));
+        return {
+          ready(candidate, isBeside) {
+            const kinds = kindsAt(candidate);
+            if ((!kinds.pdf && !kinds.text) || files.isRead(call.request, kinds)) return undefined;
+            // A hedged attempt reads nothing, since reading may cost money. The promise keeps it from being sent.
+            if (isBeside === true) return Promise.resolve();
+            return files.read(call.request, kinds, engine === 'mistral-ocr' ? resources.fees : undefined);
+          },
+          fit: (request, candidate) => ({ request: files.fit(request, kindsAt(candidate)), report: [] }),
+        };
+      },
     },
 
     annotations: ({ stages }) => calls.get(stages)?.annotations ?? [],

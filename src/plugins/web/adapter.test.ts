@@ -63,7 +63,7 @@ const toolOf = (parameters: object) =>
   ({ tools: [{ type: 'gateway:web_search', parameters }] }) as Partial<ChatRequest>;
 function fitted(request: Partial<ChatRequest>, to: Candidate, engines?: SearchEngine[]) {
   const call = callOf(request);
-  const adapter = createWebAdapter(searching(engines).search, () => 0)(call, resourcesOf())!;
+  const adapter = createWebAdapter(searching(engines).search, () => 0).create(call, resourcesOf())!;
   return adapter.fit(call.request, to);
 }
 const refusal = (message: RegExp) => expect.objectContaining({ status: 400, message: expect.stringMatching(message) });
@@ -215,7 +215,7 @@ describe('before a call', () => {
     const { search, queries } = searching();
     const call = callOf({ plugins });
     const resources = resourcesOf();
-    const adapter = createWebAdapter(search, () => 0)(call, resources)!;
+    const adapter = createWebAdapter(search, () => 0).create(call, resources)!;
     for (let tries = 0; tries < 3; tries += 1) await adapter.ready!(to);
     expect(queries).toEqual(['exa: What is new?']);
     const { messages } = adapter.fit(call.request, to).request;
@@ -228,7 +228,7 @@ describe('before a call', () => {
   test('no search runs for a hedged attempt', async () => {
     const { search, queries } = searching();
     const call = callOf({ plugins });
-    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
+    const adapter = createWebAdapter(search, () => 0).create(call, resourcesOf())!;
     expect(adapter.ready!(to, true)).toBeInstanceOf(Promise);
     expect(adapter.ready!(candidate('anthropic-messages', 'anthropic'), true)).toBeUndefined();
     expect(queries).toEqual([]);
@@ -245,7 +245,7 @@ describe('before a call', () => {
     };
     const call = callOf({ plugins }, { screening });
     const resources = resourcesOf();
-    const adapter = createWebAdapter(search, () => 0)(call, resources)!;
+    const adapter = createWebAdapter(search, () => 0).create(call, resources)!;
     await adapter.ready!(to);
     const text = adapter.fit(call.request, to).request.messages[1]!.content as string;
     expect(text).toContain('[REDACTED] a');
@@ -261,7 +261,7 @@ describe('before a call', () => {
       messages: async (messages: readonly Message[]) => [...messages],
     };
     const call = callOf({ plugins }, { screening });
-    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
+    const adapter = createWebAdapter(search, () => 0).create(call, resourcesOf())!;
     await adapter.ready!(to);
     const text = adapter.fit(call.request, to).request.messages[1]!.content as string;
     expect(text).toContain('https://a.com/?of=[NAME]');
@@ -273,7 +273,7 @@ describe('before a call', () => {
     const { search, queries } = searching();
     const image = { type: 'image_url' as const, image_url: { url: 'https://a.com/a.png' } };
     const call = callOf({ plugins, messages: [{ role: 'user', content: [image] }] });
-    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
+    const adapter = createWebAdapter(search, () => 0).create(call, resourcesOf())!;
     await adapter.ready!(to);
     expect(queries).toEqual([]);
     expect(adapter.fit(call.request, to).request.messages).toBe(call.request.messages);
@@ -283,8 +283,11 @@ describe('before a call', () => {
 test('a call without a search has no adapter', () => {
   const { search } = searching();
   const adapter = createWebAdapter(search, () => 0);
-  expect(adapter(callOf({}), resourcesOf())).toBeUndefined();
+  expect(adapter.create(callOf({}), resourcesOf())).toBeUndefined();
   expect(
-    adapter(callOf({ plugins: [{ id: 'web', enabled: false }], tools: [{ type: 'gateway:datetime' }] }), resourcesOf()),
+    adapter.create(
+      callOf({ plugins: [{ id: 'web', enabled: false }], tools: [{ type: 'gateway:datetime' }] }),
+      resourcesOf(),
+    ),
   ).toBeUndefined();
 });

@@ -2,7 +2,7 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import { wireOf } from '../../inference/plan/planner.ts';
-import type { Adapter, CallAdapter, Fitted } from '../../inference/prepare/adapters.ts';
+import type { Adapter, Fitted } from '../../inference/prepare/adapters.ts';
 import type { CallResources } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
@@ -13,7 +13,7 @@ import { WEB_SEARCH } from '../requested-tools.ts';
 import { readSearchOptions, type WebSearchOptions } from '../tool-options.ts';
 import type { SearchResult } from './engine.ts';
 import { type NativeSearch, nativeSearch } from './native.ts';
-import { isSearch, isVendorSearch, requestsNoSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
+import { isSearch, isVendorSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
 import { searchMessage } from './results.ts';
 import { searchCost, type WebSearch } from './search.ts';
 import { isXSearch, requireXSearch } from './search-wire.ts';
@@ -138,8 +138,7 @@ function makeNative(fitting: FittingRequest, { tool, choice, fields }: NativeSea
 
 /** Uses the search of endpoints that have one, and the operator's engines for others. */
 export function createWebAdapter(search: WebSearch, nowMs: () => number): Adapter {
-  return (call, resources): CallAdapter | undefined => {
-    if (requestsNoSearch(call.request)) return undefined;
+  const create: Adapter['create'] = (call, resources) => {
     const plugin = searchBeforeOf(call.request);
     const hasTools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
     if (plugin === undefined && !hasTools && call.request['x_search_filter'] == null) return undefined;
@@ -186,6 +185,7 @@ export function createWebAdapter(search: WebSearch, nowMs: () => number): Adapte
       },
     };
   };
+  return { of: 'search', create };
 }
 
 /** OpenAI's models do not search with the least effort (https://platform.openai.com/docs/guides/tools-web-search, "Limitations"). */

@@ -34,11 +34,6 @@ export interface SearchBefore {
   isAcceptedBy(candidate: Pick<Candidate, 'endpoint' | 'provider'>): boolean;
 }
 
-/** Whether a request has none of the fields that can request a search. */
-export function requestsNoSearch({ plugins, tools, web_search_options, x_search_filter }: ChatRequest): boolean {
-  return (plugins ?? tools ?? web_search_options ?? x_search_filter) == null;
-}
-
 /** The search that the plugin `web` or OpenAI's field `web_search_options` requests. */
 export function searchBeforeOf({ plugins, web_search_options: options }: ChatRequest): SearchBefore | undefined {
   const at = plugins?.findIndex(({ id }) => id === 'web') ?? -1;

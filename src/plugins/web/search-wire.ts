@@ -10,7 +10,7 @@ import type { ChatRequest, InnerTool, Native, ServerTool } from '../../schemas/i
 import { WEB_SEARCH } from '../requested-tools.ts';
 import { readSearchOptions, type WebSearchOptions } from '../tool-options.ts';
 import { nativeSearch } from './native.ts';
-import { isVendorSearch, requestsNoSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
+import { isVendorSearch, searchBeforeOf, vendorOptions } from './requested-search.ts';
 
 /** Whether a tool is xAI's search of X. */
 export function isXSearch(tool: InnerTool): boolean {
@@ -86,16 +86,18 @@ export function createSearchWire(): Preparation {
     return cached.endpoint;
   }
 
-  return (call) => {
-    if (requestsNoSearch(call.request)) return call;
-    const searches = searchesAt(call.request);
-    if (searches === undefined) return call;
-    return {
-      ...call,
-      endpointFor(endpoint, provider) {
-        const other = searchingEndpoint(endpoint, provider);
-        return other !== undefined && searches({ endpoint: other, provider }) ? other : endpoint;
-      },
-    };
+  return {
+    of: 'search',
+    prepare(call) {
+      const searches = searchesAt(call.request);
+      if (searches === undefined) return call;
+      return {
+        ...call,
+        endpointFor(endpoint, provider) {
+          const other = searchingEndpoint(endpoint, provider);
+          return other !== undefined && searches({ endpoint: other, provider }) ? other : endpoint;
+        },
+      };
+    },
   };
 }

@@ -10,7 +10,7 @@ import { isZeroUsage, readUsage } from './usage.ts';
 import { isObject, numberOf, textOf, type WireAnswer, type WireChoice, type WireUsage } from './wire.ts';
 
 /** Decodes this wire's answers, streamed or whole. */
-export class AnswerReader {
+export class ChatAnswerDecoder {
   readonly #state: AttemptState;
   readonly #known: KnownState;
   readonly #generationId: string;

@@ -1,7 +1,7 @@
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import type { AttemptState } from '../dialect.ts';
-import { AnswerReader } from './answer.ts';
+import { ChatAnswerDecoder } from './answer.ts';
 import { errorInside } from './errors.ts';
 import { isPlainAnswer, notThisWire } from './stream.ts';
 import { isObject, type WireAnswer } from './wire.ts';
@@ -14,7 +14,7 @@ export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[
     throw notThisWire(JSON.stringify(body) ?? '');
   }
   const chunks: ChatChunk[] = [];
-  const answer = new AnswerReader(state);
+  const answer = new ChatAnswerDecoder(state);
   answer.take(body as WireAnswer, true, chunks);
   answer.finish(chunks);
   answer.emitUsage(chunks);

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { AnswerReader } from './answer.ts';
+import { ChatAnswerDecoder } from './answer.ts';
 import { errorInside } from './errors.ts';
 import { isObject, type WireAnswer } from './wire.ts';
 
@@ -12,12 +12,12 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
 
 /** A class instead of closures, for speed, like the readers that it uses. */
 class ChatStreamDecoder implements StreamDecoder {
-  readonly #answer: AnswerReader;
+  readonly #answer: ChatAnswerDecoder;
   #isDone = false;
   #failure: UpstreamError | undefined = undefined;
 
   constructor(state: AttemptState) {
-    this.#answer = new AnswerReader(state);
+    this.#answer = new ChatAnswerDecoder(state);
   }
 
   push({ data, event }: Frame): ChatChunk[] {

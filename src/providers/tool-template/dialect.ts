@@ -1,5 +1,7 @@
 /** Tools for endpoints without native tools: described in the prompt, called in the text of the answer. */
-import type { AttemptState, ChatDialect } from '../dialect.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import type { AttemptState, ChatDialect, StreamDecoder } from '../dialect.ts';
 import type { ToolTemplate } from './markup.ts';
 import { TemplateReader } from './reader.ts';
 
@@ -14,25 +16,19 @@ export function requiresCall(state: Omit<AttemptState, 'generation_id'>): boolea
   return (state['tool_template'] as ToolTemplate | undefined)?.is_forced === true;
 }
 
-/** The dialect with calls parsed from the text of its answers, if the attempt's state has a template. */
-export function withToolTemplate(dialect: ChatDialect): ChatDialect {
+/** Decodes a whole answer to an attempt whose prompt describes the tools: calls are parsed from its text. */
+export function decodeTemplated(dialect: ChatDialect, body: JsonValue, state: AttemptState): ChatChunk[] {
+  const reader = readerOf(state);
+  return [...reader.take(dialect.decodeResponse(body, state)), ...reader.end()];
+}
+
+/** The same for a stream. */
+export function createTemplatedDecoder(dialect: ChatDialect, state: AttemptState): StreamDecoder {
+  const decoder = dialect.createStreamDecoder(state);
+  const reader = readerOf(state);
   return {
-    ...dialect,
-    decodeResponse(body, state) {
-      const chunks = dialect.decodeResponse(body, state);
-      if (state['tool_template'] === undefined) return chunks;
-      const reader = readerOf(state);
-      return [...reader.take(chunks), ...reader.end()];
-    },
-    createStreamDecoder(state) {
-      const decoder = dialect.createStreamDecoder(state);
-      if (state['tool_template'] === undefined) return decoder;
-      const reader = readerOf(state);
-      return {
-        push: (frame) => reader.take(decoder.push(frame)),
-        isWhole: () => decoder.isWhole(),
-        end: () => [...reader.take(decoder.end()), ...reader.end()],
-      };
-    },
+    push: (frame) => reader.take(decoder.push(frame)),
+    isWhole: () => decoder.isWhole(),
+    end: () => [...reader.take(decoder.end()), ...reader.end()],
   };
 }

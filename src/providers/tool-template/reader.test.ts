@@ -5,13 +5,12 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import type { AttemptState } from '../dialect.ts';
 import { openaiChat } from '../openai-chat/index.ts';
 import { createFramer } from '../transport/frames.ts';
-import { withToolTemplate } from './dialect.ts';
+import { createTemplatedDecoder, decodeTemplated } from './dialect.ts';
 import type { ToolTemplate } from './markup.ts';
 import { TemplateReader } from './reader.ts';
 
 const TEMPLATE: ToolTemplate = { names: ['look'], is_forced: false, is_single: false };
 const CALL = '<tool_call>{"name":"look","arguments":{"at":"é"}}</tool_call>';
-const templated = withToolTemplate(openaiChat);
 const stateOf = (toolTemplate?: ToolTemplate): AttemptState => ({
   generation_id: 'gen-1',
   ...openaiChat.encodeRequest(
@@ -42,7 +41,7 @@ function bytesOf(pieces: readonly string[]): Uint8Array {
 
 function decoded(bytes: Uint8Array, cuts: readonly number[], state = stateOf(TEMPLATE)): ChatChunk[] {
   const framer = createFramer('sse');
-  const decoder = templated.createStreamDecoder(state);
+  const decoder = createTemplatedDecoder(openaiChat, state);
   const chunks: ChatChunk[] = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {
@@ -64,7 +63,7 @@ describe('an answer with calls in its text', () => {
   test('a whole answer equals its accumulated stream, however the stream is split', () => {
     const message = { role: 'assistant', content: TEXT };
     const body = { id: 'a', choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
-    const completion = accumulate(templated.decodeResponse(body, stateOf(TEMPLATE)), 0);
+    const completion = accumulate(decodeTemplated(openaiChat, body, stateOf(TEMPLATE)), 0);
     for (const pieces of [[TEXT], [...TEXT], TEXT.match(/.{1,7}/gs)!]) {
       expect(accumulate(decoded(bytesOf(pieces), []), 0).choices).toEqual(completion.choices);
     }
@@ -97,13 +96,6 @@ describe('an answer with calls in its text', () => {
     }
     expect(open.size).toBe(0);
     expect(opened).toBe(5);
-  });
-
-  test('without a template the answer is that of the inner dialect', () => {
-    const bytes = bytesOf([TEXT]);
-    const [choice] = accumulate(decoded(bytes, [], stateOf()), 0).choices;
-    expect(choice.message.tool_calls).toBeUndefined();
-    expect(choice.message.content).toContain(CALL);
   });
 
   test('native calls of the upstream are kept beside calls in the text', () => {

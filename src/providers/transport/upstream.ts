@@ -6,7 +6,7 @@ import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
 import { Http1Client } from './http1/client.ts';
-import type { AnswerControl, AnswerReader } from './http1/connection.ts';
+import type { AnswerControl, AnswerReceiver } from './http1/connection.ts';
 import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
 import type { MemoryBudget } from './room.ts';
 
@@ -212,7 +212,7 @@ function resume(control: Control, exchange: HttpExchange): void {
  * Above `upstream_unread_bytes_max` the connection is paused until the next `read`, and after `upstream_turn_pieces_max` HTTP chunks until
  * the next turn of the event loop.
  */
-class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler, AnswerReader {
+class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler, AnswerReceiver {
   /** 0 until the headers are received. */
   status = 0;
   headers: UpstreamResponse['headers'] = {};

@@ -29,12 +29,12 @@ export class ConnectionError extends Error {
 /** The connection of an answer for its reader. Calls after the end of the answer have no effect. */
 export interface AnswerControl {
   readonly paused: boolean;
-  resume(reader: AnswerReader): void;
-  abort(reason: Error, reader: AnswerReader): void;
+  resume(reader: AnswerReceiver): void;
+  abort(reason: Error, reader: AnswerReceiver): void;
 }
 
 /** The reader of one answer. */
-export interface AnswerReader {
+export interface AnswerReceiver {
   /** Whether it does not wait any more. */
   readonly ended: boolean;
   /** HTTP chunks that it has not processed. */
@@ -53,7 +53,7 @@ export interface Job {
   head: string;
   /** Undefined for a request without a body. */
   payload: string | Buffer | undefined;
-  reader: AnswerReader;
+  reader: AnswerReceiver;
   /** Called in place of `reader` if the server chooses HTTP/2. */
   refused(): void;
 }
@@ -90,7 +90,7 @@ export class Connection implements AnswerControl, Timed {
   readonly #socket: Socket;
   #parser = new ResponseParser();
   #job: Job | undefined;
-  #reader: AnswerReader | undefined;
+  #reader: AnswerReceiver | undefined;
   #isOpen = false;
   #isClosed = false;
   #isUploading = false;
@@ -181,7 +181,7 @@ export class Connection implements AnswerControl, Timed {
     else this.#socket.once('drain', goOn);
   }
 
-  resume(reader: AnswerReader): void {
+  resume(reader: AnswerReceiver): void {
     if (!this.paused || this.#reader !== reader) return;
     this.paused = false;
     this.#limitTime();
@@ -190,7 +190,7 @@ export class Connection implements AnswerControl, Timed {
     if (rest === undefined || this.#read(rest, rest.length)) this.#socket.resume();
   }
 
-  abort(_reason: Error, reader: AnswerReader): void {
+  abort(_reason: Error, reader: AnswerReceiver): void {
     if (this.#reader === reader) this.destroy();
   }
 
@@ -256,7 +256,7 @@ export class Connection implements AnswerControl, Timed {
   }
 
   /** Ends an answer, which nothing followed if it is alone. Returns whether the socket goes on reading. */
-  #endAnswer(reader: AnswerReader, isAlone: boolean): boolean {
+  #endAnswer(reader: AnswerReceiver, isAlone: boolean): boolean {
     this.#reader = undefined;
     const statedMs = this.#parser.head?.keptMs;
     const idleMs = statedMs === undefined ? limits.unused_connection_ms_max : statedMs - IDLE_MARGIN_MS;
