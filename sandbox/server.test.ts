@@ -323,7 +323,7 @@ describe('faults', () => {
     expect((await post(path, ask('fail-429'))).headers.get('retry-after')).toBe('1');
   });
 
-  test('fail-once fails the first request of a user on each wire, and later ones succeed', async () => {
+  test('fail-once fails the first request of a user over all wires, and later ones succeed', async () => {
     expect((await post(path, { ...ask('fail-once'), user: 'one' })).status).toBe(503);
     expect((await post('/v1/messages', { ...askAnthropic('fail-once'), metadata: { user_id: 'one' } })).status).toBe(
       200,
