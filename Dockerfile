@@ -17,5 +17,5 @@ VOLUME /data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["model-gateway", "health", "--live"]
-ENTRYPOINT ["node", "--no-memory-reducer", "--use-largepages=silent", "/opt/model-gateway/node_modules/model-gateway/bin/model-gateway.cjs"]
+ENTRYPOINT ["node", "--no-memory-reducer", "--use-largepages=silent", "--max-semi-space-size=16", "/opt/model-gateway/node_modules/model-gateway/bin/model-gateway.cjs"]
 CMD ["serve"]

@@ -135,7 +135,7 @@ export function createServer(options: ServerOptions): Server {
     request.principal = undefined;
     request.store_wait = undefined;
     request.log_facts = undefined;
-    request.is_handled = false;
+    request.running_at = -1;
     request.is_stopped = false;
     request.claim = undefined;
     const refused = steps.begin(request, reply);

@@ -99,7 +99,7 @@ class DirectRequest implements HttpRequest {
   principal: Principal | undefined = undefined;
   store_wait: StoreWait | undefined = undefined;
   log_facts: (() => Record<string, unknown>) | undefined = undefined;
-  is_handled = false;
+  running_at = -1;
   is_stopped = false;
   claim: Claim | undefined = undefined;
 

@@ -87,7 +87,7 @@ export class RequestSteps {
       // Includes requests whose body was still arriving and that no handler has.
       if (running.hasStopped && !reply.raw.writableFinished) request.is_stopped = true;
       observe?.(request, reply, performance.now() - begunMs);
-      if (!request.is_handled) request.claim?.release();
+      if (request.running_at === -1) request.claim?.release();
       if (!reply.raw.writableFinished) request.on_leave?.();
     });
     reply.header('x-request-id', request.id);

@@ -21,7 +21,7 @@ export interface HttpRequest
     | 'principal'
     | 'store_wait'
     | 'log_facts'
-    | 'is_handled'
+    | 'running_at'
     | 'is_stopped'
     | 'claim'
   > {

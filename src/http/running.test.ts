@@ -46,3 +46,28 @@ test('a stop notifies running handlers, and later requests are refused with 503'
   await idle;
   expect((await waiting).body).toBe('true');
 });
+
+test('a stop notifies exactly the handlers that still run, in whatever order the others ended', async () => {
+  server = createServer({ authenticate: () => Promise.reject(new Error()), logger: false, body_bytes_max: 1000 });
+  const notified: string[] = [];
+  const ends = new Map<string, () => void>();
+  server.get('/waits/:id', { config: { access: 'open' } }, async (request) => {
+    const { id } = request.params as { id: string };
+    const { promise, resolve } = Promise.withResolvers<void>();
+    request.on_stop = () => notified.push(id);
+    ends.set(id, resolve);
+    await promise;
+    return id;
+  });
+  const answers = new Map(['a', 'b', 'c', 'd', 'e'].map((id) => [id, server!.inject(`/waits/${id}`)]));
+  await expect.poll(() => ends.size).toBe(5);
+  for (const id of ['b', 'e', 'a']) {
+    ends.get(id)!();
+    expect((await answers.get(id)!).body).toBe(id);
+  }
+  server.running.stop();
+  expect(notified.sort()).toEqual(['c', 'd']);
+  const idle = server.running.idle();
+  for (const id of ['c', 'd']) ends.get(id)!();
+  await idle;
+});

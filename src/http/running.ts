@@ -7,8 +7,8 @@ declare module 'fastify' {
     running: Running;
   }
   interface FastifyRequest {
-    /** Whether its handler is running. */
-    is_handled: boolean;
+    /** Its place among the requests whose handlers are running; -1 if its handler is not. */
+    running_at: number;
     /** Whether the gateway stopped before the request ended. */
     is_stopped: boolean;
   }
@@ -27,18 +27,40 @@ export interface Running {
   readonly hasStopped: boolean;
 }
 
+/**
+ * The requests whose handlers are running, in no order. Not a Set: whenever requests come and go, a Set makes new tables, and each
+ * table refers to the next. Once an old table is no longer part of the young generation, what later ones have had outlives all of its
+ * collections: whole requests, with their bodies and records.
+ */
+class RunningRequests {
+  readonly list: HttpRequest[] = [];
+
+  add(request: HttpRequest): void {
+    request.running_at = this.list.push(request) - 1;
+  }
+
+  remove(request: HttpRequest): void {
+    const last = this.list.pop()!;
+    if (last !== request) {
+      this.list[request.running_at] = last;
+      last.running_at = request.running_at;
+    }
+    request.running_at = -1;
+  }
+}
+
 /** Tracks the handlers of all routes that are registered afterwards, also those whose clients have left. */
 export function trackRunning(server: Server): Running {
-  const running = new Set<HttpRequest>();
+  const running = new RunningRequests();
   let waiting: (() => void)[] = [];
   const state = {
     isLeaving: false,
     hasStopped: false,
     idle: (): Promise<void> =>
-      running.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve)),
+      running.list.length === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve)),
     stop() {
       state.hasStopped = true;
-      for (const request of running) {
+      for (const request of [...running.list]) {
         request.is_stopped = true;
         request.on_stop?.();
       }
@@ -52,13 +74,11 @@ export function trackRunning(server: Server): Running {
     route.handler = function (request, reply) {
       if (state.hasStopped) throw shuttingDown();
       running.add(request);
-      request.is_handled = true;
       const ended = () => {
-        request.is_handled = false;
+        running.remove(request);
         // The close of the answer releases the memory if it comes later. An injected request has no connection that closes.
         if (reply.raw.writableFinished || reply.raw.destroyed) request.claim?.release();
-        running.delete(request);
-        if (running.size > 0) return;
+        if (running.list.length > 0) return;
         for (const resolve of waiting) resolve();
         waiting = [];
       };

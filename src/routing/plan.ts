@@ -343,7 +343,8 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
     order,
   };
   const filter = new CandidateFilter(candidates, input);
-  for (const rule of rules) {
+  for (let at = 0; at < rules.length; at += 1) {
+    const rule = rules[at]!;
     if ((rule.of === undefined || input[rule.of] !== undefined) && rule.applies?.(input) !== false) filter.filter(rule);
   }
   if (

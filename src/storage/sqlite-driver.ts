@@ -46,6 +46,7 @@ export class SqliteError extends Error {
 }
 
 interface Waiting {
+  id: number;
   resolve: (result: SqliteOutcome) => void;
   reject: (error: Error) => void;
   sql: string | undefined;
@@ -65,7 +66,8 @@ export function sqliteOptions(file: string | undefined): SqliteWorkerOptions {
 /** The SQLite thread, and the requests that it has not answered yet. */
 export class SqliteThread implements SqliteStore {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, Waiting>();
+  /** In the order of the requests, which is that of the answers. Not a Map, whose tables would keep what was answered: see `RunningRequests`. */
+  readonly #waiting: Waiting[] = [];
   readonly #onLost: (error: Error) => void;
   #next = 1;
   #ended: Error | undefined;
@@ -86,7 +88,7 @@ export class SqliteThread implements SqliteStore {
     const worker = new Worker(url, { workerData: sqliteOptions(file), execArgv: [] });
     const thread = new SqliteThread(worker, onLost);
     const opened = new Promise<void>((resolve, reject) => {
-      thread.#waiting.set(0, { resolve: () => resolve(), reject, sql: undefined });
+      thread.#waiting.push({ id: 0, resolve: () => resolve(), reject, sql: undefined });
     });
     worker.on('message', (reply: SqliteReply) => thread.#settle(reply));
     worker.on('error', (error) => thread.#end(error));
@@ -99,7 +101,7 @@ export class SqliteThread implements SqliteStore {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject, sql: command.do === 'query' ? command.sql : undefined });
+      this.#waiting.push({ id, resolve, reject, sql: command.do === 'query' ? command.sql : undefined });
       this.#worker.postMessage({ id, ...command } satisfies SqliteRequest);
     });
   }
@@ -112,9 +114,9 @@ export class SqliteThread implements SqliteStore {
   }
 
   #settle(reply: SqliteReply): void {
-    const waiting = this.#waiting.get(reply.id);
-    this.#waiting.delete(reply.id);
-    if (!waiting) return;
+    const at = this.#waiting.findIndex(({ id }) => id === reply.id);
+    if (at === -1) return;
+    const [waiting] = this.#waiting.splice(at, 1) as [Waiting];
     if ('error' in reply) waiting.reject(new SqliteError(reply.error, reply.error.sql ?? waiting.sql));
     else waiting.resolve(reply);
   }
@@ -122,13 +124,13 @@ export class SqliteThread implements SqliteStore {
   #end(cause: Error | undefined): void {
     if (this.#ended) return;
     this.#ended = new StoreUnavailable('The SQLite thread has ended', { cause });
-    const opening = this.#waiting.get(0);
-    // If the thread never started, its error goes unchanged to the caller of `start`.
-    opening?.reject(cause ?? this.#ended);
-    this.#waiting.delete(0);
-    for (const { reject } of this.#waiting.values()) reject(this.#ended);
-    this.#waiting.clear();
-    if (!opening && !this.#closing) this.#onLost(this.#ended);
+    let isOpening = false;
+    for (const { id, reject } of this.#waiting.splice(0)) {
+      // If the thread never started, its error goes unchanged to the caller of `start`.
+      reject(id === 0 ? (cause ?? this.#ended) : this.#ended);
+      isOpening ||= id === 0;
+    }
+    if (!isOpening && !this.#closing) this.#onLost(this.#ended);
   }
 }
 

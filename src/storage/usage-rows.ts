@@ -48,25 +48,23 @@ interface Hour {
   last: Map<string, { dimensions: UsageDimensions; nodeId: string; named: NamedSeries }>;
 }
 
-const DIMENSIONS = [
-  'organization_id',
-  'workspace_id',
-  'key_hash',
-  'user_id',
-  'model',
-  'provider_name',
-  'operation',
-  'status',
-  'finish_reason',
-  'app',
-  'tags',
-  'external_user',
-  'guardrails',
-] as const satisfies readonly (keyof UsageDimensions)[];
-
+/** Field by field: each settled call is compared with the one before it. */
 function areSame(a: UsageDimensions, b: UsageDimensions): boolean {
-  for (const name of DIMENSIONS) if (a[name] !== b[name]) return false;
-  return true;
+  return (
+    a.organization_id === b.organization_id &&
+    a.workspace_id === b.workspace_id &&
+    a.key_hash === b.key_hash &&
+    a.user_id === b.user_id &&
+    a.model === b.model &&
+    a.provider_name === b.provider_name &&
+    a.operation === b.operation &&
+    a.status === b.status &&
+    a.finish_reason === b.finish_reason &&
+    a.app === b.app &&
+    a.tags === b.tags &&
+    a.external_user === b.external_user &&
+    a.guardrails === b.guardrails
+  );
 }
 
 /**
@@ -346,8 +344,30 @@ function byPlace(a: Pick<UsageRow, 'span' | 'start' | 'series'>, b: Pick<UsageRo
   return a.span - b.span || a.start - b.start || a.series - b.series;
 }
 
+/** Field by field: a loop over `MEASURES` takes a microsecond for each settled call. */
 function addTo(row: UsageMeasures, measures: UsageMeasures): void {
-  for (const name of MEASURES) row[name] += measures[name];
+  row.requests += measures.requests;
+  row.errors += measures.errors;
+  row.byok_requests += measures.byok_requests;
+  row.guardrail_requests += measures.guardrail_requests;
+  row.usage_nano += measures.usage_nano;
+  row.byok_usage_nano += measures.byok_usage_nano;
+  row.cache_nano += measures.cache_nano;
+  row.fees_nano += measures.fees_nano;
+  row.web_nano += measures.web_nano;
+  row.prompt_tokens += measures.prompt_tokens;
+  row.completion_tokens += measures.completion_tokens;
+  row.reasoning_tokens += measures.reasoning_tokens;
+  row.cached_tokens += measures.cached_tokens;
+  row.cache_write_tokens += measures.cache_write_tokens;
+  row.audio_tokens += measures.audio_tokens;
+  row.image_tokens += measures.image_tokens;
+  row.latency_count += measures.latency_count;
+  row.latency_ms += measures.latency_ms;
+  row.ttft_count += measures.ttft_count;
+  row.ttft_ms += measures.ttft_ms;
+  row.timed_tokens += measures.timed_tokens;
+  row.timed_ms += measures.timed_ms;
 }
 
 /** The series that a process has stored: their rows never change, and most batches have no other. */

@@ -127,7 +127,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     const gateways = pids.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('model-gateway.cjs\0'));
     expect(gateways).toHaveLength(1);
     expect(readFileSync(`/proc/${gateways[0]}/cmdline`, 'utf8')).toContain(
-      '\0--no-memory-reducer\0--use-largepages=silent\0',
+      '\0--no-memory-reducer\0--use-largepages=silent\0--max-semi-space-size=16\0',
     );
     expect(readFileSync(`/proc/${gateways[0]}/status`, 'utf8')).toMatch(/^PPid:/m);
     ran.child.kill('SIGTERM');

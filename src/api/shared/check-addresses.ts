@@ -28,7 +28,7 @@ const INSIDE = /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private
 /**
  * Fields by which operators' servers make each other connect to other machines, read local paths, or run code. Clients must not send them.
  */
-const SERVER_FIELDS = new Set([
+const SERVER_FIELDS = [
   'kv_transfer_params', // vLLM
   'ec_transfer_params',
   'logits_processors',
@@ -37,7 +37,7 @@ const SERVER_FIELDS = new Set([
   'lora_path',
   'custom_logit_processor',
   'disaggregated_params', // TensorRT-LLM
-]);
+];
 
 /** Control characters, which readers of addresses treat differently: some drop them, some end the host there. */
 const CONTROL = /\p{Cc}/u;
@@ -94,7 +94,8 @@ function faultOf(address: string, kind: AddressKind, rules: AddressRules): strin
 function checkOptions(body: unknown, prefix: string): void {
   if (typeof body !== 'object' || body === null) return;
   const fields = body as Record<string, unknown>;
-  for (const name of SERVER_FIELDS) {
+  for (let at = 0; at < SERVER_FIELDS.length; at += 1) {
+    const name = SERVER_FIELDS[at]!;
     if (fields[name] === undefined || fields[name] === null) continue;
     throw invalidField(`${prefix}${name}`, 'must not be sent: it is only for the servers of a provider');
   }

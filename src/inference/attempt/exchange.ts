@@ -215,9 +215,9 @@ function send(outgoing: Outgoing, url: string, credential: string | undefined, c
   if (betas !== undefined && ownHeaders[BETA] !== undefined) headers[BETA] = `${betas},${ownHeaders[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
-  const signable = { method, url, headers, payload, payload_sha256 };
-  const authorization = dialect.authorize(credential, signable, call.accepted_ms, endpoint.quirks);
-  const exchange = upstream.send({ method, url, payload, headers: { ...headers, ...authorization } });
+  const request = { method, url, headers, payload, payload_sha256 };
+  Object.assign(headers, dialect.authorize(credential, request, call.accepted_ms, endpoint.quirks));
+  const exchange = upstream.send(request);
   if (endpoint.quirks.google_cloud === true) {
     const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
     // A failure is handled by the reader of the answer.

@@ -176,6 +176,40 @@ function fitting(variant: ModelVariant, request: ChatRequest): ModelVariant {
  * ids with suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
  */
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
+  const only = request.model && !request.models?.length ? lookup.catalog.find(request.model) : undefined;
+  return only === undefined ? severalModels(request, lookup) : oneModel(request, request.model!, only);
+}
+
+/** The request names one model, by an id of the catalog: the usual one. */
+function oneModel(request: ChatRequest, name: string, model: Model): Requested {
+  const models = [model];
+  requireAnswers({ field: 'model', name }, model);
+  requireBounds(request, models);
+  const strategy = model.id === name ? 'direct' : 'alias';
+  return { models, requested: name, names: [{ name, models }], variants: undefined, strategy, request: undefined };
+}
+
+/** Refuses a model that answers nothing that chat completions can hold. */
+function requireAnswers(named: Named, { output_modalities: output }: Model): void {
+  if (output.includes('text') || output.includes('image') || output.includes('audio')) return;
+  throw invalid(named, `${named.name} does not answer chat completions`);
+}
+
+/** An output bound must be below the longest context (specification, section Limits). */
+function requireBounds(request: ChatRequest, models: readonly Model[]): void {
+  for (let at = 0; at < BOUNDS.length; at += 1) {
+    const field = BOUNDS[at]!;
+    const bound = request[field];
+    if (typeof bound !== 'number') continue;
+    let longest = Number.NEGATIVE_INFINITY;
+    for (const { context_length = Number.POSITIVE_INFINITY } of models) longest = Math.max(longest, context_length);
+    if (bound >= longest)
+      throw new GatewayError(400, `${field} must be less than ${longest}, the model's context length`);
+  }
+}
+
+/** The models of several names, or of a name that is no id of the catalog. */
+function severalModels(request: ChatRequest, lookup: Lookup): Requested {
   const named: Named[] = [];
   if (request.model) named.push({ field: 'model', name: request.model });
   if (request.models) {
@@ -215,10 +249,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     isOnline ||= match.is_online === true;
     for (const candidate of models) {
       let model = candidate;
-      const { output_modalities: output } = model;
-      if (!output.includes('text') && !output.includes('image') && !output.includes('audio')) {
-        throw invalid(one, `${name} does not answer chat completions`);
-      }
+      requireAnswers(one, model);
       if (list.length > 0) {
         ids ??= new Set(list.map(({ id }) => id));
         if (ids.has(model.id)) {
@@ -240,16 +271,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     }
   }
   if (list.length === 0 && noEndpoint !== undefined) throw noEndpoint;
-  for (const field of BOUNDS) {
-    const bound = request[field];
-    if (typeof bound !== 'number') continue;
-    // An output bound must be below the longest context (specification, section Limits).
-    let longest = Number.NEGATIVE_INFINITY;
-    for (const { context_length = Number.POSITIVE_INFINITY } of list) longest = Math.max(longest, context_length);
-    if (bound >= longest) {
-      throw new GatewayError(400, `${field} must be less than ${longest}, the model's context length`);
-    }
-  }
+  requireBounds(request, list);
   return {
     models: list,
     requested: named[0]?.name ?? '',

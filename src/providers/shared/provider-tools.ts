@@ -64,7 +64,9 @@ function declarationOf(tool: InnerTool): JsonObject {
  */
 function toolsInConversation({ messages, input }: JsonObject): JsonObject[] {
   const defined: JsonObject[] = [];
-  for (const message of listOf(messages)) {
+  const turns = listOf(messages);
+  for (let at = 0; at < turns.length; at += 1) {
+    const message = turns[at];
     const content = isObject(message) ? message['content'] : undefined;
     if (!Array.isArray(content)) continue;
     for (const block of content) {
@@ -98,21 +100,30 @@ export function toolUses(
   count: (tools: readonly JsonValue[]) => number,
 ): number[] {
   const uses: number[] = [];
-  const add = ({ max_uses: maxUses }: JsonObject) =>
-    uses.push(typeof maxUses === 'number' && maxUses >= 0 ? maxUses : limits.web_searches_assumed);
-  for (const tool of tools) {
+  for (let at = 0; at < tools.length; at += 1) {
+    const tool = tools[at]!;
     if (tool.type === 'function') continue;
     const declaration = declarationOf(tool);
-    if (!runsAtClient(declaration)) add(declaration);
+    if (!runsAtClient(declaration)) uses.push(usesOf(declaration));
   }
   const declaredCount = uses.length;
-  for (const tool of toolsInConversation(body)) if (runsAtProvider(tool)) add(tool);
+  const defined = toolsInConversation(body);
+  for (let at = 0; at < defined.length; at += 1) if (runsAtProvider(defined[at]!)) uses.push(usesOf(defined[at]!));
   const { tools: sent } = body;
   // Google's servers accept one object where the schema has a list.
   const list = sent == null ? NO_VALUES : Array.isArray(sent) ? sent : [sent];
-  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declaredCount;
+  const hasMore = TOOL_FIELDS.some(isInUse, body) || (list.length > 0 && count(list) > declaredCount);
   if (hasMore || SEARCHING_MODEL.test(upstreamModel)) uses.push(limits.web_searches_assumed);
   return uses;
+}
+
+function usesOf({ max_uses: maxUses }: JsonObject): number {
+  return typeof maxUses === 'number' && maxUses >= 0 ? maxUses : limits.web_searches_assumed;
+}
+
+/** Whether a field of a body is there and not false. */
+function isInUse(this: JsonObject, name: string): boolean {
+  return (this[name] ?? false) !== false;
 }
 
 /** For wires whose tools always have a bound on their uses. */
