@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { startSandbox } from '../sandbox/server.ts';
 import { startProvider } from './turns/provider.ts';
 import { send as sendRaw } from './turns/send.ts';
-import { shapes } from './turns/shapes.ts';
+import { type Shape, shapes } from './turns/shapes.ts';
 
 const MIB = 1024 * 1024;
 /** What the gateway goes on with after its answer is counted as well. */
@@ -46,6 +46,15 @@ const keyOf = async (body: object) =>
   ((await (await send('/keys', management_key, JSON.stringify(body))).json()) as { key: string }).key;
 const key = await keyOf({ name: 'bench' });
 const limitedKey = await keyOf({ name: 'limited', limit: 1_000_000 });
+const workspace = (await (
+  await send('/workspaces', management_key, JSON.stringify({ name: 'logged', slug: 'logged' }))
+).json()) as { data: { id: string } };
+await fetch(`${url}/api/v1/workspaces/${workspace.data.id}`, {
+  method: 'PATCH',
+  headers: { authorization: `Bearer ${management_key}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ is_observability_io_logging_enabled: true }),
+});
+const loggedKey = await keyOf({ name: 'logged', workspace_id: workspace.data.id });
 const filteredKey = await keyOf({ name: 'filtered' });
 const hashed = createHash('sha256').update(filteredKey).digest('hex');
 const FILTERS = ['email', 'credit-card', 'phone', 'ssn', 'ip-address'].map((slug) => ({ slug, action: 'redact' }));
@@ -73,15 +82,25 @@ const measured = () => {
   return next<Measure>();
 };
 
+function keyFor({
+  is_limited,
+  is_filtered,
+  is_logged,
+  is_managed,
+}: Pick<Shape, 'is_limited' | 'is_filtered' | 'is_logged' | 'is_managed'>): string {
+  if (is_managed) return management_key;
+  return is_limited ? limitedKey : is_filtered ? filteredKey : is_logged ? loggedKey : key;
+}
+
 let worstMs = 0;
-for (const { name, path, body, answer, is_limited, is_filtered, piece_bytes, content_type } of shapes) {
+for (const { name, path, body, answer, piece_bytes, content_type, ...by } of shapes) {
   if (!values.only.split('|').some((words) => name.includes(words))) continue;
   const cells: string[] = [];
   let last = '';
   for (const mib of values.mib.split(',').map(Number)) {
     const text = body(mib * MIB);
     if (answer !== undefined) provider.answer(answer(mib * MIB));
-    const shown = is_limited ? limitedKey : is_filtered ? filteredKey : key;
+    const shown = keyFor(by);
     let least: Measure | undefined;
     let status = '';
     for (let round = 0; round < Number(values.rounds); round += 1) {

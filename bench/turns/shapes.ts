@@ -1,6 +1,7 @@
 /** Requests and answers by their length: the worst that a caller or a provider may send, and large ones of ordinary ones. */
 import type { Wire } from '../../src/schemas/inner.ts';
 import * as answers from './answers.ts';
+import { furtherShapes } from './further-shapes.ts';
 
 export interface Shape {
   name: string;
@@ -12,8 +13,12 @@ export interface Shape {
   answer?(bytes: number): Buffer;
   /** By a key with a spend limit. */
   is_limited?: true;
-  /** By a key whose answers are filtered. */
+  /** By a key whose requests and answers are filtered. */
   is_filtered?: true;
+  /** By a key whose requests and answers are logged. */
+  is_logged?: true;
+  /** By the management key. */
+  is_managed?: true;
   /** JSON if not set. A character of the body is a byte then. */
   content_type?: string;
   /** The request is sent in HTTP chunks of so many bytes. */
@@ -96,7 +101,7 @@ function shapesOfWire(wire: Wire): Shape[] {
       name: `thinking parts of /messages for ${wire}`,
       path: '/messages',
       body: (n) =>
-        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated(() => '{"type":"thinking","thinking":"a","signature":"b"}', Math.min(n, 2.4e6))}]},{"role":"user","content":"b"}]}`,
+        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated(() => '{"type":"thinking","thinking":"a","signature":"b"}', Math.min(n, 2.5e5))}]},{"role":"user","content":"b"}]}`,
     },
     {
       ...shared,
@@ -109,7 +114,7 @@ function shapesOfWire(wire: Wire): Shape[] {
       name: `reasoning items of /responses for ${wire}`,
       path: '/responses',
       body: (n) =>
-        `{"model":"${model}","input":[{"role":"user","content":"a"},${repeated((i) => `{"type":"reasoning","id":"rs_${i}","summary":[{"type":"summary_text","text":"a"}]}`, Math.min(n, 7e5))},{"role":"user","content":"b"}]}`,
+        `{"model":"${model}","input":[{"role":"user","content":"a"},${repeated((i) => `{"type":"reasoning","id":"rs_${i}","summary":[{"type":"summary_text","text":"a"}]}`, Math.min(n, 3.8e5))},{"role":"user","content":"b"}]}`,
     },
     {
       ...shared,
@@ -515,4 +520,5 @@ export const shapes: readonly Shape[] = [
   ...probabilityShapes,
   ...filteredShapes,
   ...answerShapes,
+  ...furtherShapes,
 ];

@@ -4,6 +4,7 @@ import { readSlices } from '../../http/sliced-json.ts';
 import { limits } from '../../limits.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonChars, jsonPieces, pieceEnd } from '../../schemas/json-pieces.ts';
+import { JsonStructure, type StructureBounds } from '../../schemas/json-structure.ts';
 
 /**
  * A part of a JSON text: text that is already JSON, a value, the arguments of a call as the model wrote them, which should be an object, or
@@ -29,8 +30,21 @@ function isObjectText(text: string): boolean {
   }
 }
 
-/** The same check for a long text. Yields to other requests. */
+/** What is within arguments that are written as an object: requests with more could not send them back. */
+const argumentBounds: StructureBounds = {
+  values_max: limits.answer_values_max,
+  levels_max: limits.json_levels_max,
+  keys_max: limits.json_keys_max,
+};
+
+/** The same check for a long text. Yields to other requests. A text with too many values or levels is no object. */
 function* isLongObjectText(text: string): Generator<void, boolean, undefined> {
+  const structure = new JsonStructure(argumentBounds);
+  for (let at = 0; at < text.length && structure.breach === undefined; at += limits.json_piece_chars) {
+    structure.write(text.slice(at, at + limits.json_piece_chars));
+    yield;
+  }
+  if (structure.breach !== undefined) return false;
   try {
     return isObject(yield* readSlices(yield* encoded(text), JSON.parse));
   } catch {
