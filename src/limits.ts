@@ -102,6 +102,8 @@ export const limits = {
   /** Parts of one item of the Responses API, and of all items or messages of a request. */
   item_parts_max: 10_000,
   input_parts_max: 50_000,
+  /** Blocks of thinking, or reasoning items, of all messages of a request: each is decoded as a part of a turn. */
+  input_reasoning_max: 5_000,
   models_max: 32,
   /** Prompts of one legacy completion, each a call of its own, and those that run at once. */
   completion_prompts_max: 64,

@@ -10,10 +10,12 @@ const EVENTS_TYPE = 'text/event-stream';
 const head = (type: string, length: string) =>
   `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n${length}\r\nconnection: close\r\n\r\n`;
 
-function whole(body: string, type = JSON_TYPE): Buffer {
+export function whole(body: string, type = JSON_TYPE): Buffer {
   const bytes = Buffer.from(body);
   return Buffer.concat([Buffer.from(head(type, `content-length: ${bytes.length}`)), bytes]);
 }
+
+export const eventStream = (body: string) => whole(body, EVENTS_TYPE);
 
 /** The same in HTTP chunks of one byte each. */
 function inSingleBytes(body: string, type = JSON_TYPE): Buffer {
@@ -27,10 +29,11 @@ function inSingleBytes(body: string, type = JSON_TYPE): Buffer {
   return Buffer.concat([Buffer.from(head(type, 'transfer-encoding: chunked')), chunks, Buffer.from('0\r\n\r\n')]);
 }
 
-const times = (count: number, make: (at: number) => unknown) => Array.from({ length: count }, (_, at) => make(at));
-const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
+export const times = (count: number, make: (at: number) => unknown) =>
+  Array.from({ length: count }, (_, at) => make(at));
+export const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
 
-function completion(message: object): string {
+export function completion(message: object): string {
   return JSON.stringify({
     id: 'c',
     object: 'chat.completion',

@@ -51,7 +51,29 @@ export function declaredProviders(url: string) {
       },
     ]),
   );
-  return { providers, models };
+  return {
+    providers: {
+      ...providers,
+      'scripted-vectors': {
+        name: 'Scripted vectors',
+        dialect: 'openai-chat',
+        embeddings_dialect: 'openai-embeddings',
+        base_url: url,
+      },
+    },
+    models: {
+      ...models,
+      'scripted/vectors': {
+        name: 'Scripted vectors',
+        context_length: 1_000_000_000,
+        input_modalities: ['text'],
+        output_modalities: ['embeddings'],
+        endpoints: [
+          { provider: 'scripted-vectors', upstream_model: 'scripted', pricing: { prompt: 0.1, completion: 0 } },
+        ],
+      },
+    },
+  };
 }
 
 export async function startProvider(): Promise<{ url: string; answer(next: Buffer): void; stop(): void }> {

@@ -3,6 +3,7 @@
  */
 import type { Wire } from '../../src/schemas/inner.ts';
 import * as answers from './answers.ts';
+import { furtherShapes } from './further-shapes.ts';
 
 export interface Shape {
   name: string;
@@ -14,8 +15,12 @@ export interface Shape {
   answer?(bytes: number): Buffer;
   /** Sent with a key that has a spend limit. */
   is_limited?: true;
-  /** Sent with a key whose answers are filtered. */
+  /** Sent with a key whose requests and answers are filtered. */
   is_filtered?: true;
+  /** Sent with a key whose requests and answers are logged. */
+  is_logged?: true;
+  /** Sent with the management key. */
+  is_managed?: true;
   /** Default: JSON. One character of the body is then one byte. */
   content_type?: string;
   /** The request is sent in HTTP chunks of this size. */
@@ -98,7 +103,7 @@ function shapesOfWire(wire: Wire): Shape[] {
       name: `thinking parts of /messages for ${wire}`,
       path: '/messages',
       body: (n) =>
-        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated(() => '{"type":"thinking","thinking":"a","signature":"b"}', Math.min(n, 2.4e6))}]},{"role":"user","content":"b"}]}`,
+        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[${repeated(() => '{"type":"thinking","thinking":"a","signature":"b"}', Math.min(n, 2.5e5))}]},{"role":"user","content":"b"}]}`,
     },
     {
       ...shared,
@@ -111,7 +116,7 @@ function shapesOfWire(wire: Wire): Shape[] {
       name: `reasoning items of /responses for ${wire}`,
       path: '/responses',
       body: (n) =>
-        `{"model":"${model}","input":[{"role":"user","content":"a"},${repeated((i) => `{"type":"reasoning","id":"rs_${i}","summary":[{"type":"summary_text","text":"a"}]}`, Math.min(n, 7e5))},{"role":"user","content":"b"}]}`,
+        `{"model":"${model}","input":[{"role":"user","content":"a"},${repeated((i) => `{"type":"reasoning","id":"rs_${i}","summary":[{"type":"summary_text","text":"a"}]}`, Math.min(n, 3.8e5))},{"role":"user","content":"b"}]}`,
     },
     {
       ...shared,
@@ -517,4 +522,5 @@ export const shapes: readonly Shape[] = [
   ...probabilityShapes,
   ...filteredShapes,
   ...answerShapes,
+  ...furtherShapes,
 ];

@@ -79,7 +79,8 @@ export async function redacted(
 ): Promise<string> {
   const isSorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
   const sorted = isSorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
-  const out: string[] = [];
+  const done: string[] = [];
+  let out: string[] = [];
   let from = 0;
   let next = 0;
   for (let count = 1; next < sorted.length; count += 1) {
@@ -94,10 +95,14 @@ export async function redacted(
     }
     out.push(text.slice(from, start), placeholder(filter, text.slice(start, end)));
     from = end;
-    if (count % limits.scan_findings_max === 0) await pause();
+    if (count % limits.scan_findings_max !== 0) continue;
+    done.push(out.join(''));
+    out = [];
+    await pause();
   }
   out.push(text.slice(from));
-  return out.join('');
+  done.push(out.join(''));
+  return done.join('');
 }
 
 /** A replacement for an id that must not be shown. Equal ids have equal replacements; the prefix that names the kind of id stays. */

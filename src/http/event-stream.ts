@@ -6,10 +6,13 @@ import type { Events } from './sources.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { boundUnread } from './unread.ts';
 
+type EventText = string | readonly string[];
+/** The text of an event on the wire, in several texts if it is long; a promise only if it must wait. An empty text is not written. */
+export type EncodedEvent = EventText | Promise<EventText>;
+
 export interface EventStream<T extends object> {
   events: Events<T>;
-  /** The text of an event on the wire, or several that are long; a promise only if it must wait. An empty text is not written. */
-  encode(event: T): string | readonly string[] | Promise<string>;
+  encode(event: T): EncodedEvent;
   /** The last text of a stream whose source failed after the 200 was sent. Events that cannot be encoded are reported to the source by `throw`. */
   encodeFailure(error: unknown): string;
   /** Sent during silence, between events: a comment or a ping of the wire. */
@@ -79,23 +82,30 @@ export async function sendEventStream<T extends object>(
   if (response.destroyed || request.raw.socket.destroyed) leave();
 
   /** Reports an event that cannot be encoded to the source, which ends and may have a last event. */
-  const encodeRefusal = async (error: unknown): Promise<string | readonly string[]> => {
+  const encodeRefusal = async (error: unknown): Promise<EventText> => {
     const last = await events.throw(error);
     if (writer === undefined || last.done === true) throw error;
     return stream.encode(last.value);
   };
 
-  /** Writes a long text in pieces, and yields to other requests in between. */
-  const writeLong = async (text: string) => {
+  /** Writes long texts in pieces, and yields to other requests in between. */
+  const writeLong = async (texts: readonly string[]) => {
     await nextTurn();
     isInEvent = true;
-    for (let at = 0; at < text.length && !hasLeft; ) {
-      const end = pieceEnd(text, at + limits.json_long_chars_min);
-      if (!write(text.slice(at, end)) && !(await writer?.drained())) leave();
-      at = end;
-      await nextTurn();
+    let chars = 0;
+    for (const text of texts) {
+      for (let at = 0; at < text.length && !hasLeft; ) {
+        const end = pieceEnd(text, at + limits.json_long_chars_min);
+        if (!write(text.slice(at, end)) && !(await writer?.drained())) leave();
+        chars += end - at;
+        at = end;
+        if (chars < limits.json_long_chars_min) continue;
+        chars = 0;
+        await nextTurn();
+      }
     }
     isInEvent = false;
+    await nextTurn();
   };
 
   /** Writes the last text of a failed stream. Without one the connection is cut: an end would say that the answer is whole. */
@@ -110,7 +120,7 @@ export async function sendEventStream<T extends object>(
 
   try {
     for (;;) {
-      let text: string | readonly string[];
+      let text: EventText;
       try {
         const ready = events.ready();
         if (ready !== undefined) await ready;
@@ -132,8 +142,8 @@ export async function sendEventStream<T extends object>(
         writeFailure(error);
         break;
       }
-      if (typeof text !== 'string') for (const one of text) await writeLong(one);
-      else if (text.length > limits.json_long_chars_min) await writeLong(text);
+      if (typeof text !== 'string') await writeLong(text);
+      else if (text.length > limits.json_long_chars_min) await writeLong([text]);
       else if (text !== '' && !write(text) && !(await writer?.drained())) leave();
     }
   } finally {

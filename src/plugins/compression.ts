@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { Call } from '../inference/call.ts';
 import { ESTIMATE_MARGIN } from '../inference/money/measure.ts';
-import { estimatePrompt, promptTexts } from '../inference/money/meter.ts';
+import { type CountedTexts, estimatePrompt, promptTexts } from '../inference/money/meter.ts';
 import type { Tokenizer } from '../inference/money/tokenizer.ts';
 import { wireOf } from '../inference/plan/planner.ts';
 import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
@@ -62,11 +62,13 @@ function boundsOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): 
 /** Estimates of prompts that share most messages: each message is estimated once. */
 class Estimates {
   readonly #weights = new WeakMap<Message, number>();
+  /** The texts of all messages together are bounded like those of one prompt. */
+  readonly #counted: CountedTexts = { chars: 0, tokens: 0 };
 
   of(message: Message): number {
     let weight = this.#weights.get(message);
     if (weight === undefined) {
-      weight = estimatePrompt({ messages: [message] }) - NOTHING;
+      weight = estimatePrompt({ messages: [message] }, this.#counted) - NOTHING;
       this.#weights.set(message, weight);
     }
     return weight;

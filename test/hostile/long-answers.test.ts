@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createItems } from '../../src/api/responses/items.ts';
+import { joinParts } from '../../src/api/shared/json-parts.ts';
 import { readSlices, UnreadableJson } from '../../src/http/sliced-json.ts';
 import { atOnce } from '../../src/http/turn-work.ts';
 import { cutParts } from '../../src/inference/attempt/answer-bounds.ts';
@@ -146,7 +147,8 @@ test('the reasoning of a Response is encoded once, however often its events repe
   const sent: string[] = [];
   const events = {
     are_read: true,
-    send: (type: string, fields: string) => void sent.push(`{"type":"${type}"${fields}}`),
+    send: (type: string, fields: string | readonly string[]) =>
+      void sent.push(`{"type":"${type}"${[fields].flat().join('')}}`),
     take: () => '',
   };
   const items = createItems({
@@ -163,6 +165,6 @@ test('the reasoning of a Response is encoded once, however often its events repe
   items.end('completed');
   const done = sent.map((one) => JSON.parse(one)).filter(({ type }) => type === 'response.output_item.done');
   expect(done).toHaveLength(1);
-  expect(done[0].item).toEqual(items.output[0]!.value);
+  expect(done[0].item).toEqual(JSON.parse(joinParts(items.output[0]!)));
   expect(done[0].item.content).toEqual([{ type: 'reasoning_text', text: pieces.join('') }]);
 });

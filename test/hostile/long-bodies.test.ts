@@ -1,5 +1,7 @@
 /** Bounds for the values of a long body that each wire rewrites one by one. */
 import { describe, expect, test } from 'vitest';
+import { messagesRequest } from '../../src/api/messages/parse-request.ts';
+import { checkInput } from '../../src/api/responses/input-rules.ts';
 import { checkRepeated } from '../../src/api/responses/response-object.ts';
 import { checkParts } from '../../src/api/shared/check-body.ts';
 import { checkDefinitions } from '../../src/api/shared/tool-arguments.ts';
@@ -29,6 +31,23 @@ describe('values that a wire rewrites are bounded', () => {
     expect(refused(() => checkDefinitions({ messages: [], response_format: responseFormat } as never))).toMatch(
       /tools and the schema/,
     );
+  });
+
+  test('blocks of thinking of the Messages API, and reasoning items of the Responses API', () => {
+    const { input_reasoning_max: most } = limits;
+    const thinking = (count: number) => ({
+      model: 'a',
+      max_tokens: 1,
+      messages: [{ role: 'assistant', content: Array.from({ length: count }, () => ({ type: 'thinking', thinking: 'a' })) }],
+    });
+    const context = { envelope: { wrap: () => undefined, unwrap: () => undefined }, betas: [] };
+    const read = (count: number) => refused(() => messagesRequest(thinking(count) as never, context));
+    expect(read(most)).toBeUndefined();
+    expect(read(most + 1)).toMatch(/at most 5000 blocks of thinking/);
+    const items = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ type: 'reasoning', id: `rs_${at}`, summary: [] }));
+    expect(refused(() => checkInput(items(most)))).toBeUndefined();
+    expect(refused(() => checkInput(items(most + 1)))).toMatch(/at most 5000 reasoning items/);
   });
 
   test('parts of all messages, including results of tools', () => {

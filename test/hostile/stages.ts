@@ -4,9 +4,10 @@ import { createCompletionStream } from '../../src/api/completions/encode.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponseContext, responseParts } from '../../src/api/responses/encode.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { joinParts } from '../../src/api/shared/json-parts.ts';
 import { createAnswerFilter } from '../../src/guardrails/streams/answer-filter.ts';
 import type { Finder } from '../../src/guardrails/streams/stream-filter.ts';
 import { ShownText } from '../../src/inference/attempt/continuation.ts';
@@ -73,7 +74,7 @@ const filterOptions = { finder, content_is_json: false, keeps_signatures: false,
 interface Encoder {
   open(served: Served): string;
   chunks(chunks: readonly ChatChunk[]): unknown;
-  end(end: StreamEnd): string | Promise<string>;
+  end(end: StreamEnd): string | readonly string[];
 }
 
 /** Each chunk by itself, as if each had been a read of its own. */
@@ -143,6 +144,6 @@ export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) =
   log: (completion) => new OutputText().whole(completion),
   filter: (completion) => void transformWhole(completion, createAnswerFilter(filterOptions)),
   chat: (completion) => void encodeCompletion(whole(completion), chatShown),
-  Responses: (completion) => void encodeResponse(whole(completion), responseShown()),
+  Responses: (completion) => void joinParts(responseParts(whole(completion), responseShown())),
   Messages: (completion) => void encodeMessage(whole(completion), messagesShown),
 };

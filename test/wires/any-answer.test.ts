@@ -9,10 +9,11 @@ import { encodeMessage } from '../../src/api/messages/encode.ts';
 import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponseContext, responseParts } from '../../src/api/responses/encode.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { joinParts } from '../../src/api/shared/json-parts.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
@@ -246,11 +247,11 @@ function streamed(
   encoder: {
     open(to: Served): string;
     chunks(group: ChatChunk[]): string | readonly string[];
-    end(outcome: StreamEnd): string;
+    end(outcome: StreamEnd): string | readonly string[];
   },
   groups: readonly ChatChunk[][],
 ): string {
-  return encoder.open(served) + groups.flatMap((group) => encoder.chunks(group)).join('') + encoder.end(end);
+  return [encoder.open(served), ...groups.flatMap((group) => encoder.chunks(group)), encoder.end(end)].flat().join('');
 }
 
 const saysSomething = ({ text, summary, signature, data }: JsonObject) => Boolean(text || summary || signature || data);
@@ -304,7 +305,7 @@ test('a stream of the Responses API accumulates to the whole response', () => {
   fc.assert(
     fc.property(anything, ({ chunks, cuts }) => {
       const text = streamed(createResponseStream(responseShown()), grouped(chunks, cuts));
-      const answer = encodeResponse(whole(chunks), responseShown());
+      const answer = joinParts(responseParts(whole(chunks), responseShown()));
       const last = [...text.matchAll(/^data: (\{.*)$/gm)].at(-1)![1]!;
       checkResponsesStream(text);
       expect(opened((JSON.parse(last) as JsonObject)['response'])).toEqual(opened(JSON.parse(answer)));
@@ -362,7 +363,7 @@ test('a turn can be sent back through a client of the Responses API', () => {
   fc.assert(
     fc.property(withoutRefusals, ({ chunks }) => {
       const { message } = whole(chunks).completion.choices[0];
-      const answer = JSON.parse(encodeResponse(whole(chunks), responseShown())) as JsonObject;
+      const answer = JSON.parse(joinParts(responseParts(whole(chunks), responseShown()))) as JsonObject;
       const input = [{ role: 'user', content: 'Q' }, ...array(answer['output']).map(object)];
       const request = responsesRequest({ model: 'a/b', input } as unknown as ResponsesRequestBody, { envelope });
       const back = request.messages[1] ?? { role: 'assistant' };

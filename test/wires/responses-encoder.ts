@@ -1,8 +1,9 @@
 /** Encodes chunks for a client of the Responses API, without a gateway. */
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponseContext, responseParts } from '../../src/api/responses/encode.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { joinParts } from '../../src/api/shared/json-parts.ts';
 import type { StreamEnd } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
@@ -13,7 +14,7 @@ import type { JsonObject } from '../../src/schemas/json.ts';
 import { array } from '../readings/recordings.ts';
 
 export const generationId = `gen-1700000000-${'a'.repeat(20)}`;
-const served = { model: 'maker/model', provider: 'Host' };
+export const served = { model: 'maker/model', provider: 'Host' };
 export const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 
 /** The context in which an answer is encoded for a client's request. */
@@ -31,7 +32,7 @@ export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> 
   };
 }
 
-const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+export const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 
 /** The text of the stream of these groups of chunks. */
 export function streamed(
@@ -41,7 +42,7 @@ export function streamed(
 ): string {
   const encoder = createResponseStream(context);
   const text = [encoder.open(served), ...groups.map((chunks) => encoder.chunks(chunks))];
-  return text.join('') + encoder.end({ ...END, ...end });
+  return [...text, encoder.end({ ...END, ...end })].flat().join('');
 }
 
 /** The whole answer that these chunks stream. */
@@ -52,5 +53,5 @@ export function whole(chunks: readonly ChatChunk[], context = contextOf()): Json
 /** A whole answer. */
 export function encoded(completion: ChatCompletion, context = contextOf()): JsonObject {
   const outcome = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-  return JSON.parse(encodeResponse(outcome, context) as string);
+  return JSON.parse(joinParts(responseParts(outcome, context)));
 }

@@ -11,10 +11,11 @@ import { type MessagesRequestBody, messagesRequest } from '../../src/api/message
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { responsesClient as responsesProfile } from '../../src/api/responses/client.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponseContext, responseParts } from '../../src/api/responses/encode.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { joinParts } from '../../src/api/shared/json-parts.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
@@ -102,7 +103,7 @@ const OUTPUTS: Record<string, string> = {
 const responsesClient: Client = {
   own: 'openai-responses',
   ext: { wire: 'openai-responses', client: responsesProfile, rest: {} },
-  whole: (answer) => JSON.parse(encodeResponse(answer, responseContext())) as JsonObject,
+  whole: (answer) => JSON.parse(joinParts(responseParts(answer, responseContext()))) as JsonObject,
   streamed(chunks) {
     const stream = createResponseStream(responseContext());
     const text = stream.open(served) + chunks.map((chunk) => stream.chunks([chunk])).join('') + stream.end(end);

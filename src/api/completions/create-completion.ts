@@ -1,5 +1,6 @@
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
+import { inTurns } from '../../http/in-turns.ts';
 import type { HttpReply, HttpRequest } from '../../http/request.ts';
 import type { Server } from '../../http/server.ts';
 import { withSources } from '../../http/sources.ts';
@@ -19,7 +20,8 @@ import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { requestedModel } from '../shared/unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
-import { completionOf, createCompletionStream, type Envelope } from './encode.ts';
+import { completionOf, createCompletionStream, type Envelope, logprobsOf } from './encode.ts';
+import type { CompletionLogprobs } from './logprobs.ts';
 import { type CompletionRequest, completionRequests } from './parse-request.ts';
 
 export interface CompletionOptions extends AnswerOptions {
@@ -87,7 +89,11 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
         reply,
         { cancellation: new JointCancellation(calls) },
         () => completeAll(inference, calls),
-        (answers) => writeParts([{ value: completionOf(answers, envelope) as JsonObject }]),
+        (answers) => {
+          const write = (logprobs?: readonly (CompletionLogprobs | null)[]) =>
+            writeParts([{ value: completionOf(answers, envelope, logprobs) as JsonObject }]);
+          return envelope.has_logprobs ? inTurns(logprobsOf(answers)).then<string | Buffer>(write) : write();
+        },
       );
     },
   });

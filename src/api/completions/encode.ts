@@ -7,7 +7,7 @@ import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts
 import { choiceError } from '../shared/error-type.ts';
 import { textFinish } from '../shared/text-finish.ts';
 import { failedProvider } from '../shared/unanswered.ts';
-import { createLogprobs } from './logprobs.ts';
+import { type CompletionLogprobs, createLogprobs, wholeLogprobs } from './logprobs.ts';
 
 /** Fields of every object of one answer, and how it is encoded. */
 export interface Envelope {
@@ -71,20 +71,36 @@ function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unk
   return { generations };
 }
 
-/** The whole answer: one choice per prompt, in order. At least one prompt was answered. */
-export function completionOf(answers: readonly PromptAnswer[], envelope: Envelope): Record<string, unknown> {
+/** The probabilities of each answer's tokens, in the form of this API. Yields between many tokens. */
+export function* logprobsOf(
+  answers: readonly PromptAnswer[],
+): Generator<void, (CompletionLogprobs | null)[], undefined> {
+  const converted: (CompletionLogprobs | null)[] = [];
+  for (const answer of answers) {
+    const { logprobs } = 'answer' in answer ? answer.answer.completion.choices[0] : {};
+    converted.push(yield* wholeLogprobs(logprobs));
+  }
+  return converted;
+}
+
+/** The whole answer: one choice per prompt, in order. At least one prompt was answered. `logprobs` has those of each if they were requested. */
+export function completionOf(
+  answers: readonly PromptAnswer[],
+  envelope: Envelope,
+  logprobs: readonly (CompletionLogprobs | null)[] = [],
+): Record<string, unknown> {
   const { id, created, prompts } = envelope;
   const completed = answers.flatMap((answer) => ('answer' in answer ? answer.answer : []));
   const [lead] = completed;
   const choices = answers.map((answer, index) => {
     if ('error' in answer) return failedChoice(index, answer.error);
-    const { message, logprobs, finish_reason, native_finish_reason, error } = answer.answer.completion.choices[0];
+    const { message, finish_reason, native_finish_reason, error } = answer.answer.completion.choices[0];
     const { reasoning } = message;
     return {
       index,
       text: (prompts[index]?.echo ?? '') + textOf(message),
       ...(reasoning && !envelope.hide_reasoning ? { reasoning } : {}),
-      logprobs: envelope.has_logprobs ? createLogprobs()(logprobs) : null,
+      logprobs: logprobs[index] ?? null,
       finish_reason: textFinish(finish_reason),
       native_finish_reason,
       ...(error ? { error } : {}),

@@ -1,10 +1,12 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
+import { limits } from '../../limits.ts';
 import { withServerTools } from '../../plugins/requested-tools.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';
 import { gatewayOnlyFields } from '../../providers/shared/gateway-fields.ts';
+import { asObject } from '../../providers/shared/json-shape.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
@@ -42,6 +44,20 @@ const PLACED: ReadonlySet<string> = new Set([
   'fallbacks',
 ]);
 
+/** Throws a `GatewayError` 400 for more blocks of thinking than are decoded at once. */
+function checkThinking(messages: readonly JsonObject[]): void {
+  let blocks = 0;
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
+      const type = asObject(block)?.['type'];
+      if (type === 'thinking' || type === 'redacted_thinking') blocks += 1;
+    }
+  }
+  if (blocks <= limits.input_reasoning_max) return;
+  throw invalidField('messages', `must have at most ${limits.input_reasoning_max} blocks of thinking in all`);
+}
+
 /**
  * Translates a request of the Messages API into the inner language. Throws a `GatewayError` 400 that names the field. Fields that the inner
  * language expresses differently (thinking, form of the answer, tool choice) are also kept in their original form, for upstreams of the same
@@ -53,6 +69,7 @@ export function messagesRequest(
 ): ChatRequest {
   const fields = body as MessagesRequestBody & Record<string, unknown>;
   refuse(fields);
+  checkThinking(fields.messages as unknown as JsonObject[]);
   const rest: JsonObject = {};
   const request: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(fields)) {

@@ -2,6 +2,7 @@ import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { type CustomInput, createCustomInput } from './custom-input.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
+import { TextPieces } from './text-pieces.ts';
 
 /** Writes a call of one of the client's tools: a function, or a tool whose input is a text. */
 export function createCall(context: ItemContext): ItemWriter {
@@ -10,6 +11,8 @@ export function createCall(context: ItemContext): ItemWriter {
   let place: Place | undefined;
   let known: JsonObject = {};
   let received = '';
+  /** The same as the content of a JSON string, if events are used: encoded once, and sent several times. */
+  const json = new TextPieces();
   let input: CustomInput | undefined;
 
   function begin(callId: string, name: string): Place {
@@ -35,7 +38,9 @@ export function createCall(context: ItemContext): ItemWriter {
     if (!events.are_read) return;
     const type =
       input === undefined ? 'response.function_call_arguments.delta' : 'response.custom_tool_call_input.delta';
-    events.send(type, `${place.json},"delta":${JSON.stringify(text)}`);
+    const encoded = JSON.stringify(text);
+    json.add(encoded.slice(1, -1));
+    events.send(type, `${place.json},"delta":${encoded}`);
   }
 
   return {
@@ -59,18 +64,25 @@ export function createCall(context: ItemContext): ItemWriter {
       if (input !== undefined) {
         addText(input.end());
         if (events.are_read) {
-          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(received)}`);
+          events.send('response.custom_tool_call_input.done', [`${place.json},"input":"`, ...json.all(), '"']);
         }
         return { ...further, ...known, status: wireStatus ?? status, input: received };
       }
       if (events.are_read) {
         const name = JSON.stringify(known['name']);
-        events.send(
-          'response.function_call_arguments.done',
-          `${place.json},"name":${name},"arguments":${JSON.stringify(received)}`,
-        );
+        events.send('response.function_call_arguments.done', [
+          `${place.json},"name":${name},"arguments":"`,
+          ...json.all(),
+          '"',
+        ]);
       }
       return { ...further, ...known, status: wireStatus ?? status, arguments: received };
+    },
+    partsOf(finished) {
+      if (!events.are_read) return undefined;
+      const name = input === undefined ? 'arguments' : 'input';
+      const { [name]: _, ...others } = finished;
+      return [`${JSON.stringify(others).slice(0, -1)},"${name}":"`, ...json.all(), '"}'];
     },
   };
 }

@@ -27,17 +27,13 @@ export function itemsOf(context: ResponseContext, events: Events): Items {
   return createItems({ ...context, events });
 }
 
-/** The whole answer as a Response object in JSON, equal to that in the last event of its stream. */
-export function encodeResponse(answer: WholeAnswer, context: ResponseContext): string {
+/** The whole answer as a Response object in parts of JSON, equal to that in the last event of its stream. */
+export function responseParts(answer: WholeAnswer, context: ResponseContext): JsonPart[] {
   return context.response.finished(factsOf(answer, context));
 }
 
-/** The whole answer as parts of JSON. */
-export function responseParts(answer: WholeAnswer, context: ResponseContext): JsonPart[] {
-  return context.response.finishedParts(factsOf(answer, context));
-}
-
-function factsOf({ completion, served, usage, metadata }: WholeAnswer, context: ResponseContext): FinishedFacts {
+/** The facts about a whole answer. */
+export function factsOf({ completion, served, usage, metadata }: WholeAnswer, context: ResponseContext): FinishedFacts {
   const [{ finish_reason, error }] = completion.choices;
   const items = itemsOf(context, NO_EVENTS);
   for (const chunk of turnChunks(completion)) items.take(chunk);

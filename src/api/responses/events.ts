@@ -4,11 +4,11 @@ import { limits } from '../../limits.ts';
 export interface Events {
   /** Whether events are used. For a whole answer, only the items are. */
   readonly are_read: boolean;
-  /** `fields` is JSON text of further members, each after a comma. */
-  send(type: string, fields: string): void;
-  /** The text of the events since the last call. */
+  /** `fields` is JSON text of further members, each after a comma; in pieces if it may be long. */
+  send(type: string, fields: string | readonly string[]): void;
+  /** The text of the events since the last call, which are short. */
   take(): string;
-  /** The same, in a text of its own for each long event: joined, they would take as much memory again. */
+  /** The same, in several texts if it is long: long pieces are not joined, which would take as much memory again. */
   takeEach(): string | readonly string[];
 }
 
@@ -17,6 +17,14 @@ export function createEvents(): Events {
   let sequenceNumber = 0;
   let text = '';
   let texts: string[] = [];
+  function add(piece: string): void {
+    if (piece.length < limits.json_piece_chars && text.length + piece.length <= limits.json_long_chars_min)
+      text += piece;
+    else {
+      if (text !== '') texts.push(text);
+      text = piece;
+    }
+  }
   function takeEach(): string | readonly string[] {
     const taken = texts.length === 0 ? text : [...texts, text];
     text = '';
@@ -26,12 +34,13 @@ export function createEvents(): Events {
   return {
     are_read: true,
     send(type, fields) {
-      const event = `data: {"type":"${type}","sequence_number":${sequenceNumber}${fields}}\n\n`;
+      const head = `data: {"type":"${type}","sequence_number":${sequenceNumber}`;
       sequenceNumber += 1;
-      if (text.length + event.length <= limits.json_long_chars_min) text += event;
+      if (typeof fields === 'string') add(`${head}${fields}}\n\n`);
       else {
-        if (text !== '') texts.push(text);
-        text = event;
+        add(head);
+        for (const piece of fields) add(piece);
+        add('}\n\n');
       }
     },
     take() {

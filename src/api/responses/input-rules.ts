@@ -8,12 +8,19 @@ const OF_ASSISTANT: ReadonlySet<unknown> = new Set(['output_text', 'input_text',
 /** Checks rules of `input` beyond the schema. Throws a `GatewayError` 400 that names the field. */
 export function checkInput(input: readonly JsonObject[]): void {
   let parts = 0;
+  let reasoning = 0;
   for (const [i, item] of input.entries()) {
     const field = `input[${i}]`;
     const { type, role, content, output, summary } = item;
     for (const list of [content, output, summary]) if (Array.isArray(list)) parts += list.length;
     if (parts > limits.input_parts_max) {
       throw invalidField('input', `must have at most ${limits.input_parts_max} parts in all`);
+    }
+    if (type === 'reasoning') {
+      reasoning += 1;
+      if (reasoning > limits.input_reasoning_max) {
+        throw invalidField('input', `must have at most ${limits.input_reasoning_max} reasoning items`);
+      }
     }
     if (type === 'item_reference') {
       throw invalidField(

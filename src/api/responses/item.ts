@@ -1,6 +1,7 @@
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { ChatChunk, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonPart } from '../shared/json-parts.ts';
 import type { Citations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { Events } from './events.ts';
@@ -24,8 +25,8 @@ export interface ItemWriter {
   close(closing: Closing): void;
   /** The finished item; undefined if it is empty. */
   finish(status: ItemStatus): JsonObject | undefined;
-  /** The finished item as JSON, if parts of it are already encoded; only if events are used. */
-  jsonOf?(finished: JsonObject): string;
+  /** The finished item as parts of JSON, if some of it is already encoded or is written part by part; undefined otherwise. Texts alone if events are used. */
+  partsOf?(finished: JsonObject): readonly JsonPart[] | undefined;
 }
 
 /** What the items of one answer share. */

@@ -3,6 +3,7 @@ import { isOwn } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createBlockOrder } from '../shared/block-order.ts';
+import { type JsonPart, partTexts } from '../shared/json-parts.ts';
 import { createCall } from './call-item.ts';
 import { createCitations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
@@ -35,21 +36,8 @@ export interface Items {
   readonly output: readonly OutputItem[];
 }
 
-/** A finished item, with its JSON text, which is made at first use. */
-export class OutputItem {
-  readonly value: JsonObject;
-  #json: string | undefined;
-
-  constructor(value: JsonObject, json?: string) {
-    this.value = value;
-    this.#json = json;
-  }
-
-  get json(): string {
-    this.#json ??= JSON.stringify(this.value);
-    return this.#json;
-  }
-}
+/** A finished item as parts of JSON: texts alone if events are used. */
+export type OutputItem = readonly JsonPart[];
 
 /** The kind of a chunk without slot. */
 function kindOf(delta: Delta): Slot['kind'] | undefined {
@@ -109,7 +97,7 @@ export function createItems(options: ItemsOptions): Items {
   let isResumed = false;
 
   function finishedItem(made: JsonObject, writer: ItemWriter): OutputItem {
-    return new OutputItem(made, events.are_read ? writer.jsonOf?.(made) : undefined);
+    return writer.partsOf?.(made) ?? [events.are_read ? JSON.stringify(made) : { value: made }];
   }
 
   function finish({ writer, message }: Item, status: ItemStatus): void {
@@ -119,7 +107,7 @@ export function createItems(options: ItemsOptions): Items {
     const finished = finishedItem(made, writer);
     if (message !== undefined) messages.push({ message, at: output.length, status });
     if (events.are_read) {
-      events.send('response.output_item.done', `,"output_index":${output.length},"item":${finished.json}`);
+      events.send('response.output_item.done', [`,"output_index":${output.length},"item":`, ...partTexts(finished)]);
     }
     output.push(finished);
   }

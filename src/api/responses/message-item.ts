@@ -1,22 +1,22 @@
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { asArray, asObject } from '../../providers/shared/json-shape.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk, Ext } from '../../schemas/inner.ts';
+import type { Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonPart } from '../shared/json-parts.ts';
 import { announce, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
+import { type Probabilities, ReceivedProbabilities, WrittenProbabilities } from './probabilities.ts';
+import { TextPieces } from './text-pieces.ts';
 
 /** One part of a message as it grows. */
 interface Part {
   kind: 'text' | 'refusal';
   text: string;
   /** The text as the content of a JSON string, if events are used: encoded once, and sent several times. */
-  json: string;
+  json: TextPieces;
   annotations: JsonObject[];
-  /** As a finished part has them. */
-  logprobs: JsonObject[];
-  /** Their JSON text, and that of `output_text.done`, if events are used: written once, and sent several times. */
-  logprobs_json: string;
-  done_logprobs_json: string;
+  /** Undefined as long as there are none. */
+  logprobs: Probabilities | undefined;
   /** The remainder of the part, if the upstream used this wire. */
   rest: JsonObject;
   is_done: boolean;
@@ -28,7 +28,6 @@ interface Part {
 export interface MessageWriter extends ItemWriter {
   /** Another upstream continues the text: the next block continues the last part. */
   resume(): void;
-  jsonOf(finished: JsonObject): string;
 }
 
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
@@ -65,11 +64,9 @@ export function createMessage(context: ItemContext): MessageWriter {
     const made: Part = {
       kind,
       text: '',
-      json: '',
+      json: new TextPieces(),
       annotations: [],
-      logprobs: [],
-      logprobs_json: '',
-      done_logprobs_json: '',
+      logprobs: undefined,
       rest: {},
       is_done: false,
       place: `${place.json},"content_index":${parts.length}`,
@@ -93,13 +90,19 @@ export function createMessage(context: ItemContext): MessageWriter {
     if (ended.is_done) return;
     ended.is_done = true;
     if (!events.are_read) return;
-    const text = `"${ended.json}"`;
-    if (ended.kind === 'refusal') events.send('response.refusal.done', `${ended.place},"refusal":${text}`);
+    const text = ended.json.all();
+    if (ended.kind === 'refusal') events.send('response.refusal.done', [`${ended.place},"refusal":"`, ...text, '"']);
     else {
-      const logprobs = ended.done_logprobs_json;
-      events.send('response.output_text.done', `${ended.place},"text":${text},"logprobs":[${logprobs}]`);
+      const logprobs = ended.logprobs?.shown() ?? [];
+      events.send('response.output_text.done', [
+        `${ended.place},"text":"`,
+        ...text,
+        '","logprobs":[',
+        ...logprobs,
+        ']',
+      ]);
     }
-    events.send('response.content_part.done', `${ended.place},"part":${partJson(ended)}`);
+    events.send('response.content_part.done', [`${ended.place},"part":`, ...writtenPart(ended)]);
   }
 
   function addText(kind: Part['kind'], text: string, logprobs: JsonValue | undefined): void {
@@ -107,7 +110,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     opening = undefined;
     to.text += text;
     const json = events.are_read ? JSON.stringify(text) : '';
-    if (events.are_read) to.json += json.slice(1, -1);
+    if (events.are_read) to.json.add(json.slice(1, -1));
     if (kind === 'refusal') {
       if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${json}`);
       return;
@@ -118,18 +121,11 @@ export function createMessage(context: ItemContext): MessageWriter {
     }
   }
 
-  /** Returns the JSON text of the entries. */
+  /** Returns the JSON text of the entries for their event. */
   function addLogprobs(to: Part, logprobs: JsonValue | undefined): string {
-    const entries = logprobsOf(logprobs);
-    if (entries.length === 0) return '';
-    const finished = ofEachToken(entries, withBytes);
-    append(to.logprobs, finished);
-    if (!events.are_read) return '';
-    const shown = JSON.stringify(entries).slice(1, -1);
-    const comma = to.logprobs_json === '' ? '' : ',';
-    to.done_logprobs_json += comma + shown;
-    to.logprobs_json += comma + JSON.stringify(finished).slice(1, -1);
-    return shown;
+    if (logprobs == null) return '';
+    to.logprobs ??= events.are_read ? new WrittenProbabilities() : new ReceivedProbabilities();
+    return to.logprobs.add(logprobs);
   }
 
   function addAnnotation(to: Part, received: JsonObject): void {
@@ -211,8 +207,16 @@ export function createMessage(context: ItemContext): MessageWriter {
         content: parts.map(partOf),
       };
     },
-    jsonOf({ content: _, ...finished }) {
-      return `${JSON.stringify(finished).slice(0, -1)},"content":[${parts.map(partJson).join(',')}]}`;
+    partsOf({ content: _, ...finished }) {
+      const isWritten = events.are_read;
+      if (!isWritten && parts.every(({ logprobs }) => logprobs === undefined)) return undefined;
+      const written: JsonPart[] = [`${JSON.stringify(finished).slice(0, -1)},"content":[`];
+      for (const [at, one] of parts.entries()) {
+        if (at > 0) written.push(',');
+        append(written, isWritten ? writtenPart(one) : receivedPart(one));
+      }
+      written.push(']}');
+      return written;
     },
   };
 }
@@ -227,49 +231,42 @@ function isCited(part: JsonObject | undefined): boolean {
   return asArray(part?.['annotations']).some((annotation) => asObject(annotation) !== undefined);
 }
 
-function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
+/** The part as it is without probabilities. */
+function partOf({ kind, text, annotations, rest }: Part): JsonObject {
   if (kind === 'refusal') return { ...rest, type: 'refusal', refusal: text };
   return {
     ...rest,
     type: 'output_text',
     annotations: [...annotations],
-    logprobs,
+    logprobs: [],
     text,
   };
 }
 
 /** The part as JSON, if events are used. */
-function partJson(part: Part): string {
+function writtenPart(part: Part): readonly string[] {
+  const text = part.json.all();
   if (part.kind === 'refusal') {
     const { refusal: _, ...others } = partOf(part);
-    return `${JSON.stringify(others).slice(0, -1)},"refusal":"${part.json}"}`;
+    return [`${JSON.stringify(others).slice(0, -1)},"refusal":"`, ...text, '"}'];
   }
   const { text: _, logprobs: _logprobs, ...others } = partOf(part);
-  return `${JSON.stringify(others).slice(0, -1)},"logprobs":[${part.logprobs_json}],"text":"${part.json}"}`;
+  const logprobs = (part.logprobs?.finished() ?? []) as readonly string[];
+  return [`${JSON.stringify(others).slice(0, -1)},"logprobs":[`, ...logprobs, '],"text":"', ...text, '"}'];
 }
 
-/** Log probabilities from the chat wire's form. Unknown bytes are omitted, since events of this API have none. */
-function logprobsOf(value: ChatChunk['logprobs']): JsonObject[] {
-  return ofEachToken(asArray(asObject(value)?.['content']), ({ bytes, ...entry }) =>
-    bytes == null ? entry : { ...entry, bytes },
-  );
-}
-
-function ofEachToken(tokens: readonly JsonValue[], convert: (token: JsonObject) => JsonObject): JsonObject[] {
-  return tokens.map((value) => {
-    const { top_logprobs, ...token } = asObject(value) ?? {};
-    return { ...convert(token), top_logprobs: asArray(top_logprobs).map((top) => convert(asObject(top) ?? {})) };
-  });
-}
-
-const utf8 = new TextEncoder();
-
-/** Matches a token that is part of a character: OpenAI writes `bytes:\xe2\x80`. */
-const BROKEN = /^bytes:|\ufffd/;
-
-/** Adds the bytes of a token in a finished part: those of its text if the provider sends none and they are known. */
-function withBytes(entry: JsonObject): JsonObject {
-  const { token } = entry;
-  const isKnown = entry['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
-  return isKnown ? entry : { ...entry, bytes: [...utf8.encode(token)] };
+/** The part as parts of JSON, if no events are used. */
+function receivedPart(part: Part): readonly JsonPart[] {
+  const { logprobs } = part;
+  if (logprobs === undefined) return [{ value: partOf(part) }];
+  const { text: _, logprobs: _logprobs, annotations, ...others } = partOf(part);
+  return [
+    `${JSON.stringify(others).slice(0, -1)},"annotations":`,
+    { value: annotations! },
+    ',"logprobs":[',
+    ...logprobs.finished(),
+    '],"text":',
+    { value: part.text },
+    '}',
+  ];
 }

@@ -4,6 +4,7 @@ import { asText } from '../../providers/shared/json-shape.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
+import { TextPieces } from './text-pieces.ts';
 
 /** A readable part of the summary or the content. */
 interface Part {
@@ -12,7 +13,7 @@ interface Part {
   detail: number | undefined;
   text: string;
   /** The text as the content of a JSON string, if events are used: encoded once, and sent several times. */
-  json: string;
+  json: TextPieces;
   place: string;
 }
 
@@ -46,13 +47,17 @@ export function createReasoning(context: ItemContext): ItemWriter {
     const { kind, place: where, json: encoded } = open;
     open = undefined;
     if (!events.are_read) return;
-    const json = `"${encoded}"`;
+    const json = ['"', ...encoded.all(), '"'];
     if (kind === 'summary') {
-      events.send('response.reasoning_summary_text.done', `${where},"text":${json}`);
-      events.send('response.reasoning_summary_part.done', `${where},"part":{"type":"summary_text","text":${json}}`);
+      events.send('response.reasoning_summary_text.done', [`${where},"text":`, ...json]);
+      events.send('response.reasoning_summary_part.done', [
+        `${where},"part":{"type":"summary_text","text":`,
+        ...json,
+        '}',
+      ]);
     } else {
-      events.send('response.reasoning_text.done', `${where},"text":${json}`);
-      events.send('response.content_part.done', `${where},"part":{"type":"reasoning_text","text":${json}}`);
+      events.send('response.reasoning_text.done', [`${where},"text":`, ...json]);
+      events.send('response.content_part.done', [`${where},"part":{"type":"reasoning_text","text":`, ...json, '}']);
     }
   }
 
@@ -62,7 +67,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     const { json } = begin();
     const of = kind === 'summary' ? summary : content;
     const index = kind === 'summary' ? 'summary_index' : 'content_index';
-    open = { kind, detail, text: '', json: '', place: `${json},"${index}":${of.length}` };
+    open = { kind, detail, text: '', json: new TextPieces(), place: `${json},"${index}":${of.length}` };
     of.push(open);
     if (kind === 'summary') {
       events.send('response.reasoning_summary_part.added', `${open.place},"part":{"type":"summary_text","text":""}`);
@@ -76,7 +81,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     if (!events.are_read) return;
     const type = kind === 'summary' ? 'response.reasoning_summary_text.delta' : 'response.reasoning_text.delta';
     const json = JSON.stringify(text);
-    part.json += json.slice(1, -1);
+    part.json.add(json.slice(1, -1));
     events.send(type, `${part.place},"delta":${json}`);
   }
 
@@ -143,15 +148,18 @@ export function createReasoning(context: ItemContext): ItemWriter {
         ...(isOwn ? {} : { status }),
       };
     },
-    jsonOf({ summary: _summary, content: _content, ...finished }) {
-      const texts = content.length === 0 ? '' : `,"content":[${partsJson(content, 'reasoning_text')}]`;
-      return `${JSON.stringify(finished).slice(0, -1)},"summary":[${partsJson(summary, 'summary_text')}]${texts}}`;
+    partsOf({ summary: _summary, content: _content, ...finished }) {
+      if (!events.are_read) return undefined;
+      const texts = content.length === 0 ? [] : [',"content":[', ...writtenParts(content, 'reasoning_text'), ']'];
+      const summaries = writtenParts(summary, 'summary_text');
+      return [`${JSON.stringify(finished).slice(0, -1)},"summary":[`, ...summaries, ']', ...texts, '}'];
     },
   };
 }
 
-function partsJson(parts: readonly Part[], type: string): string {
-  return parts.map(({ json }) => `{"type":"${type}","text":"${json}"}`).join(',');
+function writtenParts(parts: readonly Part[], type: string): string[] {
+  const comma = (at: number) => (at === 0 ? '' : ',');
+  return parts.flatMap(({ json }, at) => [`${comma(at)}{"type":"${type}","text":"`, ...json.all(), '"}']);
 }
 
 function withoutStatus(rest: JsonObject | undefined): JsonObject {

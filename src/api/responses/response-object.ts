@@ -5,6 +5,7 @@ import type { AnswerUsage } from '../../inference/money/answer-usage.ts';
 import { limits } from '../../limits.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { asObject } from '../../providers/shared/json-shape.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';
@@ -48,9 +49,8 @@ export interface ResponseObject {
   repeatedBytes(): number;
   /** The object at the beginning, without output. */
   started(served: Served | undefined): string;
-  finished(facts: FinishedFacts): string;
   /** The finished object as parts of JSON. */
-  finishedParts(facts: FinishedFacts): JsonPart[];
+  finished(facts: FinishedFacts): JsonPart[];
 }
 
 /** The status and the reason for an answer's finish reason. `failure` is an error of the gateway. */
@@ -207,12 +207,10 @@ export function createResponseObject(
       const shown = JSON.stringify(served?.model ?? model);
       return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echoed()},"service_tier":${tier},"usage":null}`;
     },
-    finished: (facts) => finished(facts, ({ json }) => json).join(''),
-    finishedParts: (facts) => finished(facts, ({ value }) => ({ value })),
+    finished,
   };
 
-  /** The finished object as JSON; `written` encodes the items of the output. */
-  function finished<T>(facts: FinishedFacts, written: (item: OutputItem) => T): (string | T)[] {
+  function finished(facts: FinishedFacts): JsonPart[] {
     const { served, output, ending, usage, service_tier, remainder, metadata, completed_at } = facts;
     const { status, error, incomplete_details, error_type } = ending;
     const theirs = restOf(remainder);
@@ -233,10 +231,10 @@ export function createResponseObject(
       usage: publicUsage(usage),
       ...metadataMembers(metadata),
     };
-    const parts: (string | T)[] = [`{${head},${members(shown)},"output":[`];
+    const parts: JsonPart[] = [`{${head},${members(shown)},"output":[`];
     for (const item of output) {
       if (parts.length > 1) parts.push(',');
-      parts.push(written(item));
+      append(parts, item);
     }
     parts.push(`],${repeated},${members(last)}}`);
     return parts;

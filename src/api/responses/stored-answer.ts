@@ -1,7 +1,7 @@
 import type { WholeAnswer } from '../../inference/events.ts';
 import type { ClientAnswer, ClientStream } from '../shared/answer-call.ts';
-import { encodeResponse, type ResponseContext } from './encode.ts';
-import type { OutputItem } from './items.ts';
+import { writeParts } from '../shared/json-parts.ts';
+import { factsOf, type ResponseContext } from './encode.ts';
 import type { FinishedFacts, ResponseObject } from './response-object.ts';
 import type { FinishedResponse } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
@@ -14,41 +14,20 @@ export interface Keeping {
   keep(finished: FinishedResponse): Promise<boolean>;
 }
 
-/** A Response object that records how it was finished. */
-function remembering(response: ResponseObject): ResponseObject & { facts?: FinishedFacts; json?: string } {
-  const kept: ResponseObject & { facts?: FinishedFacts; json?: string } = {
-    repeatedBytes: response.repeatedBytes,
-    started: response.started,
-    finishedParts: response.finishedParts,
-    finished(facts) {
-      kept.facts = facts;
-      kept.json = response.finished(facts);
-      return kept.json;
-    },
-  };
-  return kept;
-}
-
-type Remembering = ReturnType<typeof remembering>;
-
-/** The text after the response was stored, or with a Response object that says that it was not. */
-async function settled(
-  text: string,
-  { facts, json }: Remembering,
-  output: readonly OutputItem[],
+/** The Response object that the client receives, after the answer was stored if it can be. */
+async function shownAfterStoring(
+  facts: FinishedFacts,
+  { output }: Pick<FinishedFacts, 'output'>,
+  { response }: ResponseContext,
   { keep, unstored }: Keeping,
-): Promise<string> {
-  if (facts === undefined || json === undefined) return text;
-  const finished = { response: json, output: output.map((item) => item.json) };
-  if (facts.ending.status !== 'failed' && (await keep(finished))) return text;
-  const at = text.lastIndexOf(json);
-  return text.slice(0, at) + unstored.finished(facts) + text.slice(at + json.length);
+): Promise<ResponseObject> {
+  if (facts.ending.status === 'failed') return unstored;
+  return (await keep({ response: response.finished(facts), output })) ? response : unstored;
 }
 
 /** The context for the stored answer, which includes hidden reasoning, since a request that continues it needs that. */
-function whole(context: ResponseContext): { context: ResponseContext; response: Remembering } {
-  const response = remembering(context.response);
-  return { context: { ...context, hide_reasoning: false, response }, response };
+function unhidden(context: ResponseContext): ResponseContext {
+  return { ...context, hide_reasoning: false };
 }
 
 /** Encodes an answer that is stored before its client receives the end. A failed answer is not stored. */
@@ -59,20 +38,16 @@ export function storedAnswer(context: ResponseContext, keeping: Keeping): Pick<C
   };
 }
 
-async function encodeStored(answer: WholeAnswer, context: ResponseContext, keeping: Keeping): Promise<string> {
-  const response = remembering(context.response);
-  const text = encodeResponse(answer, { ...context, response });
-  if (!context.hide_reasoning) return settled(text, response, response.facts?.output ?? [], keeping);
-  const unhidden = whole(context);
-  encodeResponse(answer, unhidden.context);
-  return settled(text, response, unhidden.response.facts?.output ?? [], keeping);
+async function encodeStored(answer: WholeAnswer, context: ResponseContext, keeping: Keeping): Promise<string | Buffer> {
+  const facts = factsOf(answer, context);
+  const stored = context.hide_reasoning ? factsOf(answer, unhidden(context)) : facts;
+  const shown = await shownAfterStoring(facts, stored, context, keeping);
+  return writeParts(shown.finished(facts));
 }
 
 function createStoredStream(context: ResponseContext, keeping: Keeping): ClientStream {
-  const response = remembering(context.response);
-  const encoder = createResponseStream({ ...context, response });
-  const unhidden = context.hide_reasoning ? whole(context) : undefined;
-  const hidden = unhidden && createResponseStream(unhidden.context);
+  const encoder = createResponseStream(context);
+  const hidden = context.hide_reasoning ? createResponseStream(unhidden(context)) : undefined;
   return {
     open(served) {
       hidden?.open(served);
@@ -83,16 +58,11 @@ function createStoredStream(context: ResponseContext, keeping: Keeping): ClientS
       hidden?.chunks(chunks);
       return encoder.chunks(chunks);
     },
-    end(facts) {
-      hidden?.end(facts);
-      const text = encoder.end(facts);
-      const { facts: finished } = unhidden?.response ?? response;
-      return settled(text, response, finished?.output ?? [], keeping);
+    async end(end) {
+      const facts = encoder.finish(end);
+      const stored = hidden?.finish(end) ?? facts;
+      return encoder.last(facts, await shownAfterStoring(facts, stored, context, keeping));
     },
-    failed(error, userId) {
-      const text = encoder.failed(error, userId);
-      const { facts, json = '' } = response;
-      return facts === undefined ? text : text.replace(json, () => keeping.unstored.finished(facts));
-    },
+    failed: (error, userId) => encoder.failed(error, userId, keeping.unstored),
   };
 }

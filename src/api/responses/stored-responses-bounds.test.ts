@@ -29,7 +29,7 @@ describeStores('stored responses', ({ open }) => {
     const rows = () => queries.selectFrom('stored_responses').select(['id', 'sealed']).execute();
     const keep = (id: string, text: string) =>
       stored.keep({ generation_id: id, principal, room: undefined }, [{ role: 'user', content: text }], {
-        response: `{"id":"${id}"}`,
+        response: [`{"id":"${id}"}`],
         output: [],
       });
     return { stored, principal, rows, keep, warnings };

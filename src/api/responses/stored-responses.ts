@@ -11,11 +11,14 @@ import type { StoreWait } from '../../http/store-wait.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { MemoryBudget } from '../../providers/transport/room.ts';
+import { append } from '../../schemas/append.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
+import { type JsonPart, joinParts, partsChars } from '../shared/json-parts.ts';
+import type { OutputItem } from './items.ts';
 
 /** How long an answer waits to be stored. Afterwards it is reported as not stored. */
 const STORED_RESPONSE_WRITE_MS_MAX = 5_000;
@@ -38,8 +41,8 @@ export interface StoredResponse {
 
 /** A finished answer as JSON: the Response object, and the items that a continuing request needs. */
 export interface FinishedResponse {
-  response: string;
-  output: readonly string[];
+  response: readonly JsonPart[];
+  output: readonly OutputItem[];
 }
 
 /** The call whose response is stored, under the id of its generation. */
@@ -209,11 +212,21 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     },
 
     async keep({ generation_id: id, principal, room }, input, { response, output }) {
-      const json = `{"input":${JSON.stringify(input)},"output":[${output.join(',')}],"response":${response}}`;
-      if (json.length > limits.stored_response_chars_max) {
-        log.warn({ generation_id: id, chars: json.length }, 'a response is too long to be stored');
-        return false;
-      }
+      const items = output.flatMap((item, at) => (at === 0 ? item : [',', ...item]));
+      const parts: JsonPart[] = ['{"input":', { value: input as JsonObject[] }, ',"output":['];
+      append(parts, items);
+      parts.push('],"response":');
+      append(parts, response);
+      parts.push('}');
+      const isTooLong = (chars: number) => {
+        if (chars <= limits.stored_response_chars_max) return false;
+        log.warn({ generation_id: id, chars }, 'a response is too long to be stored');
+        return true;
+      };
+      // Decided by its approximate length first, so that no longer text is made.
+      if (isTooLong(partsChars(parts, limits.stored_response_chars_max + 1))) return false;
+      const json = joinParts(parts);
+      if (isTooLong(json.length)) return false;
       try {
         // Memory for the compressed, encoded, encrypted and sent copies.
         await room?.take(json.length * limits.body_copies);

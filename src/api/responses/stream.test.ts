@@ -1,8 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { contextOf, encoded, envelope, generationId, streamed, whole } from '../../../test/wires/responses-encoder.ts';
+import {
+  contextOf,
+  END,
+  encoded,
+  envelope,
+  generationId,
+  served,
+  streamed,
+  whole,
+} from '../../../test/wires/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -550,3 +560,35 @@ function usageOf(counts: object): Parameters<ReturnType<typeof createResponseStr
     ...counts,
   };
 }
+
+test('the probabilities and the text of a long answer are in no event as one string', () => {
+  const { json_piece_chars } = limits;
+  Object.assign(limits, { json_piece_chars: 100 });
+  try {
+    const encoder = createResponseStream({ ...contextOf(), shows_logprobs: true });
+    const token = { token: 'abc', logprob: -0.5, bytes: [97, 98, 99] };
+    const noBytes = { ...token, bytes: null };
+    const texts: string[] = [encoder.open(served)];
+    const count = 200;
+    for (let at = 0; at < count; at += 1) {
+      const logprobs = { content: [{ ...(at < count / 2 ? token : noBytes), top_logprobs: [token] }] };
+      texts.push(...[encoder.chunks([{ delta: { content: 'abc' }, logprobs }])].flat());
+    }
+    const ended = [encoder.chunks([{ delta: {}, finish_reason: 'stop', native_finish_reason: null }])].flat();
+    const last = [encoder.end(END)].flat();
+    const { events, response } = checkResponsesStream([...texts, ...ended, ...last].join(''));
+    const shown = (bytes: number[] | undefined) => ({ token: 'abc', logprob: -0.5, ...(bytes && { bytes }) });
+    const entry = (bytes: number[] | undefined) => ({ ...shown(bytes), top_logprobs: [shown([97, 98, 99])] });
+    const entries = (late: number[] | undefined) => [
+      ...Array.from({ length: count / 2 }, () => entry([97, 98, 99])),
+      ...Array.from({ length: count / 2 }, () => entry(late)),
+    ];
+    expect(events.find(({ type }) => type === 'response.output_text.done')!['logprobs']).toEqual(entries(undefined));
+    expect(response).toMatchObject({
+      output: [{ content: [{ logprobs: entries([97, 98, 99]), text: 'abc'.repeat(count) }] }],
+    });
+    expect(Math.max(...[...ended, ...last].map(({ length }) => length))).toBeLessThan(2_000);
+  } finally {
+    Object.assign(limits, { json_piece_chars });
+  }
+});

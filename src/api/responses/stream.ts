@@ -3,14 +3,25 @@ import type { Served, StreamEnd } from '../../inference/events.ts';
 import { NO_USAGE } from '../../inference/money/answer-usage.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../shared/answer-call.ts';
+import { partTexts } from '../shared/json-parts.ts';
 import { itemsOf, type ResponseContext } from './encode.ts';
 import { createEvents } from './events.ts';
-import { endingOf, itemStatusOf } from './response-object.ts';
+import { endingOf, type FinishedFacts, itemStatusOf, type ResponseObject } from './response-object.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
+/** The encoder of one stream, whose end can be made in two steps. */
+export interface ResponseStream extends StreamEncoder {
+  /** Ends the items. Returns the facts for the last event. */
+  finish(end: StreamEnd): FinishedFacts;
+  /** The remaining events, of which the last shows this Response object. */
+  last(facts: FinishedFacts, shown: ResponseObject): string | readonly string[];
+  /** `shown`: the Response object of the last event, if it is not that of the others. */
+  failed(failure: GatewayError, userId: string | null, shown?: ResponseObject): string;
+}
+
 /** Makes the encoder of one stream (https://platform.openai.com/docs/api-reference/responses-streaming). */
-export function createResponseStream(context: ResponseContext): StreamEncoder {
+export function createResponseStream(context: ResponseContext): ResponseStream {
   const { response } = context;
   const events = createEvents();
   const items = itemsOf(context, events);
@@ -29,13 +40,13 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
   function finish(
     { usage, metadata }: Pick<StreamEnd, 'usage' | 'metadata'>,
     failure: GatewayError | undefined,
-  ): string {
+  ): FinishedFacts {
     const ending = endingOf(finishReason, error, failure);
     if (failure === undefined) items.end(itemStatusOf(ending));
     else items.breakOff();
     const { output } = items;
     const completedAt = context.now();
-    const facts = {
+    return {
       served,
       output,
       ending,
@@ -45,8 +56,12 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
       metadata,
       completed_at: completedAt,
     };
-    events.send(`response.${ending.status}`, `,"response":${response.finished(facts)}`);
-    return events.take() + DONE;
+  }
+
+  function last(facts: FinishedFacts, shown: ResponseObject): string | readonly string[] {
+    events.send(`response.${facts.ending.status}`, [',"response":', ...partTexts(shown.finished(facts))]);
+    const texts = events.takeEach();
+    return typeof texts === 'string' ? texts + DONE : [...texts, DONE];
   }
 
   return {
@@ -75,10 +90,13 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
       }
       return events.takeEach();
     },
-    end: (end) => finish(end, end.error),
-    failed(failure) {
+    finish: (end) => finish(end, end.error),
+    last,
+    end: (end) => last(finish(end, end.error), response),
+    failed(failure, _userId, shown = response) {
       begin();
-      return finish({ usage: NO_USAGE, metadata: failure.gateway_metadata }, failure);
+      const texts = last(finish({ usage: NO_USAGE, metadata: failure.gateway_metadata }, failure), shown);
+      return typeof texts === 'string' ? texts : texts.join('');
     },
   };
 }

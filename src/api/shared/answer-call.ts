@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-envelope.ts';
-import { sendEventStream } from '../../http/event-stream.ts';
+import { type EncodedEvent, sendEventStream } from '../../http/event-stream.ts';
 import type { HttpReply, HttpRequest } from '../../http/request.ts';
 import type { Inference } from '../../inference/answer.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
@@ -19,14 +19,14 @@ export interface StreamEncoder {
   debug(sent: SentBody): string;
   /** A list if the texts are long: each is written before the next one is joined. */
   chunks(chunks: readonly ChatChunk[]): string | readonly string[];
-  /** The end of an opened stream; with an `error` if the stream failed. */
-  end(end: StreamEnd): string;
+  /** The end of an opened stream; with an `error` if the stream failed. A list if it is long. */
+  end(end: StreamEnd): string | readonly string[];
   /** The whole text of a stream that failed after the 200 and before it was opened. */
   failed(error: GatewayError, userId: string | null): string;
 }
 
 /** A stream encoder whose `end` may be asynchronous. */
-export type ClientStream = Omit<StreamEncoder, 'end'> & { end(end: StreamEnd): string | Promise<string> };
+export type ClientStream = Omit<StreamEncoder, 'end'> & { end(end: StreamEnd): EncodedEvent };
 
 /** Encodes the answer to one call for the client's API. */
 export interface ClientAnswer {
@@ -78,7 +78,7 @@ function streamed(
   const echoes = call.request.debug?.echo_upstream_body === true;
   const logFault = (fault: GatewayError) =>
     request.log.error({ request_id: request.id, err: fault.cause ?? fault }, 'stream failed');
-  const encode = (event: StreamEvent): string | readonly string[] | Promise<string> => {
+  const encode = (event: StreamEvent): EncodedEvent => {
     switch (event.type) {
       case 'open': {
         const opened = encoder.open(event.served);

@@ -4,9 +4,13 @@ import { readSlices } from '../../http/sliced-json.ts';
 import { limits } from '../../limits.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonChars, jsonPieces, pieceEnd } from '../../schemas/json-pieces.ts';
+import { JsonStructure, type StructureBounds } from '../../schemas/json-structure.ts';
 
-/** A part of a JSON text: text that is already JSON, a value, or the arguments of a call as the model wrote them, which should be an object. */
-export type JsonPart = string | { value: JsonValue } | { object: string };
+/**
+ * A part of a JSON text: text that is already JSON, a value, the arguments of a call as the model wrote them, which should be an object, or
+ * text that is made when it is written.
+ */
+export type JsonPart = string | { value: JsonValue } | { object: string } | { write(): string };
 
 /** Arguments as JSON text of an object. Anything else is wrapped, as for a provider. */
 function objectText(text: string, isObject: boolean): string {
@@ -26,8 +30,21 @@ function isObjectText(text: string): boolean {
   }
 }
 
-/** The same check for a long text. Yields to other requests. */
+/** What is within arguments that are written as an object: requests with more could not send them back. */
+const argumentBounds: StructureBounds = {
+  values_max: limits.answer_values_max,
+  levels_max: limits.json_levels_max,
+  keys_max: limits.json_keys_max,
+};
+
+/** The same check for a long text. Yields to other requests. A text with too many values or levels is no object. */
 function* isLongObjectText(text: string): Generator<void, boolean, undefined> {
+  const structure = new JsonStructure(argumentBounds);
+  for (let at = 0; at < text.length && structure.breach === undefined; at += limits.json_piece_chars) {
+    structure.write(text.slice(at, at + limits.json_piece_chars));
+    yield;
+  }
+  if (structure.breach !== undefined) return false;
   try {
     return isObject(yield* readSlices(yield* encoded(text), JSON.parse));
   } catch {
@@ -37,12 +54,14 @@ function* isLongObjectText(text: string): Generator<void, boolean, undefined> {
 
 function textOf(part: JsonPart): string {
   if (typeof part === 'string') return part;
+  if ('write' in part) return part.write();
   return 'value' in part ? JSON.stringify(part.value) : objectText(part.object, isObjectText(part.object));
 }
 
-/** Approximate length of a part; `most` if it is longer. */
+/** Approximate length of a part; `most` if it is longer. One that is made when it is written counts as a piece. */
 function charsOf(part: JsonPart, most: number): number {
   if (typeof part === 'string') return part.length;
+  if ('write' in part) return limits.json_piece_chars;
   return 'object' in part ? part.object.length : jsonChars(part.value, most);
 }
 
@@ -86,7 +105,10 @@ function* written(parts: readonly JsonPart[]): Generator<void, Buffer, undefined
       }
       continue;
     }
-    const text = typeof part === 'string' ? part : objectText(part.object, yield* isLongObjectText(part.object));
+    const text =
+      typeof part === 'string' || 'write' in part
+        ? textOf(part)
+        : objectText(part.object, yield* isLongObjectText(part.object));
     for (const piece of encodedPieces(text)) {
       pieces.push(piece);
       yield;
@@ -110,12 +132,22 @@ export function writeParts(parts: readonly JsonPart[]): string | Promise<Buffer>
   return inTurns(written(parts)).then((bytes) => bytes!);
 }
 
+/** Approximate length of all parts; at least `most` if they are longer. */
+export function partsChars(parts: readonly JsonPart[], most: number): number {
+  let chars = 0;
+  for (const part of parts) {
+    chars += charsOf(part, most - chars);
+    if (chars >= most) break;
+  }
+  return chars;
+}
+
+/** The texts of the parts, one by one. */
+export function partTexts(parts: readonly JsonPart[]): string[] {
+  return parts.map(textOf);
+}
+
 /** Whether writing all parts at once would take long. */
 function isLong(parts: readonly JsonPart[]): boolean {
-  let charsLeft = limits.answer_turn_bytes_min;
-  for (const part of parts) {
-    charsLeft -= charsOf(part, charsLeft);
-    if (charsLeft <= 0) return true;
-  }
-  return false;
+  return partsChars(parts, limits.answer_turn_bytes_min) >= limits.answer_turn_bytes_min;
 }

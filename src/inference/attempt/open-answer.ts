@@ -13,7 +13,7 @@ import { isMeaningful, type Meter } from '../money/meter.ts';
 import { cutParts, readable } from './answer-bounds.ts';
 import { AnswerBounds, type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
-import { dividedChunks, sliceEnd } from './chunk-slices.ts';
+import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
 import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';
 
 /** The bounds of the JSON of an answer, or of one event, with the probabilities of its tokens, which are many values. */
@@ -167,7 +167,8 @@ async function readBody(
     state['tool_template'] === undefined ? dialect.decodeResponse(body, state) : decodeTemplated(dialect, body, state),
   );
   const isStreamed = request.stream === true;
-  const failure = breachOf(decoded) ?? cut;
+  const counted = breachOf(decoded);
+  const failure = (counted instanceof Promise ? await counted : counted) ?? cut;
   if (failure !== undefined) {
     const counting = meterAll(meter, isStreamed ? dividedChunks(decoded) : decoded);
     if (counting !== undefined) await counting;
@@ -200,10 +201,28 @@ function isShort({ headers }: UpstreamResponse): boolean {
   return Number(headers['content-length']) < SHORT_ANSWER_BYTES;
 }
 
-/** The failure of an answer with too many parts; undefined for any other. */
-function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined {
+/** Tokens whose probabilities are counted before other requests are served. */
+const COUNTED_TOKENS = 1_000;
+
+/** The failure of an answer with too many parts; undefined for any other. A promise if it has the probabilities of many tokens. */
+function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined | Promise<UpstreamError | undefined> {
   const bounds = new AnswerBounds();
-  bounds.add(chunks);
+  const long = chunks.filter(({ logprobs }) => logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS);
+  bounds.add(
+    long.length === 0 ? chunks : chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)),
+  );
+  return long.length === 0 ? bounds.failure : breachOfTokens(bounds, long);
+}
+
+async function breachOfTokens(bounds: AnswerBounds, chunks: readonly ChatChunk[]): Promise<UpstreamError | undefined> {
+  for (const { logprobs } of chunks) {
+    const tokens = tokensOf(logprobs);
+    for (let at = 0; at < tokens.length && bounds.failure === undefined; at += COUNTED_TOKENS) {
+      await nextTurn();
+      bounds.add([{ delta: {}, logprobs: { content: tokens.slice(at, at + COUNTED_TOKENS) } }]);
+    }
+  }
+  await nextTurn();
   return bounds.failure;
 }
 

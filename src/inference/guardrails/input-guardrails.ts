@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
-import type { Finding } from '../../guardrails/finding.ts';
+import { countFindings } from '../../guardrails/finding.ts';
 import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
 import { filterName, filterStages, refusalError } from '../../guardrails/policy/verdict.ts';
 import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
@@ -92,11 +92,11 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
     isOptional: boolean,
   ): void {
     if (found.length === 0) return;
-    const findings: Finding[] = found.flatMap((one) => one.findings);
+    const findings = countFindings(found);
     const stages = filterStages(set, findings, refusal?.filter);
     call.stages.push(...(isOptional ? stages.map(leftOut) : stages));
     const counts = new Map<number, number>();
-    for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
+    for (const { filter, count } of findings) counts.set(filter, (counts.get(filter) ?? 0) + count);
     for (const [index, count] of counts) {
       const filter = set.filters[index]!;
       // Optional content is left out, and the call continues.

@@ -129,11 +129,20 @@ function sampleOf(tools: NonNullable<ChatRequest['tools']>): string {
   return text;
 }
 
-/** Estimates the tokens of a prompt. After `estimated_chars_max`, further texts are estimated at the average so far. */
-export function estimatePrompt(request: ChatRequest): number {
+/** The characters of texts that were counted, and their tokens. */
+export interface CountedTexts {
+  chars: number;
+  tokens: number;
+}
+
+/**
+ * Estimates the tokens of a prompt. After `estimated_chars_max`, further texts are estimated at the average so far. `counted`: the texts of
+ * prompts before that are estimated together with it, to which those of this one are added.
+ */
+export function estimatePrompt(request: ChatRequest, counted?: CountedTexts): number {
   const { texts, tokens, sampledChars } = promptTexts(request);
-  let chars = 0;
-  let textTokens = 0;
+  let chars = counted?.chars ?? 0;
+  let textTokens = counted?.tokens ?? 0;
   let all = tokens;
   for (let at = 0; at < texts.length; at += 1) {
     const text = texts[at]!;
@@ -142,11 +151,12 @@ export function estimatePrompt(request: ChatRequest): number {
       all += Math.ceil((length * textTokens) / chars);
       continue;
     }
-    const counted = estimateTokens(text);
+    const estimated = estimateTokens(text);
     chars += text.length;
-    textTokens += counted;
-    all += length === text.length ? counted : Math.ceil((counted * length) / text.length);
+    textTokens += estimated;
+    all += length === text.length ? estimated : Math.ceil((estimated * length) / text.length);
   }
+  if (counted !== undefined) Object.assign(counted, { chars, tokens: textTokens });
   return all;
 }
 
