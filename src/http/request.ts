@@ -15,6 +15,7 @@ export interface HttpRequest
     | 'log'
     | 'server'
     | 'is404'
+    | 'begun_ms'
     | 'on_leave'
     | 'on_stop'
     | 'long_body_bytes'
