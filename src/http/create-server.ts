@@ -129,7 +129,7 @@ export function createServer(options: ServerOptions): Server {
     }
     // Set here and not as decorations, which Fastify sets by name, one by one, for every request.
     request.route = request.routeOptions;
-    request.begun_ms = 0;
+    request.identified_ms = 0;
     request.on_leave = undefined;
     request.on_stop = undefined;
     request.long_body_bytes = 0;

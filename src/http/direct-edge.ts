@@ -95,7 +95,7 @@ class DirectRequest implements HttpRequest {
   body: unknown = undefined;
   on_leave: (() => void) | undefined = undefined;
   on_stop: (() => void) | undefined = undefined;
-  begun_ms = 0;
+  identified_ms = 0;
   long_body_bytes = 0;
   principal: Principal | undefined = undefined;
   store_wait: StoreWait | undefined = undefined;

@@ -32,7 +32,7 @@ export interface StepOptions {
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
-/** A body that took longer is not of the moment at which its head was checked. */
+/** A body that took longer is not of the moment at which its caller was found. */
 const SLOW_BODY_MS_MIN = 250;
 const CLOSE = { connection: 'close' };
 
@@ -82,7 +82,6 @@ export class RequestSteps {
   /** Sets the headers that all answers have and follows the end of the answer. Returns the refusal of a request that must not be processed. */
   begin(request: HttpRequest, reply: HttpReply): GatewayError | undefined {
     const begunMs = performance.now();
-    request.begun_ms = begunMs;
     const { running, connections } = this.#server;
     const { observe } = this.#options;
     // The only listener of this event: Node copies its list of listeners at every change.
@@ -139,7 +138,7 @@ export class RequestSteps {
   confirm(request: HttpRequest): Promise<void> | undefined {
     const { principal } = request;
     if (principal === undefined || principal.session !== undefined) return undefined;
-    if (performance.now() - request.begun_ms < SLOW_BODY_MS_MIN) return undefined;
+    if (performance.now() - request.identified_ms < SLOW_BODY_MS_MIN) return undefined;
     const secret = credentialOf(request.raw);
     if (secret === undefined) return undefined;
     const { authenticate, storeWait } = this.#options;
@@ -176,6 +175,7 @@ export class RequestSteps {
   #admit(access: AccessLevel, principal: Principal | undefined, request: HttpRequest, reply: HttpReply): undefined {
     if (principal !== undefined) {
       request.principal = principal;
+      request.identified_ms = performance.now();
       if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
       if (access === 'key' && principal.kind !== 'key') {
         throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');

@@ -15,7 +15,7 @@ export interface HttpRequest
     | 'log'
     | 'server'
     | 'is404'
-    | 'begun_ms'
+    | 'identified_ms'
     | 'on_leave'
     | 'on_stop'
     | 'long_body_bytes'
