@@ -22,6 +22,7 @@ const code = (changes: Partial<StoredCode> = {}): StoredCode => ({
   user_id: 'u',
   made_by: 'key',
   asker_key_hash: null,
+  asker_secret_hash: null,
   app_id: 1,
   callback_url: 'https://app.example/',
   code_challenge: challenge,

@@ -15,6 +15,8 @@ export interface StoredCode {
   user_id: string | null;
   /** The stored key that requested it, directly or by a sign-in to the pages. The code is invalid once that key is. */
   asker_key_hash: string | null;
+  /** The SHA-256 of the secret of that key with which it was requested: the code ends with it. Null: unknown, or no key. */
+  asker_secret_hash: string | null;
   /** null if no application receives the code: a person reads it from a page. */
   app_id: number | null;
   callback_url: string | null;

@@ -174,7 +174,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (facts === undefined) return undefined;
     const lineage = lineageOf(facts, hashed);
     if (lineage === undefined) return undefined;
-    const principal = keyPrincipal(facts);
+    const principal = { ...keyPrincipal(facts), secret_hash: hashed };
     const names = [
       // A secret that a rotation made is remembered under another name than its key.
       ...lineage.map((key) => key.hash).filter((name) => name !== hashed),

@@ -1,9 +1,12 @@
 import type { FastifyRequest } from 'fastify';
+import { keyRefusal } from '../accounts/delegation.ts';
+import { isSecretValid } from '../accounts/key-secrets.ts';
 import { GatewayError } from '../errors.ts';
 import type { Principal } from '../http/principal.ts';
 import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import { type Database, isConflict, isReferenceViolation, type Queries } from '../storage/database.ts';
+import { keyStore } from '../storage/keys.ts';
 import { sessionStore } from '../storage/sessions.ts';
 
 /** A change in progress: a transaction with its audit entries and announcements. */
@@ -31,6 +34,7 @@ export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Acto
     key_hash: principal.key_hash,
     user_id: principal.user_id,
     request_id: request.id,
+    ...(principal.secret_hash !== undefined && { secret_hash: principal.secret_hash }),
     ...(principal.session && { session: { id: principal.session.id, role: principal.session.role } }),
   };
 }
@@ -47,13 +51,31 @@ export function ownUserOf({ session, user_id }: Principal): string | undefined {
 }
 
 /**
- * Throws unless the signed-in person still has the session, the membership and the role: a request may take minutes to send its body, so
- * that the person was removed or signed out after its head was checked. It decides once the transaction has the turn of the audit log, for
- * which every removal and sign-out waits before its commit, too: each either has committed before or follows this change. It locks no row:
+ * Throws unless the caller may still act: the key and its secret are valid, and so are the keys that it was made with; the signed-in person
+ * has the session, the membership and the role. A request may take minutes to send its body, so that the key was revoked, or the person
+ * removed or signed out, after its head was checked. It decides once the transaction has the turn of the audit log, for which every
+ * revocation, removal and sign-out waits before its commit, too: each either has committed before or follows this change. It locks no row:
  * operations lock members and other rows in orders of their own.
  */
-async function checkSession(tx: Queries, { organization_id, user_id, session }: Actor, at: string): Promise<void> {
-  if (session === undefined) return;
+async function checkActor(tx: Queries, actor: Actor, at: string): Promise<void> {
+  if (actor.session !== undefined) await checkSession(tx, actor, actor.session, at);
+  else if (actor.key_hash !== null && actor.secret_hash !== undefined) {
+    const store = keyStore(tx);
+    const key = await store.findByHash(actor.key_hash);
+    const isValid = key !== undefined && isSecretValid(key, actor.secret_hash, Date.parse(at));
+    const refusal = isValid
+      ? keyRefusal([key, ...(await store.findAncestors(key.hash))], Date.parse(at))
+      : 'This API key, or this secret of it, was revoked while the request arrived';
+    if (refusal !== undefined) throw new GatewayError(401, refusal);
+  }
+}
+
+async function checkSession(
+  tx: Queries,
+  { organization_id, user_id }: Actor,
+  session: NonNullable<Actor['session']>,
+  at: string,
+): Promise<void> {
   const role = await sessionStore(tx).findRole({ organization_id, user_id: user_id ?? '', id: session.id, at });
   if (role === undefined) throw new GatewayError(401, 'This session has ended; sign in again');
   if (session.role === 'admin' && role !== 'admin') {
@@ -82,7 +104,7 @@ export function createChange(options: {
       try {
         const result = await database.queries.transaction().execute(async (tx) => {
           const at = new Date(now()).toISOString();
-          await checkSession(tx, actor, at);
+          await checkActor(tx, actor, at);
           const entries: AuditEntry[] = [];
           const made = await run({
             tx,
@@ -94,8 +116,9 @@ export function createChange(options: {
           if (entries.length === 0 && announced.length > 0) throw new Error('a change without a word for the audit');
           // Last, because all writers wait for each other here.
           await auditStore(tx).insert(entries, actor, at);
-          // The first check refuses early. Only this one counts.
-          await checkSession(tx, actor, at);
+          // The first check refuses early. Only this one counts. A change may end the key that makes it.
+          const endsItself = announced.some(({ topic, id }) => topic === 'keys' && id === actor.key_hash);
+          if (!endsItself) await checkActor(tx, actor, at);
           await changes.note(tx, announced);
           return made;
         });

@@ -129,6 +129,7 @@ export function createServer(options: ServerOptions): Server {
     }
     // Set here and not as decorations, which Fastify sets by name, one by one, for every request.
     request.route = request.routeOptions;
+    request.identified_ms = 0;
     request.on_leave = undefined;
     request.on_stop = undefined;
     request.long_body_bytes = 0;
@@ -168,6 +169,7 @@ export function createServer(options: ServerOptions): Server {
   });
   boundBodies(server, options.memory);
   continueLate(server);
+  server.addHook('preValidation', (request, _reply, done) => takeThen(() => steps.confirm(request), done));
   server.addHook('preValidation', (request, _reply, done) =>
     takeThen(() => request.route.config.prepareBody?.(request), done),
   );

@@ -95,6 +95,7 @@ class DirectRequest implements HttpRequest {
   body: unknown = undefined;
   on_leave: (() => void) | undefined = undefined;
   on_stop: (() => void) | undefined = undefined;
+  identified_ms = 0;
   long_body_bytes = 0;
   principal: Principal | undefined = undefined;
   store_wait: StoreWait | undefined = undefined;
@@ -253,6 +254,8 @@ class DirectCall implements HttpReply {
         this.header('connection', 'close');
         throw error;
       }
+      const confirming = steps.confirm(request);
+      if (confirming !== undefined) await confirming;
       facts.config.prepareBody?.(request);
       const { error } = validate(request.body);
       if (error !== undefined) throw error;

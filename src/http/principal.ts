@@ -9,6 +9,8 @@ export interface Principal {
   /** Identifies the key; null for the management key of the environment. */
   key_hash: string | null;
   key_id: number | null;
+  /** The SHA-256 of the secret that was sent; not set for the management key of the environment and for sessions. */
+  secret_hash?: string;
   /** The name of the key; not set if it has no record. */
   key_name?: string;
   /** The key's name in the settings of rate limits; undefined if an application chose the name, so that the settings do not apply. */

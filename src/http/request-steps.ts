@@ -32,6 +32,8 @@ export interface StepOptions {
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
+/** A body that took longer is not of the moment at which its caller was found. */
+const SLOW_BODY_MS_MIN = 250;
 const CLOSE = { connection: 'close' };
 
 type AccessLevel = Access | 'key';
@@ -66,7 +68,7 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
 
 /**
  * The steps that every request takes whatever its operation is: as hooks of the framework, and as calls of the direct edge. Both call
- * them in this order: `begin`, `identify`, then body and handler, and `beforeSend` for each answer.
+ * them in this order: `begin`, `identify`, then the body, `confirm`, the handler, and `beforeSend` for each answer.
  */
 export class RequestSteps {
   readonly #server: Server;
@@ -129,6 +131,28 @@ export class RequestSteps {
     return this.#admit(access, principal, request, reply);
   }
 
+  /**
+   * Identifies the caller of a request again whose body took long to arrive: meanwhile the key may have been revoked, or have received other
+   * limits and guardrails. Throws or rejects with the refusal. Changes of the store check their caller in their transaction.
+   */
+  confirm(request: HttpRequest): Promise<void> | undefined {
+    const { principal } = request;
+    if (principal === undefined || principal.session !== undefined) return undefined;
+    if (performance.now() - request.identified_ms < SLOW_BODY_MS_MIN) return undefined;
+    const secret = credentialOf(request.raw);
+    if (secret === undefined) return undefined;
+    const { authenticate, storeWait } = this.#options;
+    request.store_wait = storeWait?.();
+    const caller = authenticate(secret, request.store_wait);
+    if (!(caller instanceof Promise)) {
+      request.principal = caller;
+      return undefined;
+    }
+    return caller.then((found) => {
+      request.principal = found;
+    });
+  }
+
   /** Finds the signed-in person of a request without a credential. Undefined if the operation is not for sessions, or there is no cookie. */
   #sessionOf(access: AccessLevel, request: HttpRequest, reply: HttpReply): Promise<Principal> | undefined {
     const { authenticateSession } = this.#options;
@@ -151,6 +175,7 @@ export class RequestSteps {
   #admit(access: AccessLevel, principal: Principal | undefined, request: HttpRequest, reply: HttpReply): undefined {
     if (principal !== undefined) {
       request.principal = principal;
+      request.identified_ms = performance.now();
       if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
       if (access === 'key' && principal.kind !== 'key') {
         throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');

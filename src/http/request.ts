@@ -15,6 +15,7 @@ export interface HttpRequest
     | 'log'
     | 'server'
     | 'is404'
+    | 'identified_ms'
     | 'on_leave'
     | 'on_stop'
     | 'long_body_bytes'

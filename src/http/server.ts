@@ -68,6 +68,8 @@ declare module 'fastify' {
     on_leave: (() => void) | undefined;
     /** Called if the gateway stops waiting for the answer. Whoever sets it must unset it. */
     on_stop: (() => void) | undefined;
+    /** When its caller was found, on the monotonic clock. */
+    identified_ms: number;
     /** The length of a body that was read in slices, so that walks over it take turns of their own; 0 for a short body. */
     long_body_bytes: number;
     principal: Principal | undefined;

@@ -17,6 +17,8 @@ export interface Actor {
   /** How the actor authenticated: with a key, the environment's management key, a command, or a signed-in page. */
   actor: AuditEvent['actor'];
   key_hash: string | null;
+  /** The SHA-256 of the secret of that key that was sent. Not stored. */
+  secret_hash?: string;
   user_id: string | null;
   request_id: string | null;
   /** The session with which a signed-in person called an operation, and the role that allowed it. Not stored. */

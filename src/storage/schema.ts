@@ -160,6 +160,7 @@ export const tables = {
     workspace_id: text,
     user_id: textOrNull,
     asker_key_hash: textOrNull,
+    asker_secret_hash: textOrNull,
     app_id: bigintOrNull,
     callback_url: textOrNull,
     code_challenge: textOrNull,

@@ -331,12 +331,12 @@ test('an operation of the direct edge has no hook that this edge does not run', 
       if (name === undefined || list === undefined) break;
       hooks[name] = (JSON.parse(list) as string[]).length;
     }
-    // Beginning and caller; memory and 100 Continue, which this edge leaves to the framework; `prepareBody`; the body
-    // beyond its schema; the headers of each answer.
+    // Beginning and caller; memory and 100 Continue, which this edge leaves to the framework; the caller again, and
+    // `prepareBody`; the body beyond its schema; the headers of each answer.
     expect(hooks, path).toEqual({
       onRequest: 2,
       preParsing: 2,
-      preValidation: 1,
+      preValidation: 2,
       preHandler: 1,
       onSend: path === '/messages' ? 2 : 1,
     });

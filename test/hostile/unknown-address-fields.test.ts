@@ -136,6 +136,80 @@ describe('fields that are not known for any wire', () => {
     expect(bodies).toEqual([]);
   });
 
+  test.each([
+    ['imageUrl', url],
+    ['fileUri', url],
+    ['baseURL', url],
+    ['src', url],
+    ['proxies[0]', [url]],
+    ['images[0][0]', [[url]]],
+    ['anything', url],
+    ['anything.of.it', { of: { it: 'file:///etc/passwd' } }],
+    ['anything[1]', ['x', '//10.0.0.1/x']],
+    ['anything', ' gopher://10.0.0.1:6379/x'],
+    ['anything', 'http:\\\\169.254.169.254\\'],
+    ['anything', 'ht\ntp://vault/'],
+    ['remote_host', '10.0.0.1'],
+    ['hosts[0]', ['[::1]:6379']],
+  ])(
+    '%s with an address inside a network is refused, at the top and in options of a provider',
+    async (field, value) => {
+      const name = /^\w+/.exec(field)![0];
+      for (const [prefix, body] of [
+        ['', { ...text, [name]: value }],
+        // A type that a client chooses does not make a body a record of what was read before.
+        ['', { ...text, type: 'x_call', [name]: value }],
+        ['provider.options.openai-chat.', { ...text, provider: { options: { 'openai-chat': { [name]: value } } } }],
+      ] as const) {
+        const { status, message } = await ask('chat/completions', 'test/openai-chat', body);
+        expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining(prefix + field) });
+      }
+      expect(bodies).toEqual([]);
+    },
+  );
+
+  test('a reference of a schema to a document inside a network is refused; one to the public internet is not', async () => {
+    const bodyOf = (reference: string) => ({
+      ...text,
+      tools: [
+        {
+          type: 'function',
+          function: { name: 'f', parameters: { type: 'object', properties: { a: { $ref: reference } } } },
+        },
+      ],
+      response_format: { type: 'json_schema', json_schema: { name: 's', schema: { $ref: reference } } },
+    });
+    for (const reference of [url, 'file:///etc/passwd']) {
+      const { status, message } = await ask('chat/completions', 'test/openai-chat', bodyOf(reference));
+      expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining('$ref') });
+    }
+    expect(bodies).toEqual([]);
+    await ask('chat/completions', 'test/openai-chat', bodyOf('https://json-schema.org/draft-07/schema#'));
+    expect(bodies).toHaveLength(1);
+  });
+
+  test('an address inside a network in a text, in metadata or in what was read before is sent', async () => {
+    const accepted = [
+      { messages: [{ role: 'user', content: url }] },
+      { ...text, user: url, metadata: { image_url: url }, stop: [url], prompt_cache_key: url },
+      { ...text, search_results: [{ url }], citations: [url] },
+      {
+        ...text,
+        anything: ['https://example.com/', 'hf://datasets/x', '// x', '//uQxAAA/x', 'File: x', 'http: x', 'the host'],
+        host: 'a.example.com',
+      },
+      {
+        messages: [
+          { role: 'assistant', content: 'x', annotations: [{ type: 'url_citation', url_citation: { url } }] },
+          { role: 'user', content: [{ type: 'text', text: url }] },
+        ],
+      },
+      { ...text, tools: [{ type: 'function', function: { name: 'f', description: url, parameters: { $id: url } } }] },
+    ];
+    for (const body of accepted) await ask('chat/completions', 'test/openai-chat', body);
+    expect(bodies).toHaveLength(accepted.length);
+  });
+
   test('are not sent to servers of the operator if their value looks like an address', async () => {
     const { status, message } = await ask('chat/completions', 'test/openai-chat', {
       ...text,

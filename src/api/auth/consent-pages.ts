@@ -132,6 +132,7 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
           workspace_id: (await defaultWorkspace(tx, session)).id,
           user_id: session.user_id,
           asker_key_hash: session.key_hash,
+          asker_secret_hash: session.secret_hash,
           made_by: 'session',
           limit_nano: null,
           limit_reset: null,

@@ -45,6 +45,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
         workspace_id: home.default_workspace_id,
         user_id: home.owner_user_id,
         asker_key_hash: null,
+        asker_secret_hash: null,
         app_id: 1,
         callback_url: callbackUrl,
         code_challenge: null,

@@ -35,7 +35,7 @@ async function workspaceOf({ tx }: Work, principal: Principal, requested: string
 
 function readBody(
   body: CreateAuthCodeBody,
-): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id' | 'asker_key_hash' | 'made_by'> {
+): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id' | 'asker_key_hash' | 'asker_secret_hash' | 'made_by'> {
   const callback = parseCallback(body.callback_url);
   const challenge = parseChallenge(body);
   const { key_label = defaultLabel(callback), limit, usage_limit_type, expires_at } = body;
@@ -59,7 +59,8 @@ async function boundRequest(
 ) {
   const { tx, at, actor } = work;
   const madeBy = 'key' as const;
-  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by: madeBy };
+  const asker = { asker_key_hash: principal.key_hash, asker_secret_hash: principal.secret_hash ?? null };
+  const code = { organization_id: actor.organization_id, ...asker, made_by: madeBy };
   const lineage = await holdLineage(tx, code, Date.parse(at));
   // The key was revoked after authentication.
   if (lineage === undefined) throw new GatewayError(401, 'Invalid API key');
@@ -73,7 +74,7 @@ async function boundRequest(
     key_expires_at: grant.expires_at,
     workspace_id: await workspaceOf(work, principal, workspaceId),
     user_id: principal.user_id,
-    asker_key_hash: principal.key_hash,
+    ...asker,
     made_by: madeBy,
   };
 }

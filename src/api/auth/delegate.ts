@@ -1,20 +1,21 @@
 import type { StoredCode } from '../../accounts/authorization-code.ts';
 import { keyRefusal } from '../../accounts/delegation.ts';
 import type { StoredKey } from '../../accounts/key.ts';
+import { isSecretValid } from '../../accounts/key-secrets.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 
 /** The facts that determine the ancestors of a new key. */
-export type Delegation = Pick<StoredCode, 'organization_id' | 'asker_key_hash' | 'made_by'>;
+export type Delegation = Pick<StoredCode, 'organization_id' | 'asker_key_hash' | 'asker_secret_hash' | 'made_by'>;
 
 /**
  * The ancestors of a new key, the parent first, each locked until the transaction ends, so that a revocation and the exchange are ordered;
- * none if a session approved the code. Undefined if one of them is not valid any more.
+ * none if a session approved the code. Undefined if one of them, or the secret that requested the code, is not valid any more.
  */
 export async function holdLineage(tx: Queries, code: Delegation, now: number): Promise<StoredKey[] | undefined> {
-  const { organization_id, asker_key_hash } = code;
+  const { organization_id, asker_key_hash, asker_secret_hash } = code;
   if (asker_key_hash === null) return [];
   const store = keyStore(tx);
   const ancestors = await store.findAncestors(asker_key_hash);
@@ -26,6 +27,9 @@ export async function holdLineage(tx: Queries, code: Delegation, now: number): P
     lineage.unshift(key);
   }
   if (keyRefusal(lineage, now) !== undefined) return undefined;
+  const [asker] = lineage;
+  if (asker !== undefined && asker_secret_hash !== null && !isSecretValid(asker, asker_secret_hash, now))
+    return undefined;
   // A session belongs to its member, whatever key opened it.
   return code.made_by === 'session' ? [] : lineage;
 }

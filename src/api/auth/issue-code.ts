@@ -22,6 +22,7 @@ export interface CodeRequest
       | 'workspace_id'
       | 'user_id'
       | 'asker_key_hash'
+      | 'asker_secret_hash'
       | 'made_by'
       | 'key_label'
       | 'limit_nano'
@@ -77,6 +78,7 @@ async function insertCode(work: Work, request: CodeRequest): Promise<{ code: str
     workspace_id: request.workspace_id,
     user_id,
     asker_key_hash: request.asker_key_hash,
+    asker_secret_hash: request.asker_secret_hash,
     app_id: appId,
     callback_url: callback?.href ?? null,
     code_challenge,

@@ -36,6 +36,8 @@ export interface PageSession {
   user_email: string | null;
   /** The stored key that opened it; null if none did. */
   key_hash: string | null;
+  /** The SHA-256 of the secret of that key; null if no key did. */
+  secret_hash: string | null;
   /** The role in the organization. */
   role: 'admin' | 'member';
   expires_at: string;
@@ -144,6 +146,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       user_name,
       user_email,
       key_hash: keyOfCredential(credential)?.key_hash ?? null,
+      secret_hash: keyOfCredential(credential)?.secret_hash ?? null,
       role: session.user_role === 'admin' ? 'admin' : 'member',
       expires_at,
       form_token: formToken(id, secret),

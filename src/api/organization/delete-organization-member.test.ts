@@ -48,6 +48,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
           workspace_id: workspaceId,
           user_id: userId,
           asker_key_hash: null,
+          asker_secret_hash: null,
           app_id: null,
         },
         ...{ callback_url: null, code_challenge: null, code_challenge_method: null, key_label: 'l', limit_nano: null },

@@ -45,6 +45,8 @@ const AMBIGUOUS_HOST = /[\s\\]/;
 const AUTHORITY = /^https?:\/\/([^/?#]*)/i;
 const HEAD_CHARS = 4_096;
 
+const WEB_SCHEME = /^(?:https?|wss?|ftp):$/;
+
 const BASE64_HEAD = /^[A-Za-z0-9+/_=\s-]*$/;
 /** The longest path of a file (PATH_MAX of Linux). */
 const PATH_CHARS_MAX = 4_096;
@@ -79,13 +81,36 @@ function mayBeBase64(text: string): boolean {
   return BASE64_HEAD.test(text.slice(0, HEAD_CHARS));
 }
 
+/** What is wrong with the name of a machine in a field that no known API has. */
+function hostFault(host: string, rules: AddressRules): string | undefined {
+  const url = URL.parse(`http://${host}`);
+  if (url === null || !isInside(url) || listedAs(rules, url) !== undefined) return undefined;
+  return 'must be on the public internet, or a host that the operator lists in media.private_hosts';
+}
+
+/** What is wrong with an address in a field whose name says nothing of one: only that it leads into a network. */
+function otherFault(text: string, rules: AddressRules): string | undefined {
+  const head = text.slice(0, HEAD_CHARS).trim();
+  if (/^file:[\\/]/i.test(head)) return 'must not be the address of a local file';
+  // Two slashes also start a comment and base64.
+  const isRelative = /^[\\/]{2}/.test(head);
+  const url = URL.parse(isRelative ? `http:${head}` : head);
+  if (url === null || url.hostname === '' || listedAs(rules, url) !== undefined) return undefined;
+  // In these, and in addresses of other schemes, which are often names, a single word is no machine.
+  const isWeb = !isRelative && WEB_SCHEME.test(url.protocol);
+  const isMachine = isWeb || url.hostname.includes('.') || url.hostname.startsWith('[');
+  return isMachine && isInside(url) ? 'must not be an address inside a network' : undefined;
+}
+
 function faultOf(address: string, kind: AddressKind, rules: AddressRules): string | undefined {
+  if (kind === 'host') return hostFault(address, rules);
   if (/^data:/i.test(address)) return undefined;
-  if (/^https?:\/\//i.test(address)) return webFault(address, rules);
+  if (kind !== 'other' && /^https?:\/\//i.test(address)) return webFault(address, rules);
   if (/^(?:s3|gs):\/\//i.test(address)) {
     if (rules.buckets.some((bucket) => address.startsWith(`${bucket}/`))) return undefined;
     return 'must be in a bucket that the operator lists in media.buckets, or an https, http or data URL';
   }
+  if (kind === 'other') return otherFault(address, rules);
   if (kind === 'data') return mayBeBase64(address) ? undefined : 'must be base64, or an https, http or data URL';
   return 'must be an https, http or data URL';
 }

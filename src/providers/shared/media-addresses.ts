@@ -2,8 +2,11 @@ import type { ChatRequest, InnerPart, Message, OutputImage } from '../../schemas
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ChatDialect, DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 
-/** `url`: an address or a data URL; `data`: base64, or one of those. */
-export type AddressKind = 'url' | 'data';
+/**
+ * `url`: an address or a data URL; `data`: base64, or one of those; `other`: an address in a field whose name says nothing of one;
+ * `host`: the name of a machine, perhaps with a port.
+ */
+export type AddressKind = 'url' | 'data' | 'other' | 'host';
 export type FieldPath = readonly (string | number)[];
 type Visit = (address: string, path: FieldPath, kind: AddressKind) => void;
 
@@ -12,25 +15,49 @@ const URL_FIELDS: ReadonlySet<string> = new Set(
   'image_url video_url audio_url document_url file_url server_url'.split(' '),
 );
 
-/** Names of fields that no known wire has, but that some server may fetch from: `image`, `fallback_url`, `webhook`. */
+/** Names of fields that no known wire has, but that some server may fetch from: `image`, `fallback_url`, `fileUri`, `webhook`. */
 const LIKE_ADDRESS =
-  /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
+  /(?:^|_)(?:(?:ur[il]|href|link|endpoint|webhook|callback|image|img|picture|photo|pic|thumbnail|video|audio|file|document|pdf|media|attachment|file_id)s?|src|base|server|proxy|proxies)$/i;
+const LIKE_HOST = /(?:^|_)host(?:name)?s?$/i;
 /** The most frequent fields, which never hold an address by the rules below: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
+/** Further fields of the client APIs and wires whose text nobody fetches from, whatever it is. */
+const OTHER_TEXT: ReadonlySet<string> = new Set(
+  `prompt input inputs texts instructions system system_prompt description title thinking reasoning reasoning_content reasoning_text
+  summary signature refusal arguments query queries question output result context cited_text quote suffix prefix stop stop_sequences
+  message error reason comment note user user_id session_id safety_identifier prompt_cache_key previous_response_id call_id tool_call_id
+  tool_use_id tool_name namespace server_label filename display_name code logs stdout stderr patch diff command commands definition
+  pattern regex language phase b64_json encrypted_content allowed_domains blocked_domains include_domains exclude_domains
+  excluded_domains title_text tags referer referrer`.split(/\s+/),
+);
 /** The start of a text that is an address. Readers of URLs take a backslash for a slash, and need no slash after a scheme of the web (WHATWG URL). */
 const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:(?:[a-z][a-z0-9+.-]{0,20}:)?[\\/]{2}|(?:https?|wss?|ftp|file):)/iu;
 const URL_START_CHARS = 128;
 
 /** Whether a text is an address. Readers of URLs remove tabs and line ends. */
-const isLikeUrl = (text: string): boolean =>
-  LIKE_URL.test(text) || LIKE_URL.test(text.slice(0, URL_START_CHARS).replace(/[\t\n\r]/g, ''));
+function isLikeUrl(text: string): boolean {
+  if (LIKE_URL.test(text)) return true;
+  const head = text.slice(0, URL_START_CHARS);
+  return /[\t\n\r]/.test(head) && LIKE_URL.test(head.replace(/[\t\n\r]/g, ''));
+}
 
-/** Fields that nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
+/** The kind of a text in a field of this name; undefined if it is no address. */
+function kindOf(name: string, text: string): AddressKind | undefined {
+  if (PLAIN_TEXT.has(name) || OTHER_TEXT.has(name)) return undefined;
+  const isUrl = isLikeUrl(text);
+  if (!isUrl && !/hosts?(?:name)?s?$/i.test(name)) return undefined;
+  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
+  if (!isUrl) return LIKE_HOST.test(words) ? 'host' : undefined;
+  return LIKE_ADDRESS.test(words) ? 'url' : 'other';
+}
+
+/** Fields that nobody fetches from: arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
-  'parameters input_schema schema json_schema arguments metadata trace annotations citations logit_bias action search_results sources'.split(
-    ' ',
-  ),
+  'arguments metadata trace annotations citations logit_bias action search_results sources'.split(' '),
 );
+/** Schemas: their readers fetch nothing except the documents that they refer to. */
+const SCHEMAS: ReadonlySet<string> = new Set('parameters input_schema schema json_schema'.split(' '));
+const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recursiveRef']);
 
 /** Whether the gateway replaces addresses by media for an endpoint. */
 export function inlinesMedia(
@@ -40,11 +67,20 @@ export function inlinesMedia(
   return quirks.inline_media === true && facts.takesAddresses;
 }
 
-/** Whether a part of this type records what was read before: nobody fetches its address again. */
-const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:result|call|citation)$/.test(type);
+/** Parts that record what was read before: nobody fetches their addresses again. */
+const HISTORY: ReadonlySet<unknown> = new Set(
+  `tool_result tool_call function_call custom_tool_call mcp_call mcp_tool_result computer_call shell_call local_shell_call apply_patch_call
+  search_result web_search_call web_search_result web_search_tool_result web_fetch_result web_fetch_tool_result file_search_call
+  tool_search_call tool_search_tool_result code_interpreter_call code_execution_tool_result bash_code_execution_tool_result
+  text_editor_code_execution_tool_result image_generation_call url_citation file_citation container_file_citation`.split(
+    /\s+/,
+  ),
+);
+/** Calls of tools in the Messages API, whose arguments are in `input`. */
+const TOOL_USES: ReadonlySet<unknown> = new Set(['tool_use', 'server_tool_use', 'mcp_tool_use']);
 
-/** Deeper than the fields of any wire. */
-const DEPTH_MAX = 48;
+/** Deeper than a body of a client API can be, and than what a wire makes of it. */
+const DEPTH_MAX = 300;
 
 /** Visits every address in a JSON body of any client API or wire. Reads each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
@@ -73,11 +109,14 @@ interface WalkOptions {
   from?: number;
   /** A member that was looked at already. */
   skipped?: string | undefined;
-  /** Whether the texts of a list may be addresses. */
-  hasAddresses?: boolean | undefined;
+  /** The field of a list, also of one in a list. */
+  listName?: string | undefined;
+  /** Whether it is in a schema, of which nothing is fetched except documents that it refers to. */
+  isSchema?: boolean | undefined;
 }
 
 const WHOLE: WalkOptions = {};
+const IN_SCHEMA: WalkOptions = { isSchema: true };
 
 /** A list or an object that was not looked at to its end. */
 interface Rest extends WalkOptions {
@@ -105,9 +144,9 @@ class AddressWalk {
     this.#unfinished = [];
     let at = 0;
     for (; at < waiting.length && this.#left > 0; at += 1) {
-      const { of, path, from, skipped, hasAddresses } = waiting[at]!;
+      const { of, path, from, skipped, listName, isSchema } = waiting[at]!;
       this.#path = path;
-      this.walk(of, { skipped, hasAddresses, from });
+      this.walk(of, { skipped, listName, isSchema, from });
     }
     return this.#unfinished.concat(waiting.slice(at));
   }
@@ -118,59 +157,74 @@ class AddressWalk {
   }
 
   /** Looks at a text that is not plain, or goes into an object, which must not be null. */
-  #member(object: Record<string, unknown>, name: string, value: string | object): void {
+  #member(object: Record<string, unknown>, name: string, value: string | object, isItem: boolean): void {
     if (typeof value === 'string') {
       if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) this.#report(value, 'url', name);
       else if (name === 'file_data') this.#report(value, 'data', name);
-      else if (LIKE_ADDRESS.test(name) && isLikeUrl(value) && !isHistory(object['type']))
-        this.#report(value, 'url', name);
+      else if (!isItem || !HISTORY.has(object['type'])) this.#reportUnknown(name, value, name);
       return;
     }
-    if (NOT_FETCHED.has(name)) return;
-    // Arguments of a call in the Messages API.
-    if (name === 'input' && typeof object['type'] === 'string' && object['type'].endsWith('tool_use')) return;
+    if (NOT_FETCHED.has(name) || (name === 'input' && TOOL_USES.has(object['type']))) return;
     const { url, data } = value as Record<string, unknown>;
-    let options = WHOLE;
+    let options: WalkOptions = { listName: name, isSchema: SCHEMAS.has(name) };
     if (URL_FIELDS.has(name) && typeof url === 'string') {
       this.#report(url, 'url', name, 'url');
       options = { skipped: 'url' };
     } else if (name === 'input_audio' && typeof data === 'string') {
       this.#report(data, 'data', name, 'data');
       options = { skipped: 'data' };
-    } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) options = { hasAddresses: true };
+    }
     this.#path.push(name);
     this.walk(value, options);
     this.#path.pop();
   }
 
+  /** Reports a text in a field that no rule above names, if it is an address. */
+  #reportUnknown(field: string, text: string, step: string | number): void {
+    const kind = kindOf(field, text);
+    if (kind !== undefined) this.#report(text, kind, step);
+  }
+
+  /** Looks at a member of a schema, which is not null. */
+  #schemaMember(step: string | number, value: unknown): void {
+    if (typeof value === 'string') {
+      if (REFERENCES.has(step as string) && isLikeUrl(value)) this.#report(value, 'other', step);
+    } else if (typeof value === 'object') {
+      this.#path.push(step);
+      this.walk(value as object, IN_SCHEMA);
+      this.#path.pop();
+    }
+  }
+
   /** Looks at the members of a list or an object, which is at the current path. */
-  walk(value: object, { skipped, hasAddresses, from = 0 }: WalkOptions = WHOLE): void {
+  walk(value: object, { skipped, listName, isSchema, from = 0 }: WalkOptions = WHOLE): void {
     const path = this.#path;
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
     const names = Array.isArray(value) ? undefined : Object.keys(value);
+    const isItem = typeof path.at(-1) === 'number';
     const list = value as unknown[];
     const object = value as Record<string, unknown>;
     const { length } = names ?? list;
     for (let at = from; at < length; at += 1) {
       if (this.#left <= 0) {
-        this.#unfinished.push({ of: value, path: [...path], from: at, skipped, hasAddresses });
+        this.#unfinished.push({ of: value, path: [...path], from: at, skipped, listName, isSchema });
         return;
       }
       this.#left -= 1;
-      if (names === undefined) {
-        const one = list[at];
-        if (typeof one === 'object' && one !== null) {
-          path.push(at);
-          this.walk(one);
-          path.pop();
-        } else if (hasAddresses === true && typeof one === 'string' && isLikeUrl(one)) this.#report(one, 'url', at);
-        continue;
+      const step = names?.[at] ?? at;
+      const one = typeof step === 'string' ? object[step] : list[step];
+      if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
+      if (isSchema === true) this.#schemaMember(step, one);
+      else if (typeof step === 'string') {
+        const isPlain = step === skipped || (typeof one === 'string' && PLAIN_TEXT.has(step));
+        if (!isPlain) this.#member(object, step, one, isItem);
+      } else if (typeof one === 'string') {
+        if (listName !== undefined) this.#reportUnknown(listName, one, step);
+      } else {
+        path.push(step);
+        this.walk(one, { listName });
+        path.pop();
       }
-      const name = names[at]!;
-      if (name === skipped) continue;
-      const one = object[name];
-      const isPlain = typeof one === 'string' ? PLAIN_TEXT.has(name) : typeof one !== 'object' || one === null;
-      if (!isPlain) this.#member(object, name, one as string | object);
     }
   }
 }
@@ -269,6 +323,8 @@ export interface LeftAddress {
 
 /** Whether the reader of a body would fetch this address. */
 function isFetched(address: string, kind: AddressKind): boolean {
+  // A public address in a field whose name says nothing of one is not media: nothing could replace it.
+  if (kind === 'other' || kind === 'host') return false;
   return (kind === 'url' || /^[a-z][a-z0-9+.-]*:/i.test(address)) && !/^data:/i.test(address);
 }
 
