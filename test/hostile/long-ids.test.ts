@@ -1,0 +1,81 @@
+/**
+ * Ids of tool calls that callers and providers choose, as long as a body or an answer may be: reading them is linear. The bounds of time are
+ * those of any test; work by the square of these lengths takes minutes.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
+
+const CHARS = 300_000;
+/** Long runs of one class of characters, which an expression may read again from each of its characters. */
+const ids = ['x', '1', '_', 'x-', 'x1 ', ' '].map((part) => part.repeat(CHARS / part.length));
+
+let gateway: TestGateway;
+let upstream: WireServer;
+let body = '';
+beforeAll(async () => {
+  upstream = await startWireServer(() => [responseHead(200, 'application/json'), body, 'END']);
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: { far: { dialect: 'anthropic-messages', base_url: upstream.url, api_key: 'k' } },
+      models: {
+        'far/m': {
+          context_length: 1_000_000,
+          endpoints: [{ provider: 'far', upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }],
+        },
+      },
+    }),
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await upstream.stop();
+});
+
+const answerWith = (id: string) =>
+  JSON.stringify({
+    id: 'm',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [
+      { type: 'thinking', thinking: 'hm', signature: 'c2ln' },
+      { type: 'tool_use', id, name: 'f', input: {} },
+    ],
+    stop_reason: 'tool_use',
+    usage: { input_tokens: 5, output_tokens: 5 },
+  });
+
+test('in an answer', async () => {
+  for (const id of ids) {
+    body = answerWith(id);
+    const answer = await gateway.call('POST', '/chat/completions', {
+      model: 'far/m',
+      messages: [{ role: 'user', content: 'Go.' }],
+      tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }],
+    });
+    expect(answer.status).toBe(200);
+    await answer.text();
+  }
+});
+
+test('in a history', async () => {
+  body = answerWith('toolu_1');
+  for (const id of ids) {
+    const answer = await gateway.call('POST', '/chat/completions', {
+      model: 'far/m',
+      messages: [
+        { role: 'user', content: 'Go.' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: id, content: 'done' },
+      ],
+    });
+    expect(answer.status).toBe(200);
+    await answer.text();
+  }
+});
