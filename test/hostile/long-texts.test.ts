@@ -1,8 +1,9 @@
 /**
- * Ids of tool calls that callers and providers choose, as long as a body or an answer may be: reading them is linear. The bounds of time are
- * those of any test; work by the square of these lengths takes minutes.
+ * Texts that callers and providers choose, as long as a body or an answer may be: each expression reads them once, and not again from each
+ * of their characters. The bounds of time are those of any test; work by the square of these lengths takes minutes.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readVector } from '../../src/providers/embeddings/vector.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
@@ -47,7 +48,7 @@ const answerWith = (id: string) =>
     usage: { input_tokens: 5, output_tokens: 5 },
   });
 
-test('in an answer', async () => {
+test('ids of tool calls in an answer', async () => {
   for (const id of ids) {
     body = answerWith(id);
     const answer = await gateway.call('POST', '/chat/completions', {
@@ -60,7 +61,7 @@ test('in an answer', async () => {
   }
 });
 
-test('in a history', async () => {
+test('ids of tool calls in a history', async () => {
   body = answerWith('toolu_1');
   for (const id of ids) {
     const answer = await gateway.call('POST', '/chat/completions', {
@@ -78,4 +79,36 @@ test('in a history', async () => {
     expect(answer.status).toBe(200);
     await answer.text();
   }
+});
+
+test('texts that filters and the request log read', async () => {
+  const manage = async (method: string, path: string, value?: unknown) => {
+    const answer = await fetch(`${gateway.base_url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+      ...(value === undefined ? {} : { body: JSON.stringify(value) }),
+    });
+    return (await answer.json()) as { data: { id: string } & { id: string }[] };
+  };
+  const { data: workspaces } = await manage('GET', '/workspaces');
+  await manage('PATCH', `/workspaces/${workspaces[0]!.id}`, { is_observability_io_logging_enabled: true });
+  const { data: guardrail } = await manage('POST', '/guardrails', {
+    name: 'filter',
+    content_filter_builtins: [{ slug: 'email', action: 'redact' }],
+  });
+  await manage('POST', `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
+  for (const content of [`\\u0041${'\\'.repeat(CHARS)}`, `${'='.repeat(CHARS)}!`, `${':a'.repeat(CHARS / 2)}!`]) {
+    const answer = await gateway.call('POST', '/chat/completions', {
+      model: 'far/m',
+      messages: [{ role: 'user', content, name: 'n' }],
+      metadata_of_caller: content,
+    });
+    expect(answer.status).toBe(200);
+    const { id } = (await answer.json()) as { id: string };
+    await expect.poll(async () => (await gateway.call('GET', `/generation/content?id=${id}`)).status).toBe(200);
+  }
+});
+
+test('vectors of a provider', () => {
+  expect(readVector(`${'='.repeat(CHARS)}AAAA`)).toBeUndefined();
 });
