@@ -82,6 +82,7 @@ test('ids of tool calls in a history', async () => {
 });
 
 test('texts that filters and the request log read', async () => {
+  body = answerWith('toolu_1');
   const manage = async (method: string, path: string, value?: unknown) => {
     const answer = await fetch(`${gateway.base_url}${path}`, {
       method,
@@ -110,5 +111,5 @@ test('texts that filters and the request log read', async () => {
 });
 
 test('vectors of a provider', () => {
-  expect(readVector(`${'='.repeat(CHARS)}AAAA`)).toBeUndefined();
+  expect(readVector(`${'A'.repeat(16)}${'='.repeat(CHARS)}!`)).toBeUndefined();
 });
