@@ -71,6 +71,8 @@ export const limits = {
   connections_warn_ms: 60_000,
   /** Requests that wait on one connection for the request before them. One more closes the connection. */
   pipelined_requests_max: 32,
+  /** Operations of one caller that run at a time, apart from calls of models; the others wait. Fewer than the default `database.connections`. */
+  caller_operations_max: 3,
   /** An idle connection of a client. Longer than load balancers keep theirs. */
   client_idle_ms_max: 72_000,
   /** The divisor of `connections_max` that gives the bound of one address; setting `http.connections_per_address_max`. */

@@ -9,6 +9,7 @@ import fastify, {
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { boundBodies, jsonParser, takeThen } from './bounded-bodies.ts';
+import { boundCallers } from './caller-turns.ts';
 import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess } from './connections.ts';
 import { answerPreflight } from './cors.ts';
@@ -106,6 +107,7 @@ export function createServer(options: ServerOptions): Server {
   const steps = new RequestSteps(server, options);
   server.setErrorHandler((error, request, reply) => steps.fail(error, request, reply));
   server.addHook('onRoute', requireAccess);
+  boundCallers(server);
   server.decorate('running', trackRunning(server));
   const bounds = options.connections ?? UNBOUNDED;
   server.decorate(
@@ -137,6 +139,8 @@ export function createServer(options: ServerOptions): Server {
     request.store_wait = undefined;
     request.log_facts = undefined;
     request.running_at = -1;
+    request.end_turn = undefined;
+    request.is_handled = false;
     request.is_stopped = false;
     request.claim = undefined;
     const refused = steps.begin(request, reply);

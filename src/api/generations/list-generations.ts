@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream';
 import Type, { type Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
+import { inCallerTurn } from '../../http/caller-turns.ts';
 import type { Principal } from '../../http/principal.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
@@ -171,15 +173,24 @@ export function listGenerations(server: Server, { generationLists, recorder }: L
   async function* table(
     filter: GenerationFilter,
     fields: readonly GenerationField[],
-    { order, rows_max, after }: { order: 'asc' | 'desc'; rows_max: number; after: GenerationPlace | undefined },
+    {
+      request,
+      order,
+      rows_max,
+      after,
+    }: { request: HttpRequest; order: 'asc' | 'desc'; rows_max: number; after: GenerationPlace | undefined },
   ): AsyncGenerator<string, void, undefined> {
     yield csvHead(fields);
     let next = after;
     for (let left = rows_max; left > 0; ) {
       const limit = Math.min(left, CSV_PORTION_ROWS);
-      const page = await generationLists.list(filter, { limit, order, after: next });
-      if (page.records.length > 0) yield csvLines(page.records.map(describeRow), fields);
-      left -= page.records.length;
+      const from = next;
+      const page = await inCallerTurn(request, async () => {
+        const { records, next } = await generationLists.list(filter, { limit, order, after: from });
+        return { rows: records.length, lines: csvLines(records.map(describeRow), fields), next };
+      });
+      if (page.rows > 0) yield page.lines;
+      left -= page.rows;
       next = page.next;
       if (next === undefined) return;
     }
@@ -229,7 +240,7 @@ export function listGenerations(server: Server, { generationLists, recorder }: L
       if (after === undefined) await recentOutcomes(recorder);
       if (isCsv) {
         const lines = isPossible
-          ? table(filter, fields, { order, rows_max: query.limit ?? CSV_ROWS_MAX, after })
+          ? table(filter, fields, { request, order, rows_max: query.limit ?? CSV_ROWS_MAX, after })
           : [csvHead(fields)];
         reply.header('content-type', 'text/csv; charset=utf-8');
         reply.header('content-disposition', 'attachment; filename="generations.csv"');

@@ -149,8 +149,8 @@ function jsonOf({ text }: Unit, parts: readonly Part[], changed: ReadonlyMap<Fou
   return replacements.length === 0 ? text : withTokens(text, replacements);
 }
 
-/** An escape of JSON, at any depth of nested JSON texts. */
-const UNICODE_ESCAPE = /\\+u([0-9a-f]{4})/gi;
+/** An escape of JSON, at any depth of nested JSON texts. Begins at the first backslash of a run, so that a long run is read once. */
+const UNICODE_ESCAPE = /(?<!\\)\\+u([0-9a-f]{4})/gi;
 
 /** A text without its escapes (JSON or percent encoding). */
 function readAs({ text, kind }: Unit): string {

@@ -3,6 +3,7 @@ import { limits } from '../../limits.ts';
 import { readDataUrl } from '../../providers/shared/data-url.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
+import { lengthWithout } from '../../schemas/trailing.ts';
 
 /** Levels of a kept JSON value. */
 const LOGGED_DEPTH_MAX = 64;
@@ -85,8 +86,8 @@ export function mediaText(text: string): string {
     return isText ? decodeText(Buffer.from(data.base64, 'base64')) : mediaStub(data.base64, data.media_type);
   }
   if (/^https?:\/\//i.test(text)) return bareAddress(text);
-  const isEncoded =
-    text.length >= MEDIA_CHARS_MIN && ENCODED.test(text.slice(0, limits.logged_input_chars_max).replace(/=+$/, ''));
+  const kept = text.slice(0, limits.logged_input_chars_max);
+  const isEncoded = text.length >= MEDIA_CHARS_MIN && ENCODED.test(kept.slice(0, lengthWithout(kept, '=')));
   return isEncoded ? mediaStub(text, 'media') : text;
 }
 

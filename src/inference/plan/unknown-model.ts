@@ -52,6 +52,13 @@ function near(name: string, models: readonly Model[], allows: (model: Model) => 
   return best?.id;
 }
 
+/** A name without suffixes such as `:free`, which are not part of an id. */
+function withoutSuffixes(name: string): string {
+  const parts = name.split(':');
+  while (parts.length > 1 && /^[a-z]+$/.test(parts.at(-1)!)) parts.pop();
+  return parts.join(':');
+}
+
 /**
  * The refusal of an unknown model name: a 404 with how to turn the model on if that is known, otherwise an error of `status` that
  * suggests the nearest model that the caller may use.
@@ -62,8 +69,7 @@ export function unknownModel(
   { status, field, allows = () => true }: { status: 400 | 404; field?: string; allows?: (model: Model) => boolean },
 ): GatewayError {
   const metadata = field === undefined ? {} : { metadata: { field } };
-  // Suffixes such as `:free` are not part of an id.
-  const unserved = known.unserved?.(name) ?? known.unserved?.(name.replace(/(?::[a-z]+)+$/, ''));
+  const unserved = known.unserved?.(name) ?? known.unserved?.(withoutSuffixes(name));
   if (unserved !== undefined) return new GatewayError(404, unserved, metadata);
   const nearest = near(name, known.models(), allows);
   const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;

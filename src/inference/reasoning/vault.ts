@@ -69,8 +69,13 @@ export interface VaultOptions {
   log: { warn(facts: object, message: string): void };
 }
 
-/** Ids that are random enough to identify a conversation. For others, the identity includes the arguments and the message before. */
-const UNIQUE = /(?=[A-Za-z]*\d)[A-Za-z0-9]{12,}/;
+/** Without a lookahead, which would read a long run of letters again from each of its letters. */
+const LONG_RUNS = /[A-Za-z0-9]{12,}/g;
+
+/** Whether an id is random enough to identify a conversation. For others, the identity includes the arguments and the message before. */
+function isUnique(id: string): boolean {
+  return id.match(LONG_RUNS)?.some((run) => /\d/.test(run)) ?? false;
+}
 
 /** A very long text as its length and its ends. */
 function ends(text: string): string {
@@ -101,7 +106,7 @@ function textOf({ content }: Message): string {
 }
 
 function identityOf({ id, function: { name, arguments: text } }: ToolCall, before: Message | undefined): string[] {
-  if (UNIQUE.test(id)) return [id, name];
+  if (isUnique(id)) return [id, name];
   return [id, name, canonical(text), before === undefined ? '' : `${before.role} ${ends(textOf(before))}`];
 }
 

@@ -19,8 +19,12 @@ interface Mention {
 
 /** The identity of a page: its address without fragment, `utm_source` and trailing slash, with scheme and host in lower case. */
 function keyOf(url: string): string {
-  const bare = url.replace(/#.*$/, '').replace(/[?&]utm_source=[^&]*$/, '');
-  const [, scheme = '', host = '', path = ''] = /^([a-z]+:\/\/)([^/?]*)(.*)$/i.exec(bare) ?? [];
+  const whole = url.split('#', 1)[0]!;
+  // A provider may send long addresses: each step reads the text once.
+  const last = Math.max(whole.lastIndexOf('&'), 0);
+  const source = whole.slice(last).search(/[?&]utm_source=/);
+  const bare = source < 0 ? whole : whole.slice(0, last + source);
+  const [, scheme = '', host = '', path = ''] = /^([a-z]+:\/\/)([^/?]*)(.*)$/is.exec(bare) ?? [];
   return `${scheme.toLowerCase()}${host.toLowerCase()}${path.replace(/\/$/, '')}` || bare;
 }
 

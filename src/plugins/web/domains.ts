@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url';
+import { lengthWithout } from '../../schemas/trailing.ts';
 
 /**
  * The pages that a search may return. `x.com` is the host and its subdomains, `*.x.com` only the subdomains, `x.com/blog`
@@ -44,7 +45,8 @@ function asciiHost(name: string): string | undefined {
 /** The normalized path of a URL without a trailing slash. */
 function plainPath(text: string): string {
   const path = URL.parse(`http://host${text}`)?.pathname ?? '';
-  return spelled(path).replace(/\/+$/, '');
+  const plain = spelled(path);
+  return plain.slice(0, lengthWithout(plain, '/'));
 }
 
 /** Decodes percent escapes of unreserved characters in a path. */

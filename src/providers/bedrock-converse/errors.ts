@@ -97,7 +97,7 @@ function isStateRefusal(message: string): boolean {
 function typeOf(value: JsonValue | undefined): string | undefined {
   const text = Array.isArray(value) ? value[0] : value;
   if (typeof text !== 'string' || text === '') return undefined;
-  return text.replace(/^.*#/, '').replace(/:.*$/, '');
+  return text.slice(0, limits.upstream_raw_chars_max).replace(/^.*#/, '').split(':', 1)[0];
 }
 
 function parse(body: string): JsonObject {

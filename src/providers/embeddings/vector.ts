@@ -1,3 +1,4 @@
+import { lengthWithout } from '../../schemas/trailing.ts';
 import type { Vector } from './dialect.ts';
 
 const FLOAT_BYTES = 4;
@@ -10,7 +11,7 @@ function floatsOf(base64: string): Float32Array | undefined {
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length === 0 || bytes.length % FLOAT_BYTES !== 0) return undefined;
   // Buffer skips invalid characters, which must not result in a shorter vector.
-  if (bytes.length !== Math.floor((base64.replace(/=+$/, '').length * 3) / 4)) return undefined;
+  if (bytes.length !== Math.floor((lengthWithout(base64, '=') * 3) / 4)) return undefined;
   if (!IS_LITTLE_ENDIAN) bytes.swap32();
   // A pooled buffer may start anywhere; a view needs an offset divisible by four.
   const aligned = bytes.byteOffset % FLOAT_BYTES === 0 ? bytes : Uint8Array.from(bytes);

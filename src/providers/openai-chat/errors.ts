@@ -126,7 +126,7 @@ const BAD_GENERATION = /tool_use_failed|json_validate_failed|output_parse_failed
 const QUOTED = /'[^']*'|"[^"]*"|`[^`]*`/g;
 
 function classify(status: number, code: string | undefined, message: string): FailureClass {
-  const text = `${code ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
+  const text = `${code?.slice(0, limits.upstream_raw_chars_max) ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
   if (status === 429) return NO_CREDIT.test(text) ? 'payment' : 'rate_limited';
   if (status === 402) return 'payment';
   if (status === 408) return 'timeout';

@@ -42,7 +42,8 @@ function trailingSpace(text: string, end: number, max: number): number {
 
 /** Escapes line breaks and tabs inside strings, which JSON forbids and models write nevertheless. */
 function withEscapedControls(json: string): string {
-  return json.replace(/"[^"\\]*(?:\\[\s\S][^"\\]*)*"/g, (text) =>
+  // A string without an end reaches to the end of the text: the rest is not read again from each of its quotes.
+  return json.replace(/"[^"\\]*(?:\\[\s\S][^"\\]*)*(?:"|\\?$)/g, (text) =>
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern must match.
     text.replace(/[\u0000-\u001f]/g, (char) => JSON.stringify(char).slice(1, -1)),
   );
