@@ -17,7 +17,7 @@ import {
 } from './model-figures.ts';
 import { changeText, Prices, priceClasses } from './prices.tsx';
 import { isAdmin } from './state.ts';
-import { Copy, Empty, Heading, messageOf, Show, useLoaded, WideTable } from './ui.tsx';
+import { Copy, Empty, Heading, messageOf, Show, Table, useLoaded, WideTable } from './ui.tsx';
 import { HISTORY_DAYS, History, Uptime } from './uptime.tsx';
 
 const PRICES_PAGE = 20;
@@ -158,55 +158,43 @@ function PriceHistory({ id }: { id: string }) {
             return <p class="dim">No price is recorded yet: the gateway records them from its start on.</p>;
           return (
             <>
-              <table class="cards">
-                <caption class="hidden">Prices of the endpoints, the newest first</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">From</th>
-                    <th scope="col">To</th>
-                    <th scope="col">Endpoint</th>
-                    <th scope="col">Price / 1M tokens</th>
-                    <th scope="col">What changed</th>
+              <Table
+                class="cards"
+                caption="Prices of the endpoints, the newest first"
+                head={['From', 'To', 'Endpoint', 'Price / 1M tokens', 'What changed']}
+              >
+                {rows.map((row) => (
+                  <tr key={`${row.tag} ${row.from} ${row.until}`}>
+                    <th scope="row" class="number">
+                      {time(row.from)}
+                    </th>
+                    <td data-label="To">
+                      {row.until === null ? (
+                        <span class="tag good">in force</span>
+                      ) : (
+                        <span class="number">{time(row.until)}</span>
+                      )}
+                    </td>
+                    <td data-label="Endpoint">
+                      <span>
+                        <bdi>{row.provider_name}</bdi> <code class="dim">{row.tag}</code>
+                      </span>
+                    </td>
+                    <td data-label="Price / 1M">
+                      {priceClasses.some((name) => row.pricing[name] !== undefined) ? <Prices of={row.pricing} /> : '–'}
+                    </td>
+                    <td data-label="Changed">
+                      <span>
+                        {row.changed === null ? (
+                          <span class="dim">first record</span>
+                        ) : (
+                          row.changed.map(changeText).join(', ') || '–'
+                        )}
+                      </span>
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {rows.map((row) => (
-                    <tr key={`${row.tag} ${row.from} ${row.until}`}>
-                      <th scope="row" class="number">
-                        {time(row.from)}
-                      </th>
-                      <td data-label="To">
-                        {row.until === null ? (
-                          <span class="tag good">in force</span>
-                        ) : (
-                          <span class="number">{time(row.until)}</span>
-                        )}
-                      </td>
-                      <td data-label="Endpoint">
-                        <span>
-                          <bdi>{row.provider_name}</bdi> <code class="dim">{row.tag}</code>
-                        </span>
-                      </td>
-                      <td data-label="Price / 1M">
-                        {priceClasses.some((name) => row.pricing[name] !== undefined) ? (
-                          <Prices of={row.pricing} />
-                        ) : (
-                          '–'
-                        )}
-                      </td>
-                      <td data-label="Changed">
-                        <span>
-                          {row.changed === null ? (
-                            <span class="dim">first record</span>
-                          ) : (
-                            row.changed.map(changeText).join(', ') || '–'
-                          )}
-                        </span>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {failure.value !== '' && (
                 <p class="failure" role="alert">
                   {failure.value}

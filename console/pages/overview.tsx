@@ -218,8 +218,8 @@ function Failing({ of, total }: { of: readonly FailingEndpoint[]; total: number 
                 24 h: {failedText(endpoint.last_1d)}
               </small>
               <br />
-              <a href={failedCalls(endpoint.model_id)} data-page>
-                Failed calls<span class="hidden"> of {endpoint.model_id}</span>
+              <a href={failedCalls(endpoint)} data-page>
+                Failed calls<span class="hidden"> of {endpoint.endpoint_id}</span>
               </a>
             </span>
           </li>

@@ -109,7 +109,7 @@ function Retention({ of }: { of: readonly RetentionStatus[] }) {
         {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
           <tr key={kind}>
             <th scope="row">{KINDS[kind]}</th>
-            <td data-label="Kept for">{days === null ? 'ever' : `${count(days)} days`}</td>
+            <td data-label="Kept for">{days === null ? 'no limit' : `${count(days)} days`}</td>
             <td data-label="Deleted before" class="number">
               {deleted_before === null ? '–' : time(deleted_before)}
               {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}

@@ -32,6 +32,7 @@ test('an endpoint is listed from its failure on, with cool-down and counts; one 
     model_name: expect.any(String),
     provider_name: 'Sandbox',
     tag: 'sandbox',
+    endpoint_id: expect.stringContaining('sandbox'),
     condition: 'failing',
     last_failure: 'unavailable',
     failing_since: expect.stringMatching(/Z$/),
