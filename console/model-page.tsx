@@ -29,7 +29,7 @@ export function measured(value: string | number | null | undefined, measure: Mea
 }
 
 /** Whether an endpoint answers now, or since when and why it does not. */
-function State({ of, model }: { of: FailingEndpoint | undefined; model: string }) {
+function State({ of }: { of: FailingEndpoint | undefined }) {
   if (of === undefined) return <span class="tag good">no failures now</span>;
   return (
     <>
@@ -37,7 +37,7 @@ function State({ of, model }: { of: FailingEndpoint | undefined; model: string }
       <br />
       <small>
         24 h: {failedText(of.last_1d)}.{' '}
-        <a href={failedCalls(model)} data-page>
+        <a href={failedCalls(of)} data-page>
           Their calls
         </a>
       </small>
@@ -225,12 +225,16 @@ export function Model({ id }: { id: string }) {
         <a class="button" href="models" data-page>
           All models
         </a>
-        <a class="button" href={`models?${new URLSearchParams({ chosen: id })}`} data-page>
-          Compare
-        </a>
-        <a class="button primary" href={`playground?${new URLSearchParams({ models: id })}`} data-page>
-          Try it
-        </a>
+        {model.error === undefined && (
+          <>
+            <a class="button" href={`models?${new URLSearchParams({ chosen: id })}`} data-page>
+              Compare
+            </a>
+            <a class="button primary" href={`playground?${new URLSearchParams({ models: id })}`} data-page>
+              Try it
+            </a>
+          </>
+        )}
       </Heading>
       <p>
         <code>{id}</code> <Copy text={id} label="Copy id" />
@@ -260,9 +264,7 @@ export function Model({ id }: { id: string }) {
                       <dt>State</dt>
                       <dd>
                         {failing.error ??
-                          (failing.value && (
-                            <State of={failing.value.data.find(({ tag }) => tag === endpoint.tag)} model={id} />
-                          ))}
+                          (failing.value && <State of={failing.value.data.find(({ tag }) => tag === endpoint.tag)} />)}
                       </dd>
                     </div>
                     <div>

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { AuditEvent, ByokCredential, CredentialCheck, ProviderCredential } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count } from '../format.ts';
+import { ago, count, counted } from '../format.ts';
 import { route, say, setQuery } from '../state.ts';
 import { bind, Confirm, Dialog, Empty, Field, Heading, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
@@ -105,7 +105,7 @@ function Operators() {
                           {reason ??
                             (refused_endpoints > 0
                               ? `${count(refused_endpoints)} of ${count(endpoints)} endpoints refuse the credential`
-                              : `${count(endpoints)} endpoints${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
+                              : `${counted(endpoints, 'endpoint')}${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
                         </small>
                       </td>
                       <td data-label="Test">

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { LedgerNodeStatus, LedgerStatus, LedgerVerification } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, time, usd } from '../format.ts';
+import { count, counted, time, usd } from '../format.ts';
 import { logsOf, Sum } from '../links.tsx';
 import { route, say, setQuery } from '../state.ts';
 import { bind, Confirm, Dialog, Empty, Field, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
@@ -88,7 +88,7 @@ function Verification() {
             <span class={`tag ${differences.length === 0 ? 'good' : 'bad'}`}>
               {differences.length === 0 ? 'all sums agree' : `${count(differences.length)} differences`}
             </span>{' '}
-            {count(result.value.generations)} calls and {count(result.value.windows)} windows in{' '}
+            {counted(result.value.generations, 'call')} and {counted(result.value.windows, 'window')} in{' '}
             {result.value.seconds.toFixed(1)} s
           </p>
         )}

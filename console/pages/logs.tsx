@@ -30,6 +30,11 @@ interface Column {
 
 const tokens = (value: number | null | undefined) => (value === null || value === undefined ? '–' : count(value));
 
+/** A name on one line, unless it is too long for that. */
+function Name({ of }: { of: string | null | undefined }) {
+  return <bdi class={(of?.length ?? 0) > 32 ? undefined : 'line-part'}>{of ?? '–'}</bdi>;
+}
+
 const COLUMNS: Column[] = [
   {
     name: 'key',
@@ -69,7 +74,7 @@ const COLUMNS: Column[] = [
             <bdi class="dim">{requested}</bdi> →{' '}
           </>
         )}
-        <bdi>{model}</bdi>
+        <Name of={model} />
       </>
     ),
   },
@@ -77,7 +82,7 @@ const COLUMNS: Column[] = [
     name: 'provider',
     title: 'Provider',
     fields: ['provider_name'],
-    show: (row) => <bdi>{row.provider_name ?? '–'}</bdi>,
+    show: (row) => <Name of={row.provider_name} />,
   },
   {
     name: 'status',
@@ -186,8 +191,8 @@ const TEXTS = [
   ['endpoint', 'failed_endpoint', 'Failed at endpoint'],
   ['finish', 'finish_reason', 'Finish reason'],
   ['operation', 'operation', 'Operation'],
-  ['cost', 'min_cost', 'Cost of at least, USD'],
-  ['latency', 'min_latency', 'First token after at least, ms'],
+  ['cost', 'min_cost', 'Cost from, USD'],
+  ['latency', 'min_latency', 'First token from, ms'],
 ] as const;
 const SELECTED = [
   ['key', 'api_key_hash'],

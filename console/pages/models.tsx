@@ -45,7 +45,7 @@ function Select({ label, name, options }: { label: string; name: string; options
 /** The chosen models, which stay chosen while the person searches, and the way to their comparison. */
 function Chosen({ ids }: { ids: readonly string[] }) {
   if (ids.length === 0)
-    return <p class="dim">To compare models, choose two to {COMPARED_MAX} of them with their checkboxes.</p>;
+    return <p class="dim">To compare models, choose 2 to {COMPARED_MAX} of them with their checkboxes.</p>;
   return (
     <section class="card chosen" aria-label="Chosen models">
       <ul class="chips">
