@@ -106,6 +106,7 @@ const authenticate = createAuthenticate({
   clock,
   memory: { clock: { ...clock, is_sure: true }, changes: localChangeFeed(), serve_without_store_ms: 0 },
   isRevokedHere: () => false,
+  onPreviousSecret: () => {},
 });
 const dataDir = mkdtempSync(join(tmpdir(), 'gateway-bench-keys-'));
 const recorder = await startRecorder({

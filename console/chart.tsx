@@ -80,9 +80,10 @@ function Lines({ times, series, most, format }: ChartProps & { most: number }) {
             {points.map(
               (point) =>
                 point && (
-                  <circle key={point.time} cx={point.x} cy={point.y} r="3.5">
+                  // A line without length has round ends that stay round when the chart is stretched.
+                  <path key={point.time} class="point" d={`M${point.x} ${point.y}h0.01`}>
                     <title>{`${point.time}, ${name}: ${format(point.value)}`}</title>
-                  </circle>
+                  </path>
                 ),
             )}
           </g>

@@ -32,8 +32,8 @@ export function failedText({ calls, errors, rate_limited: limited }: FailingEndp
   return `${count(errors)} of ${count(calls)} failed${share}${limited === 0 ? '' : `, ${count(limited)} rate-limited`}`;
 }
 
-/** The calls of a model that failed or fell back in the last 24 hours. */
-export function failedCalls(model: string): string {
+/** The calls of the last 24 hours that failed at an endpoint, whatever their outcome. */
+export function failedCalls({ endpoint_id: endpoint }: FailingEndpoint): string {
   const from = `${new Date(Date.now() - DAY_MS).toISOString().slice(0, 19)}Z`;
-  return `logs?${new URLSearchParams({ result: 'problems', model, from })}`;
+  return `logs?${new URLSearchParams({ endpoint, from })}`;
 }

@@ -19,6 +19,9 @@ function grouped(text: string): string {
 /** A whole number with separators. */
 export const count = (value: number): string => grouped(String(Math.round(value)));
 
+/** A number of things, such as "1 call" and "2 calls". */
+export const counted = (value: number, name: string): string => `${count(value)} ${name}${value === 1 ? '' : 's'}`;
+
 /** A number of tokens, such as 200k. */
 export function tokens(value: number | null): string {
   if (value === null) return '–';

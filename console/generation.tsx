@@ -354,8 +354,9 @@ function Facts({ of, keyName }: { of: Generation; keyName: string | undefined })
       <div>
         <dt>Times</dt>
         <dd>
-          {of.streamed ? 'first token after' : 'answer after'} {milliseconds(of.latency)}, in all{' '}
-          {milliseconds(of.generation_time)}
+          {of.latency === null && of.generation_time === null
+            ? '–'
+            : `${of.streamed ? 'first token after' : 'answer after'} ${milliseconds(of.latency)}, in all ${milliseconds(of.generation_time)}`}
         </dd>
       </div>
       <div>
@@ -430,7 +431,9 @@ function Whole({ of, keyName }: { of: Generation; keyName: string | undefined })
       <h3>Prompt and answer</h3>
       {kept === undefined ? (
         <>
-          <p class="dim">They are there if the workspace logs its requests (Workspaces → observability).</p>
+          <p class="dim">
+            They are kept if the workspace of the key keeps requests and answers, which is set on its page.
+          </p>
           <button type="button" disabled={load.isRunning} onClick={load.start}>
             Show prompt and answer
           </button>

@@ -244,8 +244,7 @@ export function TestBench({
         {kind.value === 'replay' &&
           (kept.length === 0 ? (
             <p class="dim">
-              No workspace keeps requests. Turn on <code>is_observability_io_logging_enabled</code> of a workspace to
-              test on real ones.
+              No workspace keeps requests. Turn that on on the page of a workspace to test on real ones.
             </p>
           ) : (
             <div class="row">

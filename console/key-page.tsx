@@ -225,6 +225,7 @@ export function KeyPage({ hash }: { hash: string }) {
   const path = { hash };
   const key = useLoaded((signal) => call('getKey', { path }, signal), hash);
   const policy = useLoaded((signal) => call('getKeyPolicy', { path }, signal), hash);
+  const workspace = key.value?.data.workspace_id;
   return (
     <>
       <Heading title={key.value?.data.name ?? 'Key'}>
@@ -237,7 +238,11 @@ export function KeyPage({ hash }: { hash: string }) {
         <a class="button" href={usageOf({ api_key_id: hash })} data-page>
           Its usage
         </a>
-        <a class="button" href={`routing?${new URLSearchParams({ key: hash })}`} data-page>
+        <a
+          class="button"
+          href={`routing?${new URLSearchParams({ key: hash, ...(workspace && { of: workspace }) })}`}
+          data-page
+        >
           Explain a request
         </a>
       </Heading>

@@ -3,10 +3,10 @@ import type { ComponentChildren } from 'preact';
 import { home } from './address.ts';
 import type { Key } from './api.gen.ts';
 import { call } from './api.ts';
-import { time } from './format.ts';
+import { ago, time } from './format.ts';
 import { settings } from './snippets.ts';
 import { say } from './state.ts';
-import { Code, Dialog, Field, Snippets, useAction } from './ui.tsx';
+import { Code, Confirm, Dialog, Field, Snippets, useAction } from './ui.tsx';
 
 const GRACES = [
   ['0', 'not at all: it stops now'],
@@ -152,29 +152,32 @@ function RotateKey({ of, onClose, onMade }: { of: Key; onClose(): void; onMade(o
 }
 
 function EndPrevious({ of, onClose, onDone }: { of: Key; onClose(): void; onDone(): void }) {
-  const { start, failure, isRunning } = useAction(async () => {
+  const run = async () => {
     await call('deletePreviousSecret', { path: { hash: of.hash } });
     say('The old secret has ended.');
     onDone();
-  });
+  };
   return (
-    <Dialog title="End the old secret now?" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          Programs that still use <code>{of.previous_label}</code> are refused at once, on every node. The current
-          secret, <code>{of.label}</code>, goes on. This cannot be undone.
-        </p>
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep it
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            End {of.previous_label}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Confirm title="End the old secret now?" verb="End" name={of.previous_label ?? ''} run={run} onClose={onClose}>
+      <p>
+        Programs that still use <code>{of.previous_label}</code> are refused at once, on every node. The current secret,{' '}
+        <code>{of.label}</code>, goes on. This cannot be undone.
+      </p>
+      <p>
+        <LastUse of={of} />
+      </p>
+    </Confirm>
+  );
+}
+
+/** Whether programs still use the old secret. */
+function LastUse({ of }: { of: Key }) {
+  const { previous_secret_last_used_at: used } = of;
+  if (used === null) return <>No request has used it since the rotation.</>;
+  return (
+    <>
+      A request last used it <time dateTime={used}>{`${ago(used)} (${time(used)})`}</time>.
+    </>
   );
 }
 
@@ -201,7 +204,7 @@ export function KeySecrets({ of, onChange }: { of: Key; onChange(): void }) {
         {previous !== null && end !== null ? (
           <>
             <span class="tag fair">two secrets</span> The old secret <code>{previous}</code> is valid until{' '}
-            <time dateTime={end}>{time(end)}</time>.{' '}
+            <time dateTime={end}>{time(end)}</time>. <LastUse of={of} />{' '}
             <button
               type="button"
               class="small danger"

@@ -74,7 +74,7 @@ export function usageOfLogs(query: URLSearchParams): string {
 }
 
 /** Filters of the logs that usage has no dimension for, or not the same values. */
-const ONLY_LOGS = ['requested', 'session', 'failure', 'cost', 'latency'];
+const ONLY_LOGS = ['requested', 'session', 'failure', 'endpoint', 'cost', 'latency'];
 
 /** The usage of the filters in the address of the logs, if analytics can sum exactly these calls. */
 export function sumsOfLogs(query: URLSearchParams): AnalyticsQuery | undefined {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { EndpointHealth, FailingEndpoint, ModelEndpoints, PublicEndpoint } from './api.gen.ts';
 import { call } from './api.ts';
-import { count, percent, tokens } from './format.ts';
+import { count, counted, percent, tokens } from './format.ts';
 import { callsOf, Link } from './links.tsx';
 import {
   FIGURE_DAYS,
@@ -56,7 +56,7 @@ function uptimeOf(health: readonly EndpointHealth[]): string {
   const days = health.flatMap((endpoint) => endpoint.days);
   const calls = days.reduce((sum, day) => sum + day.calls, 0);
   const failed = days.reduce((sum, day) => sum + day.errors, 0);
-  return calls === 0 ? 'no call' : `${percent(((calls - failed) / calls) * 100)} of ${count(calls)} calls`;
+  return calls === 0 ? 'no call' : `${percent(((calls - failed) / calls) * 100)} of ${counted(calls, 'call')}`;
 }
 
 function groupsOf(models: readonly Compared[]): [title: string, rows: Row[]][] {

@@ -17,7 +17,7 @@ import {
 } from './model-figures.ts';
 import { changeText, Prices, priceClasses } from './prices.tsx';
 import { isAdmin } from './state.ts';
-import { Copy, Empty, Heading, messageOf, Show, useLoaded, WideTable } from './ui.tsx';
+import { Copy, Empty, Heading, messageOf, Show, Table, useLoaded, WideTable } from './ui.tsx';
 import { HISTORY_DAYS, History, Uptime } from './uptime.tsx';
 
 const PRICES_PAGE = 20;
@@ -29,7 +29,7 @@ export function measured(value: string | number | null | undefined, measure: Mea
 }
 
 /** Whether an endpoint answers now; otherwise since when and why it fails. */
-function State({ of, model }: { of: FailingEndpoint | undefined; model: string }) {
+function State({ of }: { of: FailingEndpoint | undefined }) {
   if (of === undefined) return <span class="tag good">no failures now</span>;
   return (
     <>
@@ -37,7 +37,7 @@ function State({ of, model }: { of: FailingEndpoint | undefined; model: string }
       <br />
       <small>
         24 h: {failedText(of.last_1d)}.{' '}
-        <a href={failedCalls(model)} data-page>
+        <a href={failedCalls(of)} data-page>
           Their calls
         </a>
       </small>
@@ -158,55 +158,43 @@ function PriceHistory({ id }: { id: string }) {
             return <p class="dim">No price is recorded yet: the gateway records them from its start on.</p>;
           return (
             <>
-              <table class="cards">
-                <caption class="hidden">Prices of the endpoints, the newest first</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">From</th>
-                    <th scope="col">To</th>
-                    <th scope="col">Endpoint</th>
-                    <th scope="col">Price / 1M tokens</th>
-                    <th scope="col">What changed</th>
+              <Table
+                class="cards"
+                caption="Prices of the endpoints, the newest first"
+                head={['From', 'To', 'Endpoint', 'Price / 1M tokens', 'What changed']}
+              >
+                {rows.map((row) => (
+                  <tr key={`${row.tag} ${row.from} ${row.until}`}>
+                    <th scope="row" class="number">
+                      {time(row.from)}
+                    </th>
+                    <td data-label="To">
+                      {row.until === null ? (
+                        <span class="tag good">in force</span>
+                      ) : (
+                        <span class="number">{time(row.until)}</span>
+                      )}
+                    </td>
+                    <td data-label="Endpoint">
+                      <span>
+                        <bdi>{row.provider_name}</bdi> <code class="dim">{row.tag}</code>
+                      </span>
+                    </td>
+                    <td data-label="Price / 1M">
+                      {priceClasses.some((name) => row.pricing[name] !== undefined) ? <Prices of={row.pricing} /> : '–'}
+                    </td>
+                    <td data-label="Changed">
+                      <span>
+                        {row.changed === null ? (
+                          <span class="dim">first record</span>
+                        ) : (
+                          row.changed.map(changeText).join(', ') || '–'
+                        )}
+                      </span>
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {rows.map((row) => (
-                    <tr key={`${row.tag} ${row.from} ${row.until}`}>
-                      <th scope="row" class="number">
-                        {time(row.from)}
-                      </th>
-                      <td data-label="To">
-                        {row.until === null ? (
-                          <span class="tag good">in force</span>
-                        ) : (
-                          <span class="number">{time(row.until)}</span>
-                        )}
-                      </td>
-                      <td data-label="Endpoint">
-                        <span>
-                          <bdi>{row.provider_name}</bdi> <code class="dim">{row.tag}</code>
-                        </span>
-                      </td>
-                      <td data-label="Price / 1M">
-                        {priceClasses.some((name) => row.pricing[name] !== undefined) ? (
-                          <Prices of={row.pricing} />
-                        ) : (
-                          '–'
-                        )}
-                      </td>
-                      <td data-label="Changed">
-                        <span>
-                          {row.changed === null ? (
-                            <span class="dim">first record</span>
-                          ) : (
-                            row.changed.map(changeText).join(', ') || '–'
-                          )}
-                        </span>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {failure.value !== '' && (
                 <p class="failure" role="alert">
                   {failure.value}
@@ -237,12 +225,16 @@ export function Model({ id }: { id: string }) {
         <a class="button" href="models" data-page>
           All models
         </a>
-        <a class="button" href={`models?${new URLSearchParams({ chosen: id })}`} data-page>
-          Compare
-        </a>
-        <a class="button primary" href={`playground?${new URLSearchParams({ models: id })}`} data-page>
-          Try it
-        </a>
+        {model.error === undefined && (
+          <>
+            <a class="button" href={`models?${new URLSearchParams({ chosen: id })}`} data-page>
+              Compare
+            </a>
+            <a class="button primary" href={`playground?${new URLSearchParams({ models: id })}`} data-page>
+              Try it
+            </a>
+          </>
+        )}
       </Heading>
       <p>
         <code>{id}</code> <Copy text={id} label="Copy id" />
@@ -272,9 +264,7 @@ export function Model({ id }: { id: string }) {
                       <dt>State</dt>
                       <dd>
                         {failing.error ??
-                          (failing.value && (
-                            <State of={failing.value.data.find(({ tag }) => tag === endpoint.tag)} model={id} />
-                          ))}
+                          (failing.value && <State of={failing.value.data.find(({ tag }) => tag === endpoint.tag)} />)}
                       </dd>
                     </div>
                     <div>

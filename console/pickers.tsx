@@ -2,6 +2,8 @@ import { type Signal, useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import type { Key, OrganizationMember, Workspace } from './api.gen.ts';
 import { call } from './api.ts';
+import { dayBefore } from './format.ts';
+import { lastWorkspace, route, setQuery } from './state.ts';
 import { bind, Field, useLoaded } from './ui.tsx';
 
 /** How many names of a list are offered at once. */
@@ -115,7 +117,47 @@ export function NameList({
 export const personName = ({ email, first_name, last_name, id }: OrganizationMember) =>
   email || [first_name, last_name].filter(Boolean).join(' ') || `${id.slice(0, 8)}…`;
 
-/** Chooses one of the workspaces; the first is the default one. */
+/** The workspace with the most calls of the last 30 days, of those that the person sees. */
+async function busiestWorkspace(signal: AbortSignal): Promise<string | undefined> {
+  const time_range = { start: `${dayBefore(30)}T00:00:00Z`, end: `${dayBefore(-1)}T00:00:00Z` };
+  const order_by = { field: 'request_count', direction: 'desc' as const };
+  const body = {
+    metrics: ['request_count' as const],
+    dimensions: ['workspace' as const],
+    time_range,
+    order_by,
+    limit: 1,
+  };
+  const { data } = await call('queryAnalytics', { body }, signal);
+  const id = (data.data[0] as { workspace?: string } | undefined)?.workspace;
+  return id;
+}
+
+/**
+ * The workspaces, and the one that a page is about: that of the address, else the one that was chosen last in this browser, else the one with
+ * the most calls, else the default one. Its id is undefined until it is known. `choose` sets the address.
+ */
+export function useWorkspace(parameter: 'workspace' | 'of') {
+  const named = route.value.query.get(parameter) ?? '';
+  const loaded = useLoaded(async (signal) => {
+    const { data: all } = await call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal);
+    const exists = (id: string | undefined) => all.some((one) => one.id === id);
+    const last = lastWorkspace.peek();
+    const busiest = named !== '' || exists(last) || all.length < 2 ? undefined : await busiestWorkspace(signal);
+    return { all, start: [last, busiest].find(exists) ?? all[0]?.id ?? '' };
+  });
+  return {
+    loaded,
+    all: loaded.value?.all ?? [],
+    id: named === '' ? loaded.value?.start : named,
+    choose(id: string, changes: Record<string, undefined>) {
+      lastWorkspace.value = id;
+      setQuery({ [parameter]: id, ...changes });
+    },
+  };
+}
+
+/** Chooses one of the workspaces. */
 export function WorkspaceSelect({
   of,
   value,
@@ -129,8 +171,8 @@ export function WorkspaceSelect({
 }) {
   return (
     <select aria-label={label} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
-      {of.map(({ id, name }, index) => (
-        <option key={id} value={index === 0 ? '' : id}>
+      {of.map(({ id, name }) => (
+        <option key={id} value={id}>
           {name}
         </option>
       ))}
@@ -139,18 +181,20 @@ export function WorkspaceSelect({
 }
 
 /** The keys of a workspace to choose from. */
-export const loadKeys = (workspace: string, signal: AbortSignal) =>
-  call(
-    'listKeys',
-    {
-      query: {
-        include_disabled: 'true',
-        limit: OFFERED_MAX,
-        ...(workspace === '' ? {} : { workspace_id: workspace }),
-      },
-    },
-    signal,
-  );
+export const loadKeys = async (workspace: string | undefined, signal: AbortSignal) =>
+  workspace === undefined
+    ? undefined
+    : call(
+        'listKeys',
+        {
+          query: {
+            include_disabled: 'true',
+            limit: OFFERED_MAX,
+            ...(workspace === '' ? {} : { workspace_id: workspace }),
+          },
+        },
+        signal,
+      );
 
 /** Chooses one of some keys. */
 export function KeySelect({ of, value, onChoose }: { of: Key[]; value: string; onChoose(hash: string): void }) {

@@ -44,7 +44,7 @@ export function LimitBar({ of, href }: { of: LimitState; href?: string | undefin
         <Money usd={limit} /> {window}
         {resets_at !== null && (
           <>
-            ; resets <span class="line-part">{time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</span>
+            ; <span class="line-part">resets {time(resets_at).replace(' 00:00:00 UTC', ' UTC')}</span>
           </>
         )}
       </small>

@@ -1,4 +1,4 @@
-import { computed, effect, signal } from '@preact/signals';
+import { computed, effect, type Signal, signal } from '@preact/signals';
 import { base } from './address.ts';
 import type { Session } from './api.gen.ts';
 import { call, holdToken } from './api.ts';
@@ -38,21 +38,20 @@ export function setQuery(changes: Record<string, string | undefined>): void {
   go(`${page === '' ? './' : page}${text === '' ? '' : `?${text}`}`, { replace: true });
 }
 
-/** A choice that the browser remembers. */
-function remembered<T extends string>(name: string, values: readonly [T, ...T[]]) {
-  const read = (): T => {
+/** A text that the browser remembers, read once. */
+function remembered(name: string) {
+  const read = (): string => {
     try {
-      const stored = localStorage.getItem(`gateway-${name}`) as T;
-      return values.includes(stored) ? stored : values[0];
+      return localStorage.getItem(`gateway-${name}`) ?? '';
     } catch {
-      return values[0];
+      return '';
     }
   };
-  const chosen = signal<T>(read());
+  const chosen = signal(read());
   effect(() => {
     const { value } = chosen;
     try {
-      localStorage.setItem(`gateway-${name}`, value);
+      if (value !== '') localStorage.setItem(`gateway-${name}`, value);
     } catch {
       // The choice then lasts until the page is closed.
     }
@@ -60,14 +59,23 @@ function remembered<T extends string>(name: string, values: readonly [T, ...T[]]
   return chosen;
 }
 
-export const theme = remembered('theme', ['system', 'light', 'dark']);
+/** One of some values that the browser remembers; the first one by default. */
+function choice<T extends string>(name: string, values: readonly [T, ...T[]]): Signal<T> {
+  const chosen = remembered(name) as Signal<T>;
+  if (!values.includes(chosen.value)) chosen.value = values[0];
+  return chosen;
+}
+
+/** The workspace whose keys a page showed last. */
+export const lastWorkspace = remembered('workspace');
+export const theme = choice('theme', ['system', 'light', 'dark']);
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value;
 });
 /** How times are shown. */
-export const zone = remembered('zone', ['UTC', 'local']);
+export const zone = choice('zone', ['UTC', 'local']);
 /** Whether money is shown to the nano-dollar. */
-export const money = remembered('money', ['short', 'exact']);
+export const money = choice('money', ['short', 'exact']);
 
 export const session = signal<Session | undefined>(undefined);
 export const isAdmin = computed(() => session.value?.role === 'admin');

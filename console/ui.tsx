@@ -13,9 +13,10 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads the data of a page, again when `key` changes or after `reload`. The previous data stays until the next arrives.
+ * Loads the data of a page, again when `key` changes or after `reload`. The previous data stays until the next arrives;
+ * undefined is no data.
  */
-export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, key = ''): Loaded<T> {
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T | undefined>, key = ''): Loaded<T> {
   const state = useSignal<{ value: T | undefined; error: string | undefined }>({ value: undefined, error: undefined });
   const turn = useSignal(0);
   const latest = useRef(load);
@@ -251,7 +252,7 @@ export function Confirm({
   );
 }
 
-/** A table with a caption for screen readers. `>` before the title of a column aligns it to the right. */
+/** A table with a caption for screen readers. Before the title of a column, `>` aligns it to the right and `.` hides it; `''` is no title. */
 export function Table({
   caption,
   head,
@@ -268,11 +269,15 @@ export function Table({
       <caption class="hidden">{caption}</caption>
       <thead>
         <tr>
-          {head.map((title) => (
-            <th key={title} scope="col" class={title.startsWith('>') ? 'right' : undefined}>
-              {title.replace('>', '')}
-            </th>
-          ))}
+          {head.map((title, index) =>
+            title === '' ? (
+              <td key={index} />
+            ) : (
+              <th key={index} scope="col" class={title.startsWith('>') ? 'right' : undefined}>
+                <bdi class={title.startsWith('.') ? 'hidden' : undefined}>{title.replace(/^[>.]/, '')}</bdi>
+              </th>
+            ),
+          )}
         </tr>
       </thead>
       <tbody>{children}</tbody>

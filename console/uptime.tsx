@@ -1,5 +1,5 @@
 import type { EndpointHealth, PublicEndpoint } from './api.gen.ts';
-import { count, dayBefore, percent } from './format.ts';
+import { count, counted, dayBefore, percent } from './format.ts';
 import { Table } from './ui.tsx';
 
 /** The uptime of three windows as a strip of bars, with the numbers beside it. */
@@ -38,14 +38,16 @@ export function History({ of }: { of: EndpointHealth | undefined }) {
       <span class="strip" aria-hidden="true">
         {days.map((date) => {
           const day = byDate.get(date);
-          const text = day === undefined ? 'no call' : `${percent(day.uptime)} of ${count(day.calls)} calls`;
+          const text = day === undefined ? 'no call' : `${percent(day.uptime)} of ${counted(day.calls, 'call')}`;
           return <i key={date} class={toneOf(day?.uptime ?? null)} title={`${date}: ${text}`} />;
         })}
       </span>
       <details>
         <summary>
           <small>
-            {sum === 0 ? 'only rate-limited calls' : `${percent(((sum - failed) / sum) * 100)} of ${count(sum)} calls`}
+            {sum === 0
+              ? 'only rate-limited calls'
+              : `${percent(((sum - failed) / sum) * 100)} of ${counted(sum, 'call')}`}
           </small>
         </summary>
         <Table

@@ -26,6 +26,7 @@ import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { createGenerationFill } from './api/generations/fill-generation-lists.ts';
+import { createPreviousSecretUses } from './api/keys/previous-secret-uses.ts';
 import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
 import { type ManagementDependencies, serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
@@ -104,6 +105,7 @@ import { generationLists } from './storage/generation-lists.ts';
 import { generationStore } from './storage/generations.ts';
 import { guardrailStore } from './storage/guardrails.ts';
 import { findKeyFacts } from './storage/key-facts.ts';
+import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import { loggedContentStore } from './storage/logged-contents.ts';
 import { type Home, organizationStore } from './storage/organizations.ts';
@@ -193,6 +195,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   // The embedded store has bounds of its own, and no network to wait for.
   const storeWait =
     database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
+  const previousSecrets = createPreviousSecretUses({ keys: keyStore(database.queries), log });
   const authenticate = createAuthenticate({
     findKey: (hash) => findKeyFacts(database.prompt, hash),
     findOwner: organizationStore(database.prompt).findOwner,
@@ -204,6 +207,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     memory: memoryOptions,
     isRevokedHere: options.isRevokedHere,
+    onPreviousSecret: previousSecrets.use,
   });
   const { serve_without_store_ms } = config.ledger;
   // The pages need what is built after the server.
@@ -600,7 +604,13 @@ export async function createApp(options: AppOptions): Promise<App> {
       await healing.stop();
       await turns.stop();
       await responses.stop();
-      await Promise.all([contents.stop(), usageUpkeep.stop(), priceHistory.stop(), broadcast.stop()]);
+      await Promise.all([
+        contents.stop(),
+        usageUpkeep.stop(),
+        priceHistory.stop(),
+        broadcast.stop(),
+        previousSecrets.stop(),
+      ]);
       await services.close();
       await exchange.stop();
       await rates.stop();

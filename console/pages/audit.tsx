@@ -97,14 +97,14 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
             </dd>
           </div>
         </dl>
-        <Table caption="Changed fields" head={['Field', 'Before', 'After']}>
+        <Table class="cards" caption="Changed fields" head={['Field', 'Before', 'After']}>
           {changesOf(of).map(([name, before, after]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td>
+              <td data-label="Before">
                 <bdi>{shown(before)}</bdi>
               </td>
-              <td>
+              <td data-label="After">
                 <bdi>{shown(after)}</bdi>
               </td>
             </tr>

@@ -2,7 +2,7 @@ import type { SpendingLimit } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Blocks } from '../key-page.tsx';
 import { logsOf, Sum } from '../links.tsx';
-import { KeySelect, loadKeys, OFFERED_MAX, WorkspaceSelect } from '../pickers.tsx';
+import { KeySelect, loadKeys, OFFERED_MAX, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { LimitBar, limitHref } from '../spending.tsx';
 import { isAdmin, route, setQuery } from '../state.ts';
 import { Code, Empty, Field, Heading, Money, Pager, Show, Table, useLoaded } from '../ui.tsx';
@@ -175,22 +175,25 @@ function Limits() {
 /** Why the calls of a key are refused now. */
 function WhatBlocks() {
   const { query } = route.value;
-  const workspace = query.get('of') ?? '';
+  const workspace = useWorkspace('of');
   const hash = query.get('key') ?? '';
-  const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal));
-  const keys = useLoaded((signal) => loadKeys(workspace, signal), workspace);
+  const keys = useLoaded((signal) => loadKeys(workspace.id, signal), workspace.id);
   const policy = useLoaded(
     async (signal) => (hash === '' ? undefined : (await call('getKeyPolicy', { path: { hash } }, signal)).data),
     hash,
   );
-  const all = workspaces.value?.data ?? [];
+  const { all } = workspace;
   return (
     <section class="card">
       <h2>What blocks this key now?</h2>
       <div class="inline">
         {all.length > 1 && (
           <Field label="Workspace">
-            <WorkspaceSelect of={all} value={workspace} onChoose={(id) => setQuery({ of: id, key: undefined })} />
+            <WorkspaceSelect
+              of={all}
+              value={workspace.id ?? ''}
+              onChoose={(id) => workspace.choose(id, { key: undefined })}
+            />
           </Field>
         )}
         <Field label="Key">

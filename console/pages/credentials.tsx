@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { AuditEvent, ByokCredential, CredentialCheck, ProviderCredential } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count } from '../format.ts';
+import { ago, count, counted } from '../format.ts';
 import { route, say, setQuery } from '../state.ts';
 import { bind, Confirm, Dialog, Empty, Field, Heading, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
@@ -105,7 +105,7 @@ function Operators() {
                           {reason ??
                             (refused_endpoints > 0
                               ? `${count(refused_endpoints)} of ${count(endpoints)} endpoints refuse the credential`
-                              : `${count(endpoints)} endpoints${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
+                              : `${counted(endpoints, 'endpoint')}${has_credential ? '' : is_sandbox ? ', simulated' : ', no credential needed'}`)}
                         </small>
                       </td>
                       <td data-label="Test">
@@ -298,67 +298,56 @@ function Own() {
               </Empty>
             ) : (
               <>
-                <table class="cards">
-                  <caption class="hidden">Credentials of own accounts</caption>
-                  <thead>
-                    <tr>
-                      <th scope="col">Credential</th>
-                      <th scope="col">State</th>
-                      <th scope="col">Test</th>
-                      <th scope="col">
-                        <span class="hidden">Actions</span>
+                <Table
+                  class="cards"
+                  caption="Credentials of own accounts"
+                  head={['Credential', 'State', 'Test', '.Actions']}
+                >
+                  {data.map((one) => (
+                    <tr key={one.id} class={one.disabled ? 'off' : ''}>
+                      <th scope="row">
+                        <bdi>{one.name ?? one.label}</bdi>
+                        <br />
+                        <small>
+                          {one.provider} <code>{one.label}</code>
+                        </small>
                       </th>
+                      <td data-label="State">
+                        <span class={`tag ${one.disabled ? '' : 'good'}`}>{one.disabled ? 'disabled' : 'in use'}</span>
+                      </td>
+                      <td data-label="Test">
+                        <Test
+                          name={one.name ?? one.label}
+                          last={tests.get(one.id)}
+                          run={async () => (await call('testByok', { path: { id: one.id } })).data}
+                        />
+                      </td>
+                      <td class="buttons">
+                        <button
+                          type="button"
+                          class="small"
+                          onClick={() => {
+                            open.value = { action: 'change', of: one };
+                          }}
+                        >
+                          Change
+                        </button>
+                        <button type="button" class="small" onClick={() => void turn(one)}>
+                          {one.disabled ? 'Enable' : 'Disable'}
+                        </button>
+                        <button
+                          type="button"
+                          class="small danger"
+                          onClick={() => {
+                            open.value = { action: 'delete', of: one };
+                          }}
+                        >
+                          Delete
+                        </button>
+                      </td>
                     </tr>
-                  </thead>
-                  <tbody>
-                    {data.map((one) => (
-                      <tr key={one.id} class={one.disabled ? 'off' : ''}>
-                        <th scope="row">
-                          <bdi>{one.name ?? one.label}</bdi>
-                          <br />
-                          <small>
-                            {one.provider} <code>{one.label}</code>
-                          </small>
-                        </th>
-                        <td data-label="State">
-                          <span class={`tag ${one.disabled ? '' : 'good'}`}>
-                            {one.disabled ? 'disabled' : 'in use'}
-                          </span>
-                        </td>
-                        <td data-label="Test">
-                          <Test
-                            name={one.name ?? one.label}
-                            last={tests.get(one.id)}
-                            run={async () => (await call('testByok', { path: { id: one.id } })).data}
-                          />
-                        </td>
-                        <td class="buttons">
-                          <button
-                            type="button"
-                            class="small"
-                            onClick={() => {
-                              open.value = { action: 'change', of: one };
-                            }}
-                          >
-                            Change
-                          </button>
-                          <button type="button" class="small" onClick={() => void turn(one)}>
-                            {one.disabled ? 'Enable' : 'Disable'}
-                          </button>
-                          <button
-                            type="button"
-                            class="small danger"
-                            onClick={() => {
-                              open.value = { action: 'delete', of: one };
-                            }}
-                          >
-                            Delete
-                          </button>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                  ))}
+                </Table>
                 <Pager offset={offset} limit={PAGE} total={total_count} />
                 {add}
               </>

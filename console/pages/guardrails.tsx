@@ -4,7 +4,7 @@ import { call } from '../api.ts';
 import { count, time } from '../format.ts';
 import { BUILTINS, EditGuardrail } from '../guardrail-editor.tsx';
 import { TestBench } from '../guardrail-test.tsx';
-import { KeySelect, loadKeys, OFFERED_MAX, personName, WorkspaceSelect } from '../pickers.tsx';
+import { KeySelect, loadKeys, OFFERED_MAX, personName, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { route, say, setQuery } from '../state.ts';
 import {
   Confirm,
@@ -117,7 +117,7 @@ function Row({ name, note, remove, label }: { name: string; note: string; remove
 }
 
 function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees; reload(): void }) {
-  const workspace = useSignal('');
+  const workspace = useSignal(loaded.all[0]?.id ?? '');
   const key = useSignal('');
   const member = useSignal('');
   // The page of a workspace links here to create a guardrail for it.
@@ -436,20 +436,19 @@ function TestDraft({ of, workspaces, onClose }: { of: Tested; workspaces: Worksp
 
 function List({ workspaces }: { workspaces: Workspace[] }) {
   const { query } = route.value;
-  const workspace = query.get('workspace') ?? '';
+  const workspace = useWorkspace('workspace');
+  const { id } = workspace;
   const offset = Number(query.get('offset') ?? 0) || 0;
   const draft = useSignal<Tested>(undefined);
   const closeTest = () => {
     draft.value = undefined;
   };
   const list = useLoaded(
-    (signal) =>
-      call(
-        'listGuardrails',
-        { query: { limit: PAGE, offset, ...(workspace === '' ? {} : { workspace_id: workspace }) } },
-        signal,
-      ),
-    `${workspace} ${offset}`,
+    async (signal) =>
+      id === undefined
+        ? undefined
+        : call('listGuardrails', { query: { limit: PAGE, offset, workspace_id: id } }, signal),
+    `${id} ${offset}`,
   );
   const create = () => setQuery({ new: '1' });
   return (
@@ -458,8 +457,8 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
         {workspaces.length > 1 && (
           <WorkspaceSelect
             of={workspaces}
-            value={workspace}
-            onChoose={(id) => setQuery({ workspace: id, offset: undefined })}
+            value={id ?? ''}
+            onChoose={(next) => workspace.choose(next, { offset: undefined })}
           />
         )}
         <button type="button" class="primary" onClick={create}>
@@ -516,12 +515,12 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
       </p>
       {query.get('new') !== null && (
         <EditGuardrail
-          workspace={workspace}
+          workspace={id ?? ''}
           onClose={() => setQuery({ new: undefined })}
           onTest={(next) => {
             draft.value = next;
           }}
-          onSaved={(id) => setQuery({ new: undefined, offset: undefined, id })}
+          onSaved={(made) => setQuery({ new: undefined, offset: undefined, id: made })}
         />
       )}
       {draft.value && <TestDraft of={draft.value} workspaces={workspaces} onClose={closeTest} />}

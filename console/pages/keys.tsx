@@ -5,8 +5,23 @@ import { ago, time, usd } from '../format.ts';
 import { KeyPage } from '../key-page.tsx';
 import { Secret } from '../key-secrets.tsx';
 import { Sum, spentOf } from '../links.tsx';
+import { useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { isAdmin, route, say, setQuery } from '../state.ts';
-import { Bar, bind, Dialog, Empty, Field, Heading, Money, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+import {
+  Bar,
+  bind,
+  Confirm,
+  Dialog,
+  Empty,
+  Field,
+  Heading,
+  Money,
+  Pager,
+  Show,
+  Table,
+  useAction,
+  useLoaded,
+} from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -78,10 +93,12 @@ const resetOf = (text: string) => (text === '' ? null : (text as Reset));
 
 function CreateKey({
   workspaces,
+  workspace: initial,
   onClose,
   onMade,
 }: {
   workspaces: Workspace[];
+  workspace: string;
   onClose(): void;
   onMade(made: { name: string; secret: string }): void;
 }) {
@@ -89,7 +106,7 @@ function CreateKey({
   const limit = useSignal('');
   const reset = useSignal('');
   const expires = useSignal('');
-  const workspace = useSignal(route.value.query.get('workspace') ?? '');
+  const workspace = useSignal(initial);
   const { start, failure, isRunning } = useAction(async () => {
     const made = await call('createKey', {
       body: {
@@ -114,19 +131,13 @@ function CreateKey({
         </Field>
         {workspaces.length > 1 && (
           <Field label="Workspace">
-            <select
+            <WorkspaceSelect
+              of={workspaces}
               value={workspace.value}
-              onChange={(event) => {
-                workspace.value = event.currentTarget.value;
+              onChoose={(id) => {
+                workspace.value = id;
               }}
-            >
-              <option value="">Default</option>
-              {workspaces.slice(1).map(({ id, name: title }) => (
-                <option key={id} value={id}>
-                  {title}
-                </option>
-              ))}
-            </select>
+            />
           </Field>
         )}
         {failure}
@@ -171,62 +182,42 @@ function EditKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone(): 
 }
 
 function DeleteKey({ of, onClose, onDone }: { of: Key; onClose(): void; onDone(): void }) {
-  const { start, failure, isRunning } = useAction(async () => {
+  const run = async () => {
     await call('deleteKey', { path: { hash: of.hash } });
     say('Deleted.');
     onDone();
-  });
+  };
   return (
-    <Dialog title="Delete this key?" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          <strong>
-            <bdi>{of.name}</bdi>
-          </strong>{' '}
-          (<code>{of.label}</code>) stops working at once, on every node. So do all keys that applications made with it.
-          This cannot be undone.
-        </p>
-        <p>
-          Its usage of <Money usd={of.usage} /> stays in the accounts
-          {of.last_used_at === null ? '. It was never used.' : <>. It was last used {ago(of.last_used_at)}.</>}
-        </p>
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep it
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            Delete <bdi>{of.name.slice(0, 40)}</bdi>
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Confirm title="Delete this key?" name={of.name} run={run} onClose={onClose}>
+      <p>
+        <strong>
+          <bdi>{of.name}</bdi>
+        </strong>{' '}
+        (<code>{of.label}</code>) stops working at once, on every node. So do all keys that applications made with it.
+        This cannot be undone.
+      </p>
+      <p>
+        Its usage of <Money usd={of.usage} /> stays in the accounts
+        {of.last_used_at === null ? '. It was never used.' : <>. It was last used {ago(of.last_used_at)}.</>}
+      </p>
+    </Confirm>
   );
 }
 
 function List() {
   const { query } = route.value;
-  const workspace = query.get('workspace') ?? '';
+  const workspace = useWorkspace('workspace');
+  const { id, all } = workspace;
   const offset = Number(query.get('offset') ?? 0) || 0;
   const open = useSignal<{ kind: 'edit' | 'delete'; of: Key } | undefined>(undefined);
   const made = useSignal<{ name: string; secret: string } | undefined>(undefined);
-  const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: 100 } }, signal));
   const keys = useLoaded(
     // One more than a page shows, to know whether there are more.
-    (signal) =>
-      call(
-        'listKeys',
-        {
-          query: {
-            include_disabled: 'true',
-            limit: PAGE + 1,
-            offset,
-            ...(workspace === '' ? {} : { workspace_id: workspace }),
-          },
-        },
-        signal,
-      ),
-    `${workspace} ${offset}`,
+    async (signal) =>
+      id === undefined
+        ? undefined
+        : call('listKeys', { query: { include_disabled: 'true', limit: PAGE + 1, offset, workspace_id: id } }, signal),
+    `${id} ${offset}`,
   );
   const setDisabled = async (of: Key) => {
     await call('updateKey', { path: { hash: of.hash }, body: { disabled: !of.disabled } }).catch((error: unknown) =>
@@ -241,31 +232,25 @@ function List() {
     close();
     keys.reload();
   };
-  const list = workspaces.value?.data ?? [];
   return (
     <>
       <Heading title="Keys">
-        {list.length > 1 && (
-          <select
-            aria-label="Workspace"
-            value={workspace}
-            onChange={(event) => setQuery({ workspace: event.currentTarget.value, offset: undefined })}
-          >
-            {list.map(({ id, name }, index) => (
-              <option key={id} value={index === 0 ? '' : id}>
-                {name}
-              </option>
-            ))}
-          </select>
+        {all.length > 1 && (
+          <WorkspaceSelect
+            of={all}
+            value={id ?? ''}
+            onChoose={(next) => workspace.choose(next, { offset: undefined })}
+          />
         )}
         <button type="button" class="primary" onClick={() => setQuery({ new: '1' })}>
           Create key
         </button>
       </Heading>
+      {workspace.loaded.error !== undefined && <Show of={workspace.loaded}>{() => null}</Show>}
       <Show of={keys}>
         {({ data }) =>
           data.length === 0 && offset === 0 ? (
-            <Empty title="No key yet">
+            <Empty title={all.length > 1 ? 'No key in this workspace' : 'No key yet'}>
               <p>A key calls models and has a limit of its own. Make one for each program.</p>
               <button type="button" class="primary" onClick={() => setQuery({ new: '1' })}>
                 Create the first key
@@ -273,82 +258,72 @@ function List() {
             </Empty>
           ) : (
             <>
-              <table class="cards">
-                <caption class="hidden">API keys{isAdmin.value ? '' : ' of yours'}</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Spent</th>
-                    <th scope="col">Last used</th>
-                    <th scope="col">State</th>
-                    <th scope="col">
-                      <span class="hidden">Actions</span>
+              <Table
+                class="cards"
+                caption={isAdmin.value ? 'API keys' : 'API keys of yours'}
+                head={['Name', 'Spent', 'Last used', 'State', '.Actions']}
+              >
+                {data.slice(0, PAGE).map((key) => (
+                  <tr key={key.hash} class={key.disabled ? 'off' : ''}>
+                    <th scope="row">
+                      <a href={`keys?${new URLSearchParams({ id: key.hash })}`} data-page>
+                        <bdi>{key.name}</bdi>
+                      </a>
+                      <br />
+                      <code class="dim">{key.label}</code>
                     </th>
+                    <td data-label="Spent">
+                      <Spent of={key} />
+                    </td>
+                    <td data-label="Last used">
+                      {key.last_used_at === null ? (
+                        <span class="dim">never</span>
+                      ) : (
+                        <time dateTime={key.last_used_at} title={time(key.last_used_at)}>
+                          {ago(key.last_used_at)}
+                        </time>
+                      )}
+                    </td>
+                    <td data-label="State">
+                      {key.disabled ? <span class="tag bad">disabled</span> : <span class="tag good">in use</span>}
+                      {key.expires_at !== null && <small> until {time(key.expires_at)}</small>}
+                      {key.previous_secret_expires_at !== null && (
+                        <small class="line">old secret until {time(key.previous_secret_expires_at)}</small>
+                      )}
+                    </td>
+                    <td class="buttons">
+                      <button
+                        type="button"
+                        class="small"
+                        aria-label={`Change ${key.name}`}
+                        onClick={() => {
+                          open.value = { kind: 'edit', of: key };
+                        }}
+                      >
+                        Change
+                      </button>
+                      <button
+                        type="button"
+                        class="small"
+                        aria-label={`${key.disabled ? 'Enable' : 'Disable'} ${key.name}`}
+                        onClick={() => void setDisabled(key)}
+                      >
+                        {key.disabled ? 'Enable' : 'Disable'}
+                      </button>
+                      <button
+                        type="button"
+                        class="small danger"
+                        aria-label={`Delete ${key.name}`}
+                        onClick={() => {
+                          open.value = { kind: 'delete', of: key };
+                        }}
+                      >
+                        Delete
+                      </button>
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.slice(0, PAGE).map((key) => (
-                    <tr key={key.hash} class={key.disabled ? 'off' : ''}>
-                      <th scope="row">
-                        <a href={`keys?${new URLSearchParams({ id: key.hash })}`} data-page>
-                          <bdi>{key.name}</bdi>
-                        </a>
-                        <br />
-                        <code class="dim">{key.label}</code>
-                      </th>
-                      <td data-label="Spent">
-                        <Spent of={key} />
-                      </td>
-                      <td data-label="Last used">
-                        {key.last_used_at === null ? (
-                          <span class="dim">never</span>
-                        ) : (
-                          <time dateTime={key.last_used_at} title={time(key.last_used_at)}>
-                            {ago(key.last_used_at)}
-                          </time>
-                        )}
-                      </td>
-                      <td data-label="State">
-                        {key.disabled ? <span class="tag bad">disabled</span> : <span class="tag good">in use</span>}
-                        {key.expires_at !== null && <small> until {time(key.expires_at)}</small>}
-                        {key.previous_secret_expires_at !== null && (
-                          <small class="line">old secret until {time(key.previous_secret_expires_at)}</small>
-                        )}
-                      </td>
-                      <td class="buttons">
-                        <button
-                          type="button"
-                          class="small"
-                          aria-label={`Change ${key.name}`}
-                          onClick={() => {
-                            open.value = { kind: 'edit', of: key };
-                          }}
-                        >
-                          Change
-                        </button>
-                        <button
-                          type="button"
-                          class="small"
-                          aria-label={`${key.disabled ? 'Enable' : 'Disable'} ${key.name}`}
-                          onClick={() => void setDisabled(key)}
-                        >
-                          {key.disabled ? 'Enable' : 'Disable'}
-                        </button>
-                        <button
-                          type="button"
-                          class="small danger"
-                          aria-label={`Delete ${key.name}`}
-                          onClick={() => {
-                            open.value = { kind: 'delete', of: key };
-                          }}
-                        >
-                          Delete
-                        </button>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {(offset > 0 || data.length > PAGE) && (
                 <Pager offset={offset} limit={PAGE} total={offset + data.length} />
               )}
@@ -356,9 +331,10 @@ function List() {
           )
         }
       </Show>
-      {query.get('new') !== null && (
+      {query.get('new') !== null && id !== undefined && (
         <CreateKey
-          workspaces={list}
+          workspaces={all}
+          workspace={id}
           onClose={() => setQuery({ new: undefined })}
           onMade={(next) => {
             setQuery({ new: undefined });

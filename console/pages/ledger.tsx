@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { LedgerNodeStatus, LedgerStatus, LedgerVerification } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, time, usd } from '../format.ts';
+import { count, counted, time, usd } from '../format.ts';
 import { logsOf, Sum } from '../links.tsx';
 import { route, say, setQuery } from '../state.ts';
 import { bind, Confirm, Dialog, Empty, Field, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
@@ -88,7 +88,7 @@ function Verification() {
             <span class={`tag ${differences.length === 0 ? 'good' : 'bad'}`}>
               {differences.length === 0 ? 'all sums agree' : `${count(differences.length)} differences`}
             </span>{' '}
-            {count(result.value.generations)} calls and {count(result.value.windows)} windows in{' '}
+            {counted(result.value.generations, 'call')} and {counted(result.value.windows, 'window')} in{' '}
             {result.value.seconds.toFixed(1)} s
           </p>
         )}
@@ -160,49 +160,34 @@ export default function Ledger() {
             </dl>
             <section class="card">
               <h2>Money held by nodes</h2>
-              <table>
-                <caption class="hidden">Money held by nodes</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Node</th>
-                    <th scope="col">Seen</th>
-                    <th scope="col" class="right">
-                      Held
+              <Table caption="Money held by nodes" head={['Node', 'Seen', '>Held', '.Actions']}>
+                {data.nodes.map((node) => (
+                  <tr key={node.id}>
+                    <th scope="row">
+                      <code>{node.id}</code>
                     </th>
-                    <th scope="col">
-                      <span class="hidden">Actions</span>
-                    </th>
+                    <td>
+                      <Unseen seconds={node.seconds_unseen} isLost={node.is_lost} />
+                    </td>
+                    <td class="right">
+                      <Money usd={node.held} />
+                    </td>
+                    <td class="buttons">
+                      {node.is_lost && node.held > 0 && (
+                        <button
+                          type="button"
+                          class="small danger"
+                          onClick={() => {
+                            releasing.value = node;
+                          }}
+                        >
+                          Release
+                        </button>
+                      )}
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.nodes.map((node) => (
-                    <tr key={node.id}>
-                      <th scope="row">
-                        <code>{node.id}</code>
-                      </th>
-                      <td>
-                        <Unseen seconds={node.seconds_unseen} isLost={node.is_lost} />
-                      </td>
-                      <td class="right">
-                        <Money usd={node.held} />
-                      </td>
-                      <td class="buttons">
-                        {node.is_lost && node.held > 0 && (
-                          <button
-                            type="button"
-                            class="small danger"
-                            onClick={() => {
-                              releasing.value = node;
-                            }}
-                          >
-                            Release
-                          </button>
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {data.node_count > data.nodes.length && (
                 <p class="dim">
                   The {count(data.nodes.length)} nodes last seen, of {count(data.node_count)}. All of them:{' '}
@@ -219,53 +204,36 @@ export default function Ledger() {
                   <p>Calls appear here if a node was killed, or a provider never said how an answer ended.</p>
                 </Empty>
               ) : (
-                <table>
-                  <caption class="hidden">Calls with an estimated cost</caption>
-                  <thead>
-                    <tr>
-                      <th scope="col">Call</th>
-                      <th scope="col" class="right">
-                        Charged
+                <Table caption="Calls with an estimated cost" head={['Call', '>Charged', '>Estimated', '.Actions']}>
+                  {data.generations.map((one) => (
+                    <tr key={one.id}>
+                      <th scope="row">
+                        <bdi>{one.model}</bdi>
+                        <br />
+                        <small>
+                          <code>{one.id}</code> {time(one.created_at)}
+                        </small>
                       </th>
-                      <th scope="col" class="right">
-                        Estimated
-                      </th>
-                      <th scope="col">
-                        <span class="hidden">Actions</span>
-                      </th>
+                      <td class="right">
+                        <Sum usd={one.cost} href={logsOf({ id: one.id })} />
+                      </td>
+                      <td class="right">
+                        <Money usd={one.estimated} />
+                      </td>
+                      <td class="buttons">
+                        <button
+                          type="button"
+                          class="small"
+                          onClick={() => {
+                            resolving.value = one;
+                          }}
+                        >
+                          Correct
+                        </button>
+                      </td>
                     </tr>
-                  </thead>
-                  <tbody>
-                    {data.generations.map((one) => (
-                      <tr key={one.id}>
-                        <th scope="row">
-                          <bdi>{one.model}</bdi>
-                          <br />
-                          <small>
-                            <code>{one.id}</code> {time(one.created_at)}
-                          </small>
-                        </th>
-                        <td class="right">
-                          <Sum usd={one.cost} href={logsOf({ id: one.id })} />
-                        </td>
-                        <td class="right">
-                          <Money usd={one.estimated} />
-                        </td>
-                        <td class="buttons">
-                          <button
-                            type="button"
-                            class="small"
-                            onClick={() => {
-                              resolving.value = one;
-                            }}
-                          >
-                            Correct
-                          </button>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                  ))}
+                </Table>
               )}
               <div class="pager">
                 {after !== undefined && (

@@ -11,7 +11,7 @@ import { sumsOfLogs, usageOfLogs } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Field, Heading, Money, Show, useAction, useLoaded, WideTable } from '../ui.tsx';
+import { Empty, Field, Heading, Money, Show, Table, useAction, useLoaded, WideTable } from '../ui.tsx';
 
 const PAGE = 50;
 /** A page polls at most once in this time. */
@@ -29,6 +29,11 @@ interface Column {
 }
 
 const tokens = (value: number | null | undefined) => (value === null || value === undefined ? '–' : count(value));
+
+/** A name on one line, unless it is too long for that. */
+function Name({ of }: { of: string | null | undefined }) {
+  return <bdi class={(of?.length ?? 0) > 32 ? undefined : 'line-part'}>{of ?? '–'}</bdi>;
+}
 
 const COLUMNS: Column[] = [
   {
@@ -69,7 +74,7 @@ const COLUMNS: Column[] = [
             <bdi class="dim">{requested}</bdi> →{' '}
           </>
         )}
-        <bdi>{model}</bdi>
+        <Name of={model} />
       </>
     ),
   },
@@ -77,7 +82,7 @@ const COLUMNS: Column[] = [
     name: 'provider',
     title: 'Provider',
     fields: ['provider_name'],
-    show: (row) => <bdi>{row.provider_name ?? '–'}</bdi>,
+    show: (row) => <Name of={row.provider_name} />,
   },
   {
     name: 'status',
@@ -183,10 +188,11 @@ const TEXTS = [
   ['tag', 'tag', 'Tag'],
   ['external', 'external_user', 'User of the request'],
   ['failure', 'failure', 'Failure'],
+  ['endpoint', 'failed_endpoint', 'Failed at endpoint'],
   ['finish', 'finish_reason', 'Finish reason'],
   ['operation', 'operation', 'Operation'],
-  ['cost', 'min_cost', 'Cost of at least, USD'],
-  ['latency', 'min_latency', 'First token after at least, ms'],
+  ['cost', 'min_cost', 'Cost from, USD'],
+  ['latency', 'min_latency', 'First token from, ms'],
 ] as const;
 const SELECTED = [
   ['key', 'api_key_hash'],
@@ -400,7 +406,7 @@ const openCall = (id: string | undefined) => {
   go(`logs${next.size === 0 ? '' : `?${next}`}`, { replace: id === undefined });
 };
 
-function Table({
+function Calls({
   rows,
   columns,
   names,
@@ -411,35 +417,26 @@ function Table({
 }) {
   return (
     <WideTable label="Calls">
-      <table class="cards logs">
-        <caption class="hidden">Calls, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            {columns.map(({ name, title, right }) => (
-              <th key={name} scope="col" class={right ? 'right' : undefined}>
-                {title}
-              </th>
+      <Table
+        class="cards logs"
+        caption="Calls, newest first"
+        head={['Time', ...columns.map(({ title, right }) => `${right ? '>' : ''}${title}`)]}
+      >
+        {rows.map((row) => (
+          <tr key={row.id}>
+            <th scope="row">
+              <button type="button" class="link number" onClick={() => openCall(row.id)}>
+                {time(row.created_at ?? '')}
+              </button>
+            </th>
+            {columns.map(({ name, title, right, show }) => (
+              <td key={name} data-label={title} class={right ? 'right' : undefined}>
+                <span>{show(row, names.of)}</span>
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.id}>
-              <th scope="row">
-                <button type="button" class="link number" onClick={() => openCall(row.id)}>
-                  {time(row.created_at ?? '')}
-                </button>
-              </th>
-              {columns.map(({ name, title, right, show }) => (
-                <td key={name} data-label={title} class={right ? 'right' : undefined}>
-                  <span>{show(row, names.of)}</span>
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </WideTable>
   );
 }
@@ -529,7 +526,7 @@ export default function Logs() {
                 )}
               </div>
               {rows.length > 0 ? (
-                <Table rows={rows} columns={columns} names={names} />
+                <Calls rows={rows} columns={columns} names={names} />
               ) : (
                 <Empty title={Object.keys(filter).length === 0 ? 'No call yet' : 'No call matches'}>
                   {Object.keys(filter).length === 0 ? (

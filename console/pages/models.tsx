@@ -5,7 +5,7 @@ import { perMillion, tokens } from '../format.ts';
 import { COMPARED_MAX, Comparison, modelsIn } from '../model-comparison.tsx';
 import { Model } from '../model-page.tsx';
 import { route, setQuery } from '../state.ts';
-import { Empty, Heading, Pager, Show, useLoaded } from '../ui.tsx';
+import { Empty, Heading, Pager, Show, Table, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -45,7 +45,7 @@ function Select({ label, name, options }: { label: string; name: string; options
 /** The chosen models, which stay chosen while the person searches, and the way to their comparison. */
 function Chosen({ ids }: { ids: readonly string[] }) {
   if (ids.length === 0)
-    return <p class="dim">To compare models, choose two to {COMPARED_MAX} of them with their checkboxes.</p>;
+    return <p class="dim">To compare models, choose 2 to {COMPARED_MAX} of them with their checkboxes.</p>;
   return (
     <section class="card chosen" aria-label="Chosen models">
       <ul class="chips">
@@ -133,60 +133,45 @@ function List() {
             </Empty>
           ) : (
             <>
-              <table class="cards">
-                <caption class="hidden">Models</caption>
-                <thead>
-                  <tr>
-                    <td class="tick" />
-                    <th scope="col">Model</th>
-                    <th scope="col" class="right">
-                      Context
+              <Table
+                class="cards"
+                caption="Models"
+                head={['', 'Model', '>Context', '>Input / 1M', '>Output / 1M', 'Reads']}
+              >
+                {data.map((model) => (
+                  <tr key={model.id}>
+                    <td class="tick">
+                      <input
+                        type="checkbox"
+                        aria-label={`Choose ${model.name} for a comparison`}
+                        checked={chosen.includes(model.id)}
+                        disabled={chosen.length >= COMPARED_MAX && !chosen.includes(model.id)}
+                        onChange={(event) => {
+                          const rest = chosen.filter((id) => id !== model.id);
+                          setQuery({ chosen: (event.currentTarget.checked ? [...rest, model.id] : rest).join() });
+                        }}
+                      />
+                    </td>
+                    <th scope="row">
+                      <a href={`models?${new URLSearchParams({ id: model.id })}`} data-page>
+                        <bdi>{model.name}</bdi>
+                      </a>
+                      <br />
+                      <code class="dim">{model.id}</code>
                     </th>
-                    <th scope="col" class="right">
-                      Input / 1M
-                    </th>
-                    <th scope="col" class="right">
-                      Output / 1M
-                    </th>
-                    <th scope="col">Reads</th>
+                    <td data-label="Context" class="right number">
+                      {tokens(model.context_length)}
+                    </td>
+                    <td data-label="Input / 1M" class="right number">
+                      {perMillion(model.pricing.prompt)}
+                    </td>
+                    <td data-label="Output / 1M" class="right number">
+                      {perMillion(model.pricing.completion)}
+                    </td>
+                    <td data-label="Reads">{model.architecture.input_modalities.join(', ')}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.map((model) => (
-                    <tr key={model.id}>
-                      <td class="tick">
-                        <input
-                          type="checkbox"
-                          aria-label={`Choose ${model.name} for a comparison`}
-                          checked={chosen.includes(model.id)}
-                          disabled={chosen.length >= COMPARED_MAX && !chosen.includes(model.id)}
-                          onChange={(event) => {
-                            const rest = chosen.filter((id) => id !== model.id);
-                            setQuery({ chosen: (event.currentTarget.checked ? [...rest, model.id] : rest).join() });
-                          }}
-                        />
-                      </td>
-                      <th scope="row">
-                        <a href={`models?${new URLSearchParams({ id: model.id })}`} data-page>
-                          <bdi>{model.name}</bdi>
-                        </a>
-                        <br />
-                        <code class="dim">{model.id}</code>
-                      </th>
-                      <td data-label="Context" class="right number">
-                        {tokens(model.context_length)}
-                      </td>
-                      <td data-label="Input / 1M" class="right number">
-                        {perMillion(model.pricing.prompt)}
-                      </td>
-                      <td data-label="Output / 1M" class="right number">
-                        {perMillion(model.pricing.completion)}
-                      </td>
-                      <td data-label="Reads">{model.architecture.input_modalities.join(', ')}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager offset={offset} limit={PAGE} total={total_count} />
             </>
           )

@@ -218,8 +218,8 @@ function Failing({ of, total }: { of: readonly FailingEndpoint[]; total: number 
                 24 h: {failedText(endpoint.last_1d)}
               </small>
               <br />
-              <a href={failedCalls(endpoint.model_id)} data-page>
-                Failed calls<span class="hidden"> of {endpoint.model_id}</span>
+              <a href={failedCalls(endpoint)} data-page>
+                Failed calls<span class="hidden"> of {endpoint.endpoint_id}</span>
               </a>
             </span>
           </li>
@@ -229,6 +229,15 @@ function Failing({ of, total }: { of: readonly FailingEndpoint[]; total: number 
     </section>
   );
 }
+
+/** The page where a person takes a first step. */
+const STEP_PAGES: Record<string, [address: string, title: string]> = {
+  provider: ['credentials?all=1', 'Provider credentials'],
+  key: ['keys?new=1', 'New key'],
+  first_call: ['playground', 'Playground'],
+  limit: ['keys', 'Limits of keys'],
+  console: ['workspaces', 'Workspaces and members'],
+};
 
 function Checklist({ steps }: { steps: Setup['steps'] }) {
   const left = steps.filter(({ is_done }) => !is_done).length;
@@ -259,6 +268,14 @@ function Checklist({ steps }: { steps: Setup['steps'] }) {
                 text={command.replaceAll(/https?:\/\/[^ ]+?(?=\/api\/v1)/g, home.replace(/\/$/, ''))}
                 label={title}
               />
+              {STEP_PAGES[step] && (
+                <p>
+                  In the console:{' '}
+                  <a href={STEP_PAGES[step][0]} data-page>
+                    {STEP_PAGES[step][1]}
+                  </a>
+                </p>
+              )}
             </details>
           </li>
         ))}
@@ -272,7 +289,7 @@ function Warnings({ of }: { of: Setup['warnings'] }) {
   return (
     <section class="card">
       <h2>
-        Look at this <span class="dim">{of.length}</span>
+        Warnings <span class="dim">{of.length}</span>
       </h2>
       <ul class="warnings">
         {of.map(({ message, command }) => (
@@ -457,7 +474,7 @@ export default function Overview() {
                     <dt>Credits left</dt>
                     <dd>
                       {credits.total_credits === 0 ? (
-                        <span class="small-text">none granted: no limit</span>
+                        <span class="small-text">no limit</span>
                       ) : (
                         <Sum usd={credits.total_credits - credits.total_usage} href="budgets" />
                       )}

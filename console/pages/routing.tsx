@@ -2,7 +2,7 @@ import { signal, useSignal } from '@preact/signals';
 import type { ExplainedEndpoint, Hold, Operations, RouteExplanation } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { count, percent, time, tokens } from '../format.ts';
-import { KeySelect, loadKeys, OFFERED_MAX, suggestModels, WorkspaceSelect } from '../pickers.tsx';
+import { KeySelect, loadKeys, suggestModels, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { route, setQuery } from '../state.ts';
 import { bind, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
 import { Uptime } from '../uptime.tsx';
@@ -317,27 +317,27 @@ function ModelField({ value, onChange }: { value: string; onChange(model: string
 
 export default function Routing() {
   const { query } = route.value;
-  const workspace = query.get('of') ?? '';
+  const workspace = useWorkspace('of');
   const hash = query.get('key') ?? '';
   const model = query.get('model') ?? '';
-  const workspaces = useLoaded((abort) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, abort));
-  const keys = useLoaded((abort) => loadKeys(workspace, abort), workspace);
+  const keys = useLoaded((abort) => loadKeys(workspace.id, abort), workspace.id);
   const result = useSignal<RouteExplanation | undefined>(undefined);
   const { start, failure, isRunning } = useAction(async () => {
     if (hash === '') throw new Error('Choose a key: its limits and guardrails apply.');
     const { data } = await call('explainKeyRoute', { path: { hash }, body: bodyOf(model) });
     result.value = data;
   });
-  const all = workspaces.value?.data ?? [];
+  const { all } = workspace;
   return (
     <>
       <Heading title="Routing" />
       <p class="prose">
         Where would a request go, and why? Nothing is sent, reserved or recorded; the answer is true at this moment.
       </p>
+      {workspace.loaded.error !== undefined && <Show of={workspace.loaded}>{() => null}</Show>}
       <Show of={keys}>
         {({ data }) =>
-          data.length === 0 && workspace === '' && all.length < 2 ? (
+          data.length === 0 && all.length < 2 ? (
             <Empty title="No key yet">
               <p>A request belongs to a key, whose limits and guardrails apply.</p>
               <a class="button primary" href="keys?new=1" data-page>
@@ -351,8 +351,8 @@ export default function Routing() {
                   <Field label="Workspace">
                     <WorkspaceSelect
                       of={all}
-                      value={workspace}
-                      onChoose={(id) => setQuery({ of: id, key: undefined })}
+                      value={workspace.id ?? ''}
+                      onChoose={(id) => workspace.choose(id, { key: undefined })}
                     />
                   </Field>
                 )}

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { EffectiveSetting, RetentionStatus } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { count, time } from '../format.ts';
+import { count, counted, time } from '../format.ts';
 import { route, setQuery } from '../state.ts';
 import { Empty, Heading, Money, Show, Table, useLoaded } from '../ui.tsx';
 
@@ -98,31 +98,39 @@ const KINDS: Record<RetentionStatus['kind'], string> = {
 
 /** The data that settings delete. */
 function Retention({ of }: { of: readonly RetentionStatus[] }) {
+  const isAllKept = of.every(({ days, deleted }) => days === null && deleted === 0);
   return (
     <section class="card">
       <h2>Old data</h2>
-      <Table
-        class="cards"
-        caption="What is deleted by the settings of retention"
-        head={['Data', 'Kept for', 'Deleted before', '>Rows deleted']}
-      >
-        {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
-          <tr key={kind}>
-            <th scope="row">{KINDS[kind]}</th>
-            <td data-label="Kept for">{days === null ? 'ever' : `${count(days)} days`}</td>
-            <td data-label="Deleted before" class="number">
-              {deleted_before === null ? '–' : time(deleted_before)}
-              {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}
-            </td>
-            <td data-label="Rows deleted" class="right number">
-              {count(deleted)}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {isAllKept ? (
+        <p>
+          Everything is kept. <code>retention</code> in <code>gateway.yaml</code> deletes old calls, audit records and
+          ended windows of limits.
+        </p>
+      ) : (
+        <Table
+          class="cards"
+          caption="What is deleted by the settings of retention"
+          head={['Data', 'Kept', 'Deleted before', '>Rows deleted']}
+        >
+          {of.map(({ kind, days, deleted, deleted_before, ended_at }) => (
+            <tr key={kind}>
+              <th scope="row">{KINDS[kind]}</th>
+              <td data-label="Kept">{days === null ? 'for ever' : `for ${counted(days, 'day')}`}</td>
+              <td data-label="Deleted before" class="number">
+                {deleted_before === null ? '–' : time(deleted_before)}
+                {deleted_before !== null && ended_at === null && <span class="tag">in progress</span>}
+              </td>
+              <td data-label="Rows deleted" class="right number">
+                {count(deleted)}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
       <p class="dim">
-        Sums of usage and the ledger keep counting deleted calls. Contents of calls have{' '}
-        <code>logging.retention_days</code>.
+        Sums of usage and the ledger keep counting deleted calls. <code>logging.retention_days</code> says how long
+        prompts and answers are kept.
       </p>
     </section>
   );

@@ -7,7 +7,7 @@ import { csvOf, download } from '../csv.ts';
 import { count, percent, usd } from '../format.ts';
 import { callsOf, Link } from '../links.tsx';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Heading, Show, useLoaded } from '../ui.tsx';
+import { Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
 
 type Row = Record<string, string | number | null>;
 type Metric = AnalyticsMeta['metrics'][number];
@@ -355,63 +355,44 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
               />
             </section>
             <section class="card scroll">
-              <table>
-                <caption class="hidden">{metric.display_label} of the whole range</caption>
-                <thead>
-                  <tr>
-                    {by.length === 0 && <th scope="col">Calls</th>}
+              <Table
+                caption={`${metric.display_label} of the whole range`}
+                head={[
+                  ...(by.length === 0 ? ['Calls'] : by.map(label)),
+                  `>${metric.display_label}`,
+                  ...(compares ? ['>Before', '>Change'] : []),
+                ]}
+              >
+                {table.slice(0, TABLE_ROWS).map((row) => (
+                  <tr key={keyOf(row, by)}>
+                    {by.length === 0 && <th scope="row">All</th>}
                     {by.map((name) => (
-                      <th key={name} scope="col">
-                        {label(name)}
-                      </th>
+                      <Cell key={name} name={name} row={row} label={label(name)} />
                     ))}
-                    <th scope="col" class="right">
-                      {metric.display_label}
-                    </th>
+                    <td class="right number">
+                      <Link href={callsIn(state, row)}>
+                        <Amount of={value(row)} metric={metric} />
+                      </Link>
+                    </td>
                     {compares && (
                       <>
-                        <th scope="col" class="right">
-                          Before
-                        </th>
-                        <th scope="col" class="right">
-                          Change
-                        </th>
+                        <td class="right number">
+                          {former.has(keyOf(row, by)) ? (
+                            <Link href={callsIn({ ...state, times: beforeOf(state.times) }, row)}>
+                              <Amount of={former.get(keyOf(row, by)) ?? null} metric={metric} />
+                            </Link>
+                          ) : (
+                            '–'
+                          )}
+                        </td>
+                        <td class="right number">
+                          {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
+                        </td>
                       </>
                     )}
                   </tr>
-                </thead>
-                <tbody>
-                  {table.slice(0, TABLE_ROWS).map((row) => (
-                    <tr key={keyOf(row, by)}>
-                      {by.length === 0 && <th scope="row">All</th>}
-                      {by.map((name) => (
-                        <Cell key={name} name={name} row={row} label={label(name)} />
-                      ))}
-                      <td class="right number">
-                        <Link href={callsIn(state, row)}>
-                          <Amount of={value(row)} metric={metric} />
-                        </Link>
-                      </td>
-                      {compares && (
-                        <>
-                          <td class="right number">
-                            {former.has(keyOf(row, by)) ? (
-                              <Link href={callsIn({ ...state, times: beforeOf(state.times) }, row)}>
-                                <Amount of={former.get(keyOf(row, by)) ?? null} metric={metric} />
-                              </Link>
-                            ) : (
-                              '–'
-                            )}
-                          </td>
-                          <td class="right number">
-                            {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
-                          </td>
-                        </>
-                      )}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {table.length > TABLE_ROWS && (
                 <p class="dim">
                   The largest {TABLE_ROWS} of {count(table.length)}. The file has all of them.
@@ -476,40 +457,27 @@ function Values({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls, also by keyboard.
     <section class="card scroll" tabIndex={0} aria-label={`Values by ${granularity}`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{granularity} (UTC)</th>
-            {series.map(({ name }) => (
-              <th key={name} scope="col" class="right">
-                <bdi>{name}</bdi>
-              </th>
-            ))}
+      <Table
+        caption={`Values by ${granularity}`}
+        head={[`${granularity} (UTC)`, ...series.map(({ name }) => `>${name}`)]}
+      >
+        {times.map((time, index) => (
+          <tr key={time}>
+            <th scope="row" class="number">
+              {time}
+            </th>
+            {series.map(({ name, values, hrefs }) => {
+              const amount = <Amount of={values[index] ?? null} metric={metric} />;
+              const href = hrefs?.[index];
+              return (
+                <td key={name} class="right number">
+                  {href === undefined || (values[index] ?? null) === null ? amount : <Link href={href}>{amount}</Link>}
+                </td>
+              );
+            })}
           </tr>
-        </thead>
-        <tbody>
-          {times.map((time, index) => (
-            <tr key={time}>
-              <th scope="row" class="number">
-                {time}
-              </th>
-              {series.map(({ name, values, hrefs }) => {
-                const amount = <Amount of={values[index] ?? null} metric={metric} />;
-                const href = hrefs?.[index];
-                return (
-                  <td key={name} class="right number">
-                    {href === undefined || (values[index] ?? null) === null ? (
-                      amount
-                    ) : (
-                      <Link href={href}>{amount}</Link>
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </section>
   );
 }

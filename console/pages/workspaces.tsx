@@ -56,6 +56,30 @@ function CreateWorkspace({ onClose, onMade }: { onClose(): void; onMade(id: stri
   );
 }
 
+/** Whether prompts and answers of the calls of a workspace are kept. */
+function Contents({ of, onChange }: { of: Workspace; onChange(): void }) {
+  const { is_observability_io_logging_enabled: isKept } = of;
+  const { start, failure, isRunning } = useAction(async () => {
+    await call('updateWorkspace', {
+      path: { id: of.id },
+      body: { is_observability_io_logging_enabled: !isKept },
+    });
+    say(isKept ? 'New prompts and answers are not kept.' : 'New prompts and answers are kept.');
+    onChange();
+  });
+  return (
+    <>
+      <p>
+        {isKept ? 'Prompts and answers are kept.' : 'Prompts and answers are not kept.'}{' '}
+        <button type="button" class="small" disabled={isRunning} onClick={start}>
+          {isKept ? 'Stop keeping them' : 'Keep them'}
+        </button>
+      </p>
+      {failure}
+    </>
+  );
+}
+
 function Budgets({ of }: { of: Workspace }) {
   const budgets = useLoaded((signal) => call('listWorkspaceBudgets', { path: { id: of.id } }, signal), of.id);
   const interval = useSignal<(typeof INTERVALS)[number]>('monthly');
@@ -320,11 +344,7 @@ export default function Workspaces() {
                     <a class="button" data-page href={usageOf({ workspace: chosen.id })}>
                       Its usage
                     </a>
-                    <a
-                      class="button"
-                      data-page
-                      href={`keys${isDefault ? '' : `?${new URLSearchParams({ workspace: chosen.id })}`}`}
-                    >
+                    <a class="button" data-page href={`keys?${new URLSearchParams({ workspace: chosen.id })}`}>
                       Its keys
                     </a>
                   </div>
@@ -358,6 +378,7 @@ export default function Workspaces() {
                     )}
                   </p>
                 )}
+                {isAdmin.value && <Contents of={chosen} onChange={list.reload} />}
                 <Members of={chosen} isDefault={isDefault} people={people.value ?? []} />
                 {isAdmin.value && <Budgets of={chosen} />}
               </div>

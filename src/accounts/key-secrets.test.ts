@@ -33,7 +33,7 @@ test('the previous secret is valid until the grace ends, and the key keeps its h
   const key = rotate(first, {}, made('b'));
   expect(key).toMatchObject({ hash: 'hash of a', label: 'label of b', rotated_at: AT });
   expect([AT, after(59.999), after(60)].map((at) => valid(key, at))).toEqual(['ab', 'ab', 'b']);
-  expect(previousSecret(key, Date.parse(AT))).toEqual({ label: 'label of a', expires_at: after(60) });
+  expect(previousSecret(key, Date.parse(AT))).toEqual({ label: 'label of a', expires_at: after(60), used_at: null });
   expect(previousSecret(key, Date.parse(after(60)))).toBeUndefined();
 });
 

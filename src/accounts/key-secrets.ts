@@ -13,6 +13,8 @@ export interface KeySecrets {
   previous_label: string | null;
   /** Until when the previous secret is valid; null: it is not, whatever the clocks of nodes show. */
   previous_secret_expires_at: string | null;
+  /** When a request last used the previous secret; null: none did since it is the previous one. */
+  previous_secret_used_at: string | null;
   /** When the current secret was made; null: with the key. */
   rotated_at: string | null;
 }
@@ -26,6 +28,7 @@ export const NEVER_ROTATED = {
   previous_secret_hash: null,
   previous_label: null,
   previous_secret_expires_at: null,
+  previous_secret_used_at: null,
   rotated_at: null,
 } as const satisfies Partial<KeySecrets>;
 
@@ -44,11 +47,11 @@ export function isSecretValid(key: KeySecrets, digest: string, now: number): boo
   return end === null || (end !== undefined && Date.parse(end) > now);
 }
 
-/** The previous secret of a key, if it is valid at a moment: its label and its end. */
-export function previousSecret(key: KeySecrets, now: number): { label: string; expires_at: string } | undefined {
+/** The previous secret of a key, if it is valid at a moment: its label, its end and its last use. */
+export function previousSecret(key: KeySecrets, now: number) {
   const { previous_label: label, previous_secret_expires_at: expiresAt } = key;
   if (label === null || expiresAt === null || Date.parse(expiresAt) <= now) return undefined;
-  return { label, expires_at: expiresAt };
+  return { label, expires_at: expiresAt, used_at: key.previous_secret_used_at };
 }
 
 /** A requested rotation. */
@@ -90,8 +93,16 @@ export function rotatedSecrets(
   const keyEnd = key.expires_at === null ? end : Date.parse(key.expires_at);
   const kept =
     keep === 'previous'
-      ? { previous_secret_hash: key.previous_secret_hash, previous_label: key.previous_label }
-      : { previous_secret_hash: key.secret_hash ?? key.hash, previous_label: key.label };
+      ? {
+          previous_secret_hash: key.previous_secret_hash,
+          previous_label: key.previous_label,
+          previous_secret_used_at: key.previous_secret_used_at,
+        }
+      : {
+          previous_secret_hash: key.secret_hash ?? key.hash,
+          previous_label: key.label,
+          previous_secret_used_at: null,
+        };
   return {
     secret_hash: made.hash,
     label: made.label,

@@ -131,6 +131,7 @@ test('the public record has exactly the specified fields, the key number and the
     rotated_at: null,
     previous_label: null,
     previous_secret_expires_at: null,
+    previous_secret_last_used_at: null,
   });
 });
 

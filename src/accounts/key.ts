@@ -179,6 +179,7 @@ export function describeKey(key: StoredKey, spent: KeyUsage, now: number): Key {
     rotated_at: key.rotated_at,
     previous_label: previous?.label ?? null,
     previous_secret_expires_at: previous?.expires_at ?? null,
+    previous_secret_last_used_at: previous?.used_at ?? null,
   };
 }
 

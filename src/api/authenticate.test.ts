@@ -74,6 +74,7 @@ function setUp(
     findOwner: async () => 'owner',
     clock: { now_ms: () => NOW + state.at_ms },
     isRevokedHere: ({ hash }) => hash === state.revoked,
+    onPreviousSecret: () => {},
     memory: {
       clock: {
         monotonic_ms: () => state.at_ms,
@@ -164,6 +165,7 @@ const rotated = (end: string | null): StoredKey => ({
   previous_secret_hash: hashSecret('a'),
   previous_label: 'l',
   previous_secret_expires_at: end,
+  previous_secret_used_at: null,
 });
 
 test('a cached secret that a rotation replaced is refused at its end without a read; the current one is accepted', async () => {

@@ -32,6 +32,8 @@ export interface AuthenticateOptions {
   memory: StoreMemoryOptions;
   /** Whether an operator revoked a key on this node, whatever the store contains. */
   isRevokedHere(key: Pick<StoredKey, 'hash' | 'label' | 'previous_label'>): boolean;
+  /** Called for each request that is accepted with the previous secret of a key, by its SHA-256. */
+  onPreviousSecret(digest: string, at: number): void;
 }
 
 interface Remembered {
@@ -149,8 +151,13 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (lineage.some(options.isRevokedHere)) {
       throw new GatewayError(401, 'This API key is revoked on this node of the gateway');
     }
-    const refusal = keyRefusal(lineage, clock.now_ms());
+    const now = clock.now_ms();
+    const refusal = keyRefusal(lineage, now);
     if (refusal !== undefined) throw new GatewayError(401, refusal);
+    const [key] = lineage;
+    if (key?.secret_end !== undefined && key.previous_secret_hash !== null) {
+      options.onPreviousSecret(key.previous_secret_hash, now);
+    }
     return principal;
   };
 

@@ -152,6 +152,7 @@ async function revokeOnThisNode({ data_dir }: Config, name: string, isRevoked: b
 function shownKey(key: StoredKey, now: number) {
   const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
   const limit = limit_nano === null ? null : toUsd(limit_nano);
+  const previous = previousSecret(key, now);
   return {
     hash,
     label,
@@ -164,7 +165,8 @@ function shownKey(key: StoredKey, now: number) {
     created_at,
     granted_by: grantedBy(key) ?? null,
     rotated_at: key.rotated_at,
-    previous_secret_expires_at: previousSecret(key, now)?.expires_at ?? null,
+    previous_secret_expires_at: previous?.expires_at ?? null,
+    previous_secret_last_used_at: previous?.used_at ?? null,
   };
 }
 

@@ -19,6 +19,9 @@ export const FailingEndpoint = Type.Object(
     model_name: Type.String(),
     provider_name: Type.String(),
     tag: Type.String({ description: 'As in the list of endpoints.' }),
+    endpoint_id: Type.String({
+      description: 'Its id in records of calls; `failed_endpoint` of `GET /generations` lists its failed calls.',
+    }),
     condition: Type.Enum(['refused', 'failing', 'rate_limited', 'well'], {
       description:
         "`refused`: the provider refuses the gateway's credential or account; `failing`: its last call failed; `rate_limited`: it cools down after a rate limit; `well`: it answers, but at least 5 percent of its calls of the last day failed. As known to the node that answers.",

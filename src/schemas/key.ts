@@ -62,6 +62,10 @@ export const Key = Type.Object(
       Type.String({ format: 'date-time' }),
       'Until when the previous secret is valid; null: it is not.',
     ),
+    previous_secret_last_used_at: Nullable(
+      Type.String({ format: 'date-time' }),
+      'When a request last used the previous secret since the rotation, as long as it is valid, half a minute late at most; null: none did.',
+    ),
   },
   { title: 'Key' },
 );

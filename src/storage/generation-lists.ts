@@ -34,6 +34,8 @@ export interface GenerationFilter {
   failure?: string | undefined;
   /** An attempt failed, whatever the outcome. */
   has_failures?: boolean | undefined;
+  /** The id of an endpoint at which an attempt failed. */
+  failed_endpoint?: string | undefined;
   has_guardrails?: boolean | undefined;
   finish_reason?: string | undefined;
   session_id?: string | undefined;
@@ -73,7 +75,7 @@ export interface GenerationTotals {
 type Predicate = RawBuilder<boolean>;
 const all = (predicates: readonly Predicate[]): Predicate =>
   predicates.length === 0 ? sql<boolean>`1 = 1` : sql<boolean>`${sql.join(predicates, sql` AND `)}`;
-const likeText = (text: string) => `%,${text.replace(/[\\%_]/g, '\\$&')},%`;
+const likeText = (text: string, mark = ',') => `%${mark}${text.replace(/[\\%_]/g, '\\$&')}${mark}%`;
 
 /** The filters that have an index of their own, the most selective first; each with the literal terms of a partial index. */
 const LEADS: readonly [keyof GenerationFilter, (value: string) => Predicate, covers?: readonly string[]][] = [
@@ -208,6 +210,11 @@ function scanOf(filter: GenerationFilter): Scan {
     if (value === undefined || lead?.[0] === name) continue;
     add(column, value ? sql`${sql.ref(column)} IS NOT NULL` : sql`${sql.ref(column)} IS NULL`);
   }
+  // Records are text: whether the attempt at this endpoint is the one that failed is read from those that remain.
+  if (filter.failed_endpoint !== undefined) {
+    const id = JSON.stringify(filter.failed_endpoint).slice(1, -1);
+    add('record', sql`record LIKE ${likeText(id, '"')} ESCAPE '\\'`);
+  }
   if (filter.streamed !== undefined) add('streamed', sql`streamed = ${filter.streamed}`);
   if (filter.min_cost_nano !== undefined) add('cost', sql`cost >= ${filter.min_cost_nano}`);
   if (filter.min_latency_ms !== undefined) add('latency', sql`latency >= ${filter.min_latency_ms}`);
@@ -239,6 +246,12 @@ function rangeOf(time: Scan['time'], { from, to }: GenerationFilter): Predicate[
     ...(to === undefined ? [] : [sql<boolean>`${sql.ref(time)} < ${timeOf(time, to)}`]),
   ];
 }
+
+/** The records that match what the store's columns do not have. */
+const matching = (records: readonly GenerationRecord[], { failed_endpoint: id }: GenerationFilter) =>
+  records.filter(
+    ({ attempts }) => id === undefined || attempts.some((one) => one.endpoint_id === id && one.failure != null),
+  );
 
 /** Lists of generations: read with indexes, in portions of bounded work. */
 export function generationLists(queries: Queries) {
@@ -291,23 +304,29 @@ export function generationLists(queries: Queries) {
       const range = rangeOf(scan.time, filter);
       const from = after === undefined ? range : [...range, isAfter(scan.time, after, order)];
       const { places, end } = await portion(scan, from, { limit, order });
-      return { records: await recordsOf(places.map(({ id }) => id)), next: end };
+      return { records: matching(await recordsOf(places.map(({ id }) => id)), filter), next: end };
     },
 
     /** The number of the generations and their cost on the gateway's accounts, with its corrections. */
     sum: async (filter: GenerationFilter): Promise<GenerationTotals> => {
       const { lead, rest, columns, summed_max, time } = scanOf(filter);
       const read = sql.join([...new Set(['created_at', 'id', 'cost', ...columns])].map((name) => sql.ref(name)));
+      const scanned = sql`(SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(time, filter)])}
+          ${inOrder(time, 'desc')} LIMIT ${summed_max}) AS scanned
+        LEFT JOIN (SELECT id AS adjustment, amount FROM ledger_adjustments) AS a ON a.adjustment = scanned.id || ':usage'`;
       const { rows } = await sql<{ examined: number; matched: number; cost: number }>`
         SELECT COUNT(*) AS examined, COUNT(*) FILTER (WHERE ${all(rest)}) AS matched,
           CAST(COALESCE(SUM(scanned.cost + COALESCE(a.amount, 0)) FILTER (WHERE ${all(rest)}), 0) AS BIGINT) AS cost
-        FROM (SELECT ${read} FROM ledger_generations WHERE ${all([lead, ...rangeOf(time, filter)])} ${inOrder(time, 'desc')}
-          LIMIT ${summed_max}) AS scanned
-        LEFT JOIN (SELECT id AS adjustment, amount FROM ledger_adjustments) AS a ON a.adjustment = scanned.id || ':usage'`.execute(
+        FROM ${scanned}`.execute(queries);
+      const { examined = 0, matched = 0, cost = 0 } = rows[0] ?? {};
+      const sums = { count: matched, cost_nano: cost, is_complete: examined < summed_max };
+      if (filter.failed_endpoint === undefined) return sums;
+      const { rows: found } = await sql<{ cost: number; record: string }>`
+        SELECT scanned.cost + COALESCE(a.amount, 0) AS cost, record FROM ${scanned} WHERE ${all(rest)}`.execute(
         queries,
       );
-      const { examined = 0, matched = 0, cost = 0 } = rows[0] ?? {};
-      return { count: matched, cost_nano: cost, is_complete: examined < summed_max };
+      const exact = found.filter(({ record }) => matching([recordOf(record)], filter).length > 0);
+      return { ...sums, count: exact.length, cost_nano: exact.reduce((sum, row) => sum + row.cost, 0) };
     },
 
     /** Fills the columns of some rows that older versions wrote; returns whether more may be left. */

@@ -190,6 +190,16 @@ export function keyStore(queries: Queries) {
       return key;
     },
 
+    /** Records that a request used the previous secret of a key, unless that secret is another one meanwhile. No change of the key. */
+    markPreviousUse: async (digest: string, at: string): Promise<void> => {
+      await queries
+        .updateTable('api_keys')
+        .set({ previous_secret_used_at: at })
+        .where('previous_secret_hash', '=', digest)
+        .where((eb) => eb.or([eb('previous_secret_used_at', 'is', null), eb('previous_secret_used_at', '<', at)]))
+        .execute();
+    },
+
     /**
      * Deletes keys. All keys that were made with them must be among them. Returns the deleted assignments of guardrails. Their
      * usage and generations are kept.

@@ -104,6 +104,7 @@ export const tables = {
     previous_secret_hash: textOrNull,
     previous_label: textOrNull,
     previous_secret_expires_at: textOrNull,
+    previous_secret_used_at: textOrNull,
     rotated_at: textOrNull,
   },
   api_key_ancestors: { key_hash: text, ancestor_hash: text },

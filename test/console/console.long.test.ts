@@ -319,4 +319,29 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     proxy.close();
     proxy.closeAllConnections();
   });
+
+  test('keys: the page opens on the workspace with the most calls, then on the one that was chosen last', async () => {
+    const made = (await manage('POST', '/workspaces', { name: 'Busy', slug: 'busy' })).data as { id: string };
+    const { management_key, base_url } = open.gateway;
+    const headers = { authorization: `Bearer ${management_key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'busy key', workspace_id: made.id });
+    const { key } = (await (await fetch(`${base_url}/keys`, { method: 'POST', headers, body })).json()) as {
+      key: string;
+    };
+    for (let calls = 0; calls < 12; calls += 1) {
+      const call = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+      await (await open.gateway.call('POST', '/chat/completions', call, { authorization: `Bearer ${key}` })).text();
+    }
+    const { page, faults } = await open.visit();
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByRole('row', { name: /busy key/ }).waitFor();
+    await page.getByLabel('Workspace').selectOption({ label: 'Default' });
+    await page.getByRole('row', { name: /test/ }).first().waitFor();
+    await page.getByRole('link', { name: 'Models' }).first().click();
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByRole('row', { name: /test/ }).first().waitFor();
+    expect(new URL(page.url()).search).toBe('');
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
 });

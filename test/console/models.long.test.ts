@@ -25,8 +25,12 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     expect(text).toContain('fails');
     expect(text).toMatch(/24 h: 1 of 1 failed \(100 %\)/);
     expect(text).toContain('cools down until');
-    await card.getByRole('link', { name: 'Failed calls of sandbox/fail-503' }).first().click();
+    await card
+      .getByRole('link', { name: /^Failed calls of .*sandbox\/fail-503/ })
+      .first()
+      .click();
     await page.getByRole('heading', { name: 'Logs' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('endpoint')).toContain('sandbox/fail-503');
     const rows = page.locator('table.logs tbody tr');
     await rows.first().waitFor();
     expect(await rows.count()).toBe(1);

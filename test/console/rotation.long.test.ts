@@ -42,6 +42,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     expect(await page.content()).not.toContain(secret);
     const notice = page.getByText(/The old secret .* is valid until/);
     expect(await notice.textContent()).toContain(data.label);
+    expect(await notice.textContent()).toContain('No request has used it since the rotation.');
 
     await page.getByRole('button', { name: 'Rotate' }).click();
     await dialog.getByLabel('Which old secret').selectOption('previous');

@@ -1,20 +1,48 @@
-/** `node bin/launch.cjs test/console/screenshots.ts FOLDER`: a picture of every page at two widths, light and dark, over the sandbox. */
+/** `node bin/launch.cjs test/console/screenshots.ts FOLDER [demo]`: pictures of every page, dialog and menu at two widths, light and dark, over the sandbox or the demo. */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { startConsole } from './browser.ts';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { BROWSER, startConsole } from './browser.ts';
+import { startDemo } from './demo.ts';
 
 const folder = resolve(process.argv[2] ?? 'screenshots');
 mkdirSync(folder, { recursive: true });
-const { gateway, visit, stop } = await startConsole();
 
-const manage = async (method: string, path: string, body: object) => {
-  const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
-  const answer = await fetch(`${gateway.base_url}${path}`, { method, headers, body: JSON.stringify(body) });
-  return (await answer.json()) as { data: { id: string; hash: string }; key: string };
-};
+interface Source {
+  origin: string;
+  browser: Browser;
+  /** The cookies of a signed-in browser. */
+  state: Awaited<ReturnType<ReturnType<Page['context']>['storageState']>>;
+  model: string;
+  stop(): Promise<void>;
+}
 
-/** A few keys, workspaces and calls, so that pages have something to show. */
-async function fill(): Promise<void> {
+async function overDemo(): Promise<Source> {
+  const demo = await startDemo();
+  const browser = await chromium.launch({
+    ...(BROWSER === undefined ? {} : { executablePath: BROWSER }),
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
+  const page = await browser.newPage();
+  await page.goto(demo.link);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  const stop = async () => {
+    await browser.close();
+    await demo.stop();
+  };
+  const state = await page.context().storageState();
+  return { origin: new URL(demo.link).origin, browser, state, model: 'aurora/large-3', stop };
+}
+
+/** A gateway with the sandbox, a few keys, workspaces and calls, so that pages have something to show. */
+async function overSandbox(): Promise<Source> {
+  const { gateway, browser, visit, stop } = await startConsole();
+  const manage = async (method: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${gateway.base_url}${path}`, { method, headers, body: JSON.stringify(body) });
+    return (await answer.json()) as { data: { id: string; hash: string }; key: string };
+  };
   const budgets = [
     ['laptop of Ada', 5, 'daily'],
     ['nightly evaluation', 0.0002, 'monthly'],
@@ -24,65 +52,122 @@ async function fill(): Promise<void> {
   for (const [name, limit, reset] of budgets) {
     const { key } = await manage('POST', '/keys', { name, limit, limit_reset: reset });
     for (const model of ['sandbox/story', 'sandbox/echo', 'sandbox/think', 'sandbox/fallback']) {
-      const body = {
-        model,
-        messages: [{ role: 'user', content: 'Tell me a story of a lighthouse.' }],
-        max_tokens: 300,
-      };
-      await gateway
-        .call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` })
-        .then((one) => one.text());
+      const messages = [{ role: 'user', content: 'Tell me a story of a lighthouse.' }];
+      const body = { model, messages, max_tokens: 300 };
+      const answer = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
+      await answer.text();
     }
   }
-  const { data } = await manage('POST', '/workspaces', {
-    name: 'Research',
-    slug: 'research',
-    description: 'Papers and experiments.',
-  });
+  const research = { name: 'Research', slug: 'research', description: 'Papers and experiments.' };
+  const { data } = await manage('POST', '/workspaces', research);
   await manage('PUT', `/workspaces/${data.id}/budgets/monthly`, { limit_usd: 250 });
   await manage('PATCH', `/keys/${gateway.key_hash}`, { name: 'old laptop', disabled: true });
+  const { page } = await visit();
+  return { origin: gateway.url, browser, state: await page.context().storageState(), model: 'sandbox/story', stop };
 }
-await fill();
 
+type Step = (page: Page, width: number) => Promise<unknown>;
+const press =
+  (name: string | RegExp): Step =>
+  (page) =>
+    page.locator('main, dialog[open]').getByRole('button', { name }).last().click();
+const firstRow: Step = (page) => page.locator('main tbody th a').first().click();
+
+/** Each view: its name, its address, and what a person does there before the picture. */
+const VIEWS = (model: string): [name: string, path: string, ...steps: Step[]][] => [
+  ['overview', ''],
+  ['logs', 'logs'],
+  ['logs-filters', 'logs', (page) => page.getByText('More filters').click()],
+  ['logs-columns', 'logs', (page) => page.getByText('Columns', { exact: true }).click()],
+  ['logs-none', 'logs?model=nobody%2Fnothing'],
+  ['call', 'logs', (page) => page.locator('main tbody th button').first().click()],
+  ['call-problem', 'logs?result=problems', (page) => page.locator('main tbody th button').first().click()],
+  ['sessions', 'sessions'],
+  ['session', 'sessions?id=a-conversation'],
+  ['usage', 'usage'],
+  ['usage-compared', 'usage?compare=on&by2=api_key_id&range=7d'],
+  ['usage-latency', 'usage?metric=p95_latency&range=7d'],
+  ['usage-none', 'usage?model=nobody%2Fnothing'],
+  ['keys', 'keys'],
+  ['key-form', 'keys?new=1'],
+  ['key-change', 'keys', press(/^Change /)],
+  ['key-delete', 'keys', press(/^Delete /)],
+  ['key', 'keys', firstRow],
+  ['key-rotate', 'keys', firstRow, press('Rotate')],
+  ['models', 'models'],
+  ['models-none', 'models?q=nothing-like-this'],
+  ['model', `models?id=${encodeURIComponent(model)}`],
+  ['model-unknown', 'models?id=nobody%2Fnothing'],
+  [
+    'comparison',
+    'models',
+    (page) => page.locator('main tbody input').first().check(),
+    (page) => page.locator('main tbody input').nth(1).check(),
+    (page) => page.getByRole('link', { name: /^Compare/ }).click(),
+  ],
+  ['playground-empty', 'playground'],
+  [
+    'playground',
+    `playground?models=${encodeURIComponent(model)}`,
+    press('Make a $1 key'),
+    (page) => page.getByText('expires in an hour').waitFor(),
+    (page) => page.getByLabel('Prompt', { exact: true }).fill('Tell me a story of a lighthouse.'),
+    press(/^Send/),
+    (page) => page.locator('.facts').first().waitFor(),
+  ],
+  ['workspaces', 'workspaces'],
+  ['workspace', 'workspaces', (page) => page.locator('.choices a').last().click()],
+  ['workspace-form', 'workspaces', press('Create workspace')],
+  ['budgets', 'budgets'],
+  ['guardrails', 'guardrails'],
+  ['guardrail-form', 'guardrails?new=1'],
+  ['routing', 'routing'],
+  ['credentials', 'credentials'],
+  ['credentials-all', 'credentials?all=1'],
+  ['credential-form', 'credentials', press('Add a credential')],
+  ['audit', 'audit'],
+  ['audit-open', 'audit', (page) => page.locator('.events summary').first().click()],
+  ['ledger', 'ledger'],
+  ['ledger-verified', 'ledger', press('Verify the ledger'), (page) => page.getByText('all sums agree').waitFor()],
+  ['system', 'system'],
+  ['system-all', 'system?source=all'],
+  ['palette', '', (page) => page.keyboard.press('Control+k')],
+  ['account', '', (page) => page.locator('.person').click()],
+  ['menu', '', async (page, width) => width < 800 && page.getByRole('button', { name: 'Menu' }).click()],
+];
+
+const source = await (process.argv[3] === 'demo' ? overDemo() : overSandbox());
+const only = process.argv[4]?.split(',');
+const views = VIEWS(source.model).filter(([name]) => only === undefined || only.includes(name));
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [1_440, 360]) {
-    const { page, faults } = await visit({ colorScheme, viewport: { width, height: width === 360 ? 740 : 900 } });
-    const shoot = async (name: string) => {
-      await page.waitForLoadState('networkidle');
+    const context = await source.browser.newContext({
+      colorScheme,
+      viewport: { width, height: width === 360 ? 740 : 900 },
+      storageState: source.state,
+    });
+    context.setDefaultTimeout(20_000);
+    const page = await context.newPage();
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) process.stdout.write(`fault: ${message.text()}\n`);
+    });
+    for (const [name, path, ...steps] of views) {
+      try {
+        await page.goto(`${source.origin}/${path}`);
+        await page.locator('main h1').waitFor();
+        await page.waitForLoadState('networkidle');
+        for (const step of steps) await step(page, width);
+        await page.waitForLoadState('networkidle');
+      } catch (error) {
+        process.stdout.write(`${name} at ${width}: ${String(error).split('\n')[0]}\n`);
+      }
       const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       if (Number(overflow) > 0) process.stdout.write(`${name} at ${width}: ${overflow} px too wide\n`);
-      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-    };
-    const open = (path: string) => page.goto(`${gateway.url}/${path}`);
-    await shoot('overview');
-    for (const path of ['usage', 'keys', 'models', 'workspaces', 'audit', 'budgets', 'guardrails', 'routing']) {
-      await open(path);
-      await shoot(path);
+      const hasDialog = (await page.locator('dialog[open], [popover]:popover-open').count()) > 0;
+      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: !hasDialog });
     }
-    await open('models?id=sandbox%2Fstory');
-    await shoot('model');
-    await page.evaluate("document.querySelector('main h1').focus()");
-    await page.keyboard.press('/');
-    await page.keyboard.type('story');
-    await page.waitForTimeout(600);
-    await shoot('palette');
-    await open('keys?new=1');
-    await shoot('key-form');
-    await page.getByLabel('Name').fill('picture');
-    await page.getByRole('button', { name: 'Create key' }).last().click();
-    await page.getByText('Copy the key now').waitFor();
-    await shoot('key-secret');
-    await open('playground?models=sandbox%2Fstory,sandbox%2Fthink');
-    await page.getByRole('button', { name: 'Make a $1 key' }).click();
-    await page.getByText('expires in an hour').waitFor();
-    await page.getByLabel('Prompt', { exact: true }).fill('Tell me a story of a lighthouse.');
-    await page.getByRole('button', { name: /^Send/ }).click();
-    await page.locator('.facts').nth(1).waitFor();
-    await shoot('playground');
-    await open('nothing-here');
-    for (const fault of faults.filter((one) => !one.includes('404'))) process.stdout.write(`fault: ${fault}\n`);
-    await page.context().close();
+    await context.close();
   }
 }
-await stop();
+await source.stop();
 process.exit(0);

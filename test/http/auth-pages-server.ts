@@ -2,6 +2,7 @@ import { createSecret } from '../../src/accounts/key.ts';
 import { type AuthPagesDependencies, authPages } from '../../src/api/auth/auth-pages.ts';
 import { createAuthenticate } from '../../src/api/authenticate.ts';
 import { createChange } from '../../src/api/change.ts';
+import { createPreviousSecretUses } from '../../src/api/keys/previous-secret-uses.ts';
 import { trustedProxies } from '../../src/http/trusted-proxies.ts';
 import { createServices } from '../../src/providers/transport/services.ts';
 import type { Database } from '../../src/storage/database.ts';
@@ -33,6 +34,7 @@ export async function authPagesServer(
   const revoked = new Set<string>();
   const isRevokedHere = ({ hash }: { hash: string }) => revoked.has(hash);
   const change = createChange({ database, changes, now: clock.now_ms });
+  const previousSecrets = createPreviousSecretUses({ keys, log: { warn: () => undefined } });
   const authenticate = createAuthenticate({
     findKey: (digest) => findKeyFacts(database.queries, digest),
     findOwner: async () => home.owner_user_id,
@@ -44,6 +46,7 @@ export async function authPagesServer(
     clock,
     memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
     isRevokedHere,
+    onPreviousSecret: previousSecrets.use,
   });
   const sessions = await authPages(made.server, {
     queries: database.queries,
@@ -93,5 +96,5 @@ export async function authPagesServer(
   const pass = (ms: number) => {
     moment += ms;
   };
-  return { ...made, change, clock, authenticate, database, browser, storeKey, audit, pass, revoked };
+  return { ...made, change, clock, authenticate, database, browser, storeKey, audit, pass, revoked, previousSecrets };
 }

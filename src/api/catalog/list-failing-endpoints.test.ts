@@ -32,6 +32,7 @@ test('a failing endpoint is listed with cool-down and counts, an answering one i
     model_name: expect.any(String),
     provider_name: 'Sandbox',
     tag: 'sandbox',
+    endpoint_id: expect.stringContaining('sandbox'),
     condition: 'failing',
     last_failure: 'unavailable',
     failing_since: expect.stringMatching(/Z$/),

@@ -61,6 +61,7 @@ function describe({ endpoint, tier, ...one }: Failing, catalog: Catalog) {
     model_name: catalog.find(endpoint.model)?.name ?? endpoint.model,
     provider_name: catalog.provider(endpoint.provider)?.name ?? endpoint.provider,
     tag: tier === undefined ? endpoint.tag : tagOf({ endpoint, tier }),
+    endpoint_id: endpoint.id,
     condition: one.condition,
     last_failure: one.failures?.failure ?? null,
     failing_since: momentOf(one.failures?.since_ms),

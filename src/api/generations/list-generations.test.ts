@@ -50,11 +50,11 @@ describeStores('GET /generations', ({ open, engine }) => {
     return { ...made, database, lists, add, ids };
   }
   const at = (minute: number) => `2026-11-21T10:${String(minute).padStart(2, '0')}:00.000Z`;
-  const failed = (failure: string) =>
-    ({ ...generation({ id: 'x' }).attempts[0], status: 429, failure, cost_nano: 0 }) as never;
+  const failed = (failure: string, endpoint_id = 'first') =>
+    ({ ...generation({ id: 'x' }).attempts[0], status: 429, failure, cost_nano: 0, endpoint_id }) as never;
 
   test('every filter selects exactly its generations, newest first', async () => {
-    const { add, ids } = await setUp();
+    const { add, ids, call } = await setUp();
     const [ok] = generation({ id: 'x' }).attempts;
     const stage = { type: 'guardrail', name: 'email', guardrail_id: '5b0d', data: {} } as const;
     await add(
@@ -88,7 +88,7 @@ describeStores('GET /generations', ({ open, engine }) => {
       {
         id: 'd',
         created_at: at(4),
-        attempts: [failed('timeout'), ok as never],
+        attempts: [failed('timeout', 'a%"|b/c'), { ...ok, endpoint_id: 'first' } as never],
         streamed: false,
         cost_nano: 5_000_000_000,
         tags: ['a', 'night'],
@@ -101,6 +101,8 @@ describeStores('GET /generations', ({ open, engine }) => {
         routing: { strategy: 'direct', total: 1, plan: [], pipeline: [stage] },
       },
     );
+    const { body: sums } = await call('GET', '/generations?failed_endpoint=first&totals=true&fields=id');
+    expect(sums['totals']).toMatchObject({ count: 1, is_complete: true });
     for (const [query, expected] of [
       ['', 'edcba'],
       ['order=asc', 'abcde'],
@@ -123,6 +125,10 @@ describeStores('GET /generations', ({ open, engine }) => {
       ['fell_back=true', 'dc'],
       ['fell_back=true&outcome=completed', 'd'],
       ['fell_back=false', 'eba'],
+      ['failed_endpoint=first', 'c'],
+      [`failed_endpoint=${encodeURIComponent('a%"|b/c')}`, 'd'],
+      ['failed_endpoint=%25', ''],
+      ['failed_endpoint=first&fell_back=false', ''],
       ['guardrail=true', 'e'],
       ['guardrail=false', 'dcba'],
       ['finish_reason=error', 'c'],

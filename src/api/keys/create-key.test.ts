@@ -51,6 +51,7 @@ describeStores('POST /keys', ({ open }) => {
       rotated_at: null,
       previous_label: null,
       previous_secret_expires_at: null,
+      previous_secret_last_used_at: null,
       external_user: null,
       last_used_at: null,
     });

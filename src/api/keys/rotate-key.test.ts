@@ -93,6 +93,37 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
     });
   });
 
+  test('the record shows the last use of the older secret since the rotation, as one statement for many requests', async () => {
+    const { addKey, rotate, check, recordOf, pass, previousSecrets } = await setUp();
+    const { secret, hash } = await addKey();
+    await check(secret);
+    const rotated = await rotate(hash, { grace_seconds: 60 });
+    pass(1_000);
+    await check(rotated.secret);
+    await previousSecrets.write();
+    const before = await recordOf(hash);
+    expect(before['previous_secret_last_used_at']).toBeNull();
+    for (let request = 0; request < 3; request += 1) {
+      pass(1_000);
+      await check(secret);
+    }
+    expect((await recordOf(hash))['previous_secret_last_used_at']).toBeNull();
+    await previousSecrets.write();
+    expect(await recordOf(hash)).toEqual({ ...before, previous_secret_last_used_at: after(4) });
+    const kept = await rotate(hash, { grace_seconds: 60, keep: 'previous' });
+    expect(kept.data).toMatchObject({ previous_secret_last_used_at: after(4) });
+    await check(secret);
+    const next = await rotate(hash, { grace_seconds: 60, keep: 'current' });
+    expect(next.data).toMatchObject({ previous_secret_last_used_at: null });
+    // The use of a secret that is no longer the previous one is not that of the one after it.
+    await previousSecrets.write();
+    expect((await recordOf(hash))['previous_secret_last_used_at']).toBeNull();
+    pass(60_000);
+    await check(kept.secret);
+    await previousSecrets.write();
+    expect(await recordOf(hash)).toMatchObject({ previous_secret_last_used_at: null, updated_at: after(4) });
+  });
+
   test('without a grace the previous secret ends immediately, and is unknown after a second rotation', async () => {
     const { addKey, rotate, check, recordOf } = await setUp();
     const { secret, hash } = await addKey();

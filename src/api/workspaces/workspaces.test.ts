@@ -213,6 +213,7 @@ describeStores('workspaces', ({ open }) => {
       clock: { now_ms: () => Date.parse(NOW) },
       memory: { clock, changes, serve_without_store_ms: 0 },
       isRevokedHere: () => false,
+      onPreviousSecret: () => {},
     });
     const { organization_id } = home;
     const { secret, hash } = createSecret();
