@@ -140,7 +140,6 @@ export function createServer(options: ServerOptions): Server {
     request.log_facts = undefined;
     request.running_at = -1;
     request.end_turn = undefined;
-    request.is_handled = false;
     request.is_stopped = false;
     request.claim = undefined;
     const refused = steps.begin(request, reply);
