@@ -30,11 +30,6 @@ interface Column {
 
 const tokens = (value: number | null | undefined) => (value === null || value === undefined ? '–' : count(value));
 
-/** A name on one line, unless it is too long for that. */
-function Name({ of }: { of: string | null | undefined }) {
-  return <bdi class={(of?.length ?? 0) > 32 ? undefined : 'line-part'}>{of ?? '–'}</bdi>;
-}
-
 const COLUMNS: Column[] = [
   {
     name: 'key',
@@ -74,7 +69,7 @@ const COLUMNS: Column[] = [
             <bdi class="dim">{requested}</bdi> →{' '}
           </>
         )}
-        <Name of={model} />
+        <bdi class={model !== undefined && model.length > 32 ? undefined : 'line-part'}>{model}</bdi>
       </>
     ),
   },
@@ -82,7 +77,7 @@ const COLUMNS: Column[] = [
     name: 'provider',
     title: 'Provider',
     fields: ['provider_name'],
-    show: (row) => <Name of={row.provider_name} />,
+    show: (row) => <bdi>{row.provider_name ?? '–'}</bdi>,
   },
   {
     name: 'status',
