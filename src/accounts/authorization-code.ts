@@ -15,7 +15,7 @@ export interface StoredCode {
   user_id: string | null;
   /** The stored key that requested it, directly or by a sign-in to the pages. The code is invalid once that key is. */
   asker_key_hash: string | null;
-  /** The SHA-256 of the secret of that key with which it was requested: the code ends with it. Null: unknown, or no key. */
+  /** The SHA-256 of the secret of that key with which it was requested: the code ends with it. It is null if that is unknown, or without a key. */
   asker_secret_hash: string | null;
   /** null if no application receives the code: a person reads it from a page. */
   app_id: number | null;

@@ -148,8 +148,8 @@ export class RequestSteps {
       request.principal = caller;
       return undefined;
     }
-    return caller.then((found) => {
-      request.principal = found;
+    return caller.then((current) => {
+      request.principal = current;
     });
   }
 
