@@ -38,7 +38,9 @@ describe('values that a wire rewrites are bounded', () => {
     const thinking = (count: number) => ({
       model: 'a',
       max_tokens: 1,
-      messages: [{ role: 'assistant', content: Array.from({ length: count }, () => ({ type: 'thinking', thinking: 'a' })) }],
+      messages: [
+        { role: 'assistant', content: Array.from({ length: count }, () => ({ type: 'thinking', thinking: 'a' })) },
+      ],
     });
     const context = { envelope: { wrap: () => undefined, unwrap: () => undefined }, betas: [] };
     const read = (count: number) => refused(() => messagesRequest(thinking(count) as never, context));
