@@ -416,7 +416,7 @@ const answered = (
     })),
   );
 
-const givenAnswers: readonly Shape[] = [
+const answerShapes: readonly Shape[] = [
   ...answered('arguments in single characters', MODEL, answers.argumentsInCharacters, { streams: [true] }),
   ...answered(
     'arguments in single characters, Anthropic',
@@ -454,4 +454,4 @@ const givenAnswers: readonly Shape[] = [
   ...answered('an error', MODEL, answers.longError, { streams: [false] }),
 ];
 
-export const furtherShapes: readonly Shape[] = [...requests, ...vectors, ...management, ...givenAnswers];
+export const furtherShapes: readonly Shape[] = [...requests, ...vectors, ...management, ...answerShapes];

@@ -3,12 +3,24 @@ import { countFindings } from './finding.ts';
 
 test('findings of many texts are counted by filter and pattern', () => {
   const at = { start: 0, end: 1 };
-  const found = [
-    { findings: [{ filter: 0, ...at }, { filter: 1, ...at }, { filter: 0, ...at }] },
-    { findings: [{ filter: 1, pattern: 'p', ...at }, { filter: 1, pattern: 'q', ...at }, { filter: 1, pattern: 'p', ...at }] },
+  const matches = [
+    {
+      findings: [
+        { filter: 0, ...at },
+        { filter: 1, ...at },
+        { filter: 0, ...at },
+      ],
+    },
+    {
+      findings: [
+        { filter: 1, pattern: 'p', ...at },
+        { filter: 1, pattern: 'q', ...at },
+        { filter: 1, pattern: 'p', ...at },
+      ],
+    },
     { findings: [{ filter: 1, ...at }] },
   ];
-  expect(countFindings(found)).toEqual([
+  expect(countFindings(matches)).toEqual([
     { filter: 0, count: 2 },
     { filter: 1, count: 2 },
     { filter: 1, pattern: 'p', count: 2 },

@@ -15,11 +15,11 @@ export interface CountedFinding extends Pick<Finding, 'filter' | 'pattern'> {
 
 /** All findings, counted by filter and pattern: a request may have hundreds of thousands. */
 export function countFindings(
-  found: readonly { findings: readonly Finding[] }[],
+  matches: readonly { findings: readonly Finding[] }[],
 ): (CountedFinding & { count: number })[] {
   const byFilter = new Map<number, Map<string | undefined, CountedFinding & { count: number }>>();
   let last: (CountedFinding & { count: number }) | undefined;
-  for (const { findings } of found) {
+  for (const { findings } of matches) {
     for (const { filter, pattern } of findings) {
       // Most findings are of the same kind as the one before.
       if (last?.filter !== filter || last.pattern !== pattern) {

@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 
 /** A long text that grows, in pieces that are never joined: one string would be made in one turn, and take as much memory again. */
 export class TextPieces {
@@ -20,7 +21,7 @@ export class TextPieces {
   /** The same text, which grows on its own. The pieces are shared. */
   copy(): TextPieces {
     const copy = new TextPieces();
-    copy.#pieces.push(...this.#pieces);
+    append(copy.#pieces, this.#pieces);
     copy.#last = this.#last;
     return copy;
   }

@@ -126,8 +126,9 @@ async function changesOf(
   const changed = new Map<FoundText, string>();
   const placeholder = placeholders(set.filters, isReversible(guardrails), numbering);
   let work = 0;
+  const isAll = set.filters.every(({ action }) => action !== 'flag');
   for (const unit of matched) {
-    const findings = unit.findings.filter(redacts);
+    const findings = isAll ? unit.findings : unit.findings.filter(redacts);
     if (findings.length === 0) continue;
     work += findings.length;
     if (work > limits.scan_findings_max) {
@@ -318,6 +319,8 @@ function refusalOf({ findings, kind, field }: Unit, { filters }: FilterSet): Ref
   // An id can be replaced by another.
   if (kind === 'link') return undefined;
   const isPinned = kind === 'pinned';
+  // A text may have millions of findings, which are not looked through for a refusal that cannot be.
+  if (!isPinned && !filters.some(({ action }) => action === 'block')) return undefined;
   const refuses = ({ filter }: Finding) => {
     const action = filters[filter]?.action;
     return action === 'block' || (isPinned && action === 'redact');
