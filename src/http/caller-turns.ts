@@ -23,7 +23,7 @@ interface CallerQueue {
 }
 
 /** Gives each caller at most `turnsMax` turns at a time. Who asks for more waits, in order; other callers do not wait for that. */
-export class CallerTurns {
+class CallerTurns {
   readonly #queues = new Map<string, CallerQueue>();
   readonly #turnsMax: number;
 
@@ -75,14 +75,15 @@ export async function inCallerTurn<T>({ principal, server }: HttpRequest, make: 
 
 /**
  * Bounds the operations of one caller that run at a time, for all operations with a key or session that call no model and are registered
- * afterwards: most read the store, which all callers share. An operation ends when its answer is made: nobody waits for its reader.
+ * afterwards: most read the store, which all callers share. An operation ends when its answer is made
+ * (the server's `onSend` calls `end_turn`): nobody waits for its reader.
  */
 export function boundCallers(server: Server): void {
   const turns = new CallerTurns();
   server.decorate('callerTurns', turns);
   server.addHook('onRoute', (route) => {
     const access = accessOf(route.config);
-    if (access !== 'management' && access !== 'any') return;
+    if ((access !== 'management' && access !== 'any') || route.config?.shared === true) return;
     const { handler } = route;
     route.handler = function (request, reply) {
       const { principal } = request;
@@ -105,9 +106,5 @@ export function boundCallers(server: Server): void {
       const turn = principal && turns.begin(callerName(principal));
       return turn instanceof Promise ? turn.then(run) : run(turn);
     };
-  });
-  server.addHook('onSend', (request, _reply, _payload, done) => {
-    request.end_turn?.();
-    done();
   });
 }

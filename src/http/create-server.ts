@@ -149,6 +149,7 @@ export function createServer(options: ServerOptions): Server {
     else done(refused);
   });
   server.addHook('onSend', (request, reply, _payload, done) => {
+    request.end_turn?.();
     steps.beforeSend(request, reply);
     process.nextTick(boundIfUnread, reply.raw);
     done();

@@ -45,6 +45,8 @@ declare module 'fastify' {
     direct?: boolean;
     /** Whether members may call the operation with their session; it then shows and changes only what is theirs. */
     forMembers?: boolean;
+    /** Whether simultaneous requests of one caller share one answer, so that they need no bound of their own. */
+    shared?: boolean;
     /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
     /** The form of errors. Not set: the contract's envelope. */

@@ -97,7 +97,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
   server.route({
     method: 'GET',
     url: '/models/user',
-    config: { access: 'any', forMembers: true },
+    config: { access: 'any', forMembers: true, shared: true },
     schema: {
       operationId: 'listUsableModels',
       tags: ['Catalog'],
