@@ -41,7 +41,8 @@ beforeEach(async () => {
   server.route({
     method: 'POST',
     url: '/echo',
-    config: { access: 'any' },
+    // Without the bound of operations of one caller, which all requests of these tests have.
+    config: { access: 'any', shared: true },
     handler: async (request, reply) => {
       handled += 1;
       const length = JSON.stringify(request.body).length;

@@ -61,7 +61,7 @@ test('short operations that arrive together take several turns of the event loop
   expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(TURNS);
 });
 
-test('an answer that nobody reads, or a failure, does not keep the next operation waiting', async () => {
+test('an unread answer, or a failure, does not keep the next operation waiting', async () => {
   let count = 0;
   serve((_request, reply) => {
     count += 1;

@@ -321,11 +321,11 @@ export function generationLists(queries: Queries) {
       const { examined = 0, matched = 0, cost = 0 } = rows[0] ?? {};
       const sums = { count: matched, cost_nano: cost, is_complete: examined < summed_max };
       if (filter.failed_endpoint === undefined) return sums;
-      const { rows: found } = await sql<{ cost: number; record: string }>`
+      const { rows: candidates } = await sql<{ cost: number; record: string }>`
         SELECT scanned.cost + COALESCE(a.amount, 0) AS cost, record FROM ${scanned} WHERE ${all(rest)}`.execute(
         queries,
       );
-      const exact = found.filter(({ record }) => matching([recordOf(record)], filter).length > 0);
+      const exact = candidates.filter(({ record }) => matching([recordOf(record)], filter).length > 0);
       return { ...sums, count: exact.length, cost_nano: exact.reduce((sum, row) => sum + row.cost, 0) };
     },
 

@@ -50,8 +50,8 @@ describeStores('GET /generations', ({ open, engine }) => {
     return { ...made, database, lists, add, ids };
   }
   const at = (minute: number) => `2026-11-21T10:${String(minute).padStart(2, '0')}:00.000Z`;
-  const failed = (failure: string, endpoint_id = 'first') =>
-    ({ ...generation({ id: 'x' }).attempts[0], status: 429, failure, cost_nano: 0, endpoint_id }) as never;
+  const failed = (failure: string, endpointId = 'first') =>
+    ({ ...generation({ id: 'x' }).attempts[0], status: 429, failure, cost_nano: 0, endpoint_id: endpointId }) as never;
 
   test('every filter selects exactly its generations, newest first', async () => {
     const { add, ids, call } = await setUp();
