@@ -31,7 +31,7 @@ import { generation } from '../generation-fixture.ts';
 import { inTier } from '../tier.ts';
 import { anyOf } from './any-of-schema.ts';
 
-const RUNS = Number(process.env['HOSTILE_RUNS'] ?? inTier(60, 300));
+const RUNS = Number(process.env['HOSTILE_RUNS'] ?? inTier(150, 300));
 const envelope = createEnvelopes('secret')('org');
 const guardrails: BoundGuardrail[] = [
   {
