@@ -2,7 +2,7 @@
  * A long answer is counted, divided and refused in bounded parts, one a turn of the event loop. Work, pieces and turns
  * are counted, never timed.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createItems } from '../../src/api/responses/items.ts';
 import { joinParts } from '../../src/api/shared/json-parts.ts';
 import { readSlices, UnreadableJson } from '../../src/http/sliced-json.ts';
@@ -16,6 +16,7 @@ import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { countCodePoints } from '../../src/schemas/text.ts';
+import { withLimits } from '../changed-limits.ts';
 import { floods } from './floods.ts';
 
 const times = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at));
@@ -106,9 +107,7 @@ describe('an answer above the gateway’s bounds', () => {
   describe('by the characters of its citations', () => {
     const state = { generation_id: 'gen-1', tool_names: {}, call_ids: [], generation: 3 };
     const wholeOf = (wire: Wire, body: JsonObject) => dialects.get(wire)!.decodeResponse(body, state);
-    const { answer_citations_chars_max } = limits;
-    beforeAll(() => void Object.assign(limits, { answer_citations_chars_max: 10_000 }));
-    afterAll(() => void Object.assign(limits, { answer_citations_chars_max }));
+    withLimits({ answer_citations_chars_max: 10_000 });
 
     function failureOf(chunks: readonly ChatChunk[]): string | undefined {
       const bounds = new AnswerBounds();

@@ -8,13 +8,13 @@ import { lookupTable } from '../../schemas/lookup-table.ts';
 import { charsOf, probabilitiesOf, tokensOf } from './chunk-slices.ts';
 
 /** The failure of an answer with too many parts of one kind. */
-export function tooMany(parts: string, most: number): UpstreamError {
+function tooMany(parts: string, most: number): UpstreamError {
   const message = `The provider's answer has more than ${most} ${parts}, which is more than the gateway accepts`;
   return new UpstreamError('invalid_response', message, { status: 200 });
 }
 
 /** The failure of an answer with a call of no tool: no client can run it, and no provider accepts it in the next turn. */
-export function namelessCall(): UpstreamError {
+function namelessCall(): UpstreamError {
   return new UpstreamError('invalid_response', 'The provider called a tool without its name', { status: 200 });
 }
 
