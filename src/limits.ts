@@ -387,6 +387,9 @@ export const limits = {
   answer_blocks_max: 5_000,
   /** Characters of one answer: its texts, reasoning and arguments of calls. The longest answers of models have some 5 million. */
   answer_chars_max: 16 * 1024 * 1024,
+  /** Characters of one answer's citations (addresses, titles, quotes), and of the files in its annotations, which may have pictures of pages. */
+  answer_citations_chars_max: 4 * 1024 * 1024,
+  answer_files_chars_max: 12 * 1024 * 1024,
   /** The memory of one string in an answer, such as an image in base64: making it takes one turn of the event loop. */
   answer_string_bytes_max: 64 * 1024 * 1024,
   /** Chunks that are passed on before other requests are served. */

@@ -110,6 +110,15 @@ export const longAnnotations = (bytes: number) =>
       })),
     }),
   );
+export const longFile = (bytes: number) =>
+  whole(
+    completion({
+      content: 'a text',
+      annotations: [
+        { type: 'file', file: { hash: 'h', name: 'a.pdf', content: [{ type: 'text', text: text(bytes) }] } },
+      ],
+    }),
+  );
 export const anthropicCitations = (bytes: number) =>
   whole(
     JSON.stringify({

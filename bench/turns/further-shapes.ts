@@ -435,6 +435,7 @@ const answerShapes: readonly Shape[] = [
     more: ',"n":128',
   }),
   ...answered('long annotations', MODEL, answers.longAnnotations),
+  ...answered('a file in annotations', MODEL, answers.longFile),
   ...answered('citations of Anthropic', 'scripted/anthropic-messages', answers.anthropicCitations),
   ...answered('levels in arguments', MODEL, answers.deepArguments),
   ...answered('values in arguments', MODEL, answers.wideArguments),

@@ -41,10 +41,22 @@ const citation = (i: number) => ({
 const image = (i: number) => ({ type: 'image_url', image_url: { url: `data:,${i}` } });
 const thought = (index: number) => ({ type: 'reasoning.text', text: 'a', index });
 
+const quote = 'She said "yes".\n'.repeat(1_024);
+const quoted = (i: number) => ({ type: 'url_citation', url_citation: { ...citation(i).url_citation, content: quote } });
+const file = (chars: number) => ({
+  type: 'file',
+  file: { hash: 'h', name: 'a.pdf', content: [{ type: 'text', text: 'a'.repeat(chars) }] },
+});
+
 /** One more of each than is read. */
 const TOO_MANY: [what: string, message: object][] = [
   ['tool calls', { tool_calls: times(limits.answer_calls_max + 1, call) }],
   ['annotations', { content: 'a', annotations: times(limits.answer_annotations_max + 1, citation) }],
+  [
+    'characters of citations',
+    { content: 'a', annotations: times(Math.ceil(limits.answer_citations_chars_max / quote.length), quoted) },
+  ],
+  ['characters of files', { content: 'a', annotations: [file(limits.answer_files_chars_max)] }],
   ['parts of reasoning', { reasoning_details: times(limits.answer_details_max + 1, thought) }],
   ['images', { content: 'a', images: times(limits.answer_images_max + 1, image) }],
   ['values', { content: 'a', x: times(limits.answer_values_max, () => 0) }],
@@ -151,6 +163,24 @@ describe('after the answer has begun', () => {
       code: 502,
       message: expect.stringContaining(`more than ${limits.answer_calls_max} tool calls`),
     });
+    expect(attempts).toMatchObject([{ provider: 'A', failure: 'invalid_response' }]);
+    expect((await site.generation(seen.id, key)).total_cost).toBeGreaterThan(0);
+    await site.expectSound();
+  });
+
+  test('a stream with citations that are too long together ends as a failure, with those before it, and is charged', async () => {
+    const most = Math.floor(limits.answer_citations_chars_max / (quote.length + 200));
+    const cited = times(most + 10, (i) => wire.delta({ annotations: [quoted(i)] })).join('');
+    site.scripts['a'] = () => [wire.head, wire.text('Hello'), cited, wire.end(5), 'END'];
+    const key = await site.key();
+    const { seen, attempts } = await attemptsOf({ max_tokens: undefined }, { key });
+    expect([seen.text, seen.finishes]).toEqual(['Hello', ['error']]);
+    const shown = seen.chunks.flatMap(
+      ({ choices: [choice] }) => (choice?.delta as { annotations?: object[] })?.annotations ?? [],
+    );
+    expect(shown.length).toBeGreaterThanOrEqual(most);
+    expect(shown.length).toBeLessThan(most + 10);
+    expect(seen.chunks.find(({ error }) => error !== undefined)?.error?.message).toContain('characters of citations');
     expect(attempts).toMatchObject([{ provider: 'A', failure: 'invalid_response' }]);
     expect((await site.generation(seen.id, key)).total_cost).toBeGreaterThan(0);
     await site.expectSound();

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { AnswerBounds } from '../../src/inference/attempt/answer-reader.ts';
+import { AnswerBounds } from '../../src/inference/attempt/answer-bounds.ts';
 import { dividedChunks, sliceEnd, tokensOf } from '../../src/inference/attempt/chunk-slices.ts';
 import { EVENT_LOGPROBS_BOUNDS } from '../../src/inference/attempt/open-answer.ts';
 import type { Call } from '../../src/inference/call.ts';

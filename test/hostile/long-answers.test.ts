@@ -7,15 +7,17 @@ import { createItems } from '../../src/api/responses/items.ts';
 import { joinParts } from '../../src/api/shared/json-parts.ts';
 import { readSlices, UnreadableJson } from '../../src/http/sliced-json.ts';
 import { atOnce } from '../../src/http/turn-work.ts';
-import { cutParts } from '../../src/inference/attempt/answer-bounds.ts';
-import { AnswerBounds } from '../../src/inference/attempt/answer-reader.ts';
+import { AnswerBounds, cutParts } from '../../src/inference/attempt/answer-bounds.ts';
 import { charsOf, dividedChunks, sliceEnd } from '../../src/inference/attempt/chunk-slices.ts';
 import { createEnvelopes, ENVELOPE_CHARS_MAX } from '../../src/inference/reasoning/envelope.ts';
 import { limits } from '../../src/limits.ts';
+import { dialects } from '../../src/providers/dialects.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, Wire } from '../../src/schemas/inner.ts';
-import type { JsonValue } from '../../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { countCodePoints } from '../../src/schemas/text.ts';
+import { withLimits } from '../changed-limits.ts';
+import { floods } from './floods.ts';
 
 const times = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at));
 
@@ -100,6 +102,97 @@ describe('an answer above the gateway’s bounds', () => {
       expect(bounds.add([{ delta: { content: 'a' } }])).toBe(0);
       expect(bounds.failure?.message).toContain(`${limits.answer_chars_max} characters`);
     }
+  });
+
+  describe('by the characters of its citations', () => {
+    const state = { generation_id: 'gen-1', tool_names: {}, call_ids: [], generation: 3 };
+    const wholeOf = (wire: Wire, body: JsonObject) => dialects.get(wire)!.decodeResponse(body, state);
+    withLimits({ answer_citations_chars_max: 10_000 });
+
+    function failureOf(chunks: readonly ChatChunk[]): string | undefined {
+      const bounds = new AnswerBounds();
+      const within = bounds.add(chunks);
+      expect(within < chunks.length).toBe(bounds.failure !== undefined);
+      return bounds.failure?.message;
+    }
+
+    test.each([...dialects.keys()])('fails on %s, whole and streamed', (wire) => {
+      const cited = floods.filter((one) => one.wire === wire && /cit|annotations|grounds/.test(one.parts));
+      expect(cited.some(({ whole }) => whole !== undefined)).toBe(true);
+      expect(cited.some(({ stream }) => stream !== undefined)).toBe(true);
+      for (const { whole, stream } of cited) {
+        const streamed = (n: number) => {
+          const decoder = dialects.get(wire)!.createStreamDecoder(state);
+          return [...stream!(n).flatMap((frame) => decoder.push(frame)), ...decoder.end()];
+        };
+        for (const chunksOf of [whole && ((n: number) => wholeOf(wire, whole(n))), stream && streamed]) {
+          if (chunksOf === undefined) continue;
+          expect(failureOf(chunksOf(5))).toBeUndefined();
+          expect(failureOf(chunksOf(500))).toMatch(/characters of citations/);
+        }
+      }
+    });
+
+    const long = 'a'.repeat(10_000);
+    const shared = { uri: 'https://a.example', title: 'a'.repeat(1_000) };
+    const grounds = times(20, () => ({ segment: { text: 'a' }, groundingChunkIndices: [0] }));
+    const hidden: [string, Wire, JsonObject][] = [
+      [
+        'of a document, without an address',
+        'anthropic-messages',
+        { content: [{ type: 'text', text: 'a', citations: [{ type: 'char_location', cited_text: long }] }] },
+      ],
+      [
+        'of a document, without an address',
+        'bedrock-converse',
+        {
+          output: {
+            message: {
+              content: [
+                { citationsContent: { content: [{ text: 'a' }], citations: [{ sourceContent: [{ text: long }] }] } },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'of a document, without an address',
+        'cohere-chat',
+        {
+          message: {
+            content: [{ type: 'text', text: 'a' }],
+            citations: [{ start: 0, end: 1, sources: [{ document: { text: long } }] }],
+          },
+        },
+      ],
+      [
+        'of a file',
+        'openai-responses',
+        {
+          output: [
+            {
+              type: 'message',
+              content: [{ type: 'output_text', text: 'a', annotations: [{ type: 'file_citation', filename: long }] }],
+            },
+          ],
+        },
+      ],
+      [
+        'that repeat one title',
+        'gemini-generate-content',
+        {
+          candidates: [
+            {
+              content: { parts: [{ text: 'a' }] },
+              groundingMetadata: { groundingChunks: [{ web: shared }], groundingSupports: grounds },
+            },
+          ],
+        },
+      ],
+    ];
+    test.each(hidden)('also %s, on %s', (_what, wire, body) => {
+      expect(failureOf(wholeOf(wire, body))).toMatch(/characters of citations/);
+    });
   });
 
   const answers: [Wire, number, (list: JsonValue[]) => JsonValue][] = [

@@ -1,17 +1,20 @@
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
-import type { JsonValue } from '../../schemas/json.ts';
+import type { ChatChunk, Delta } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { jsonChars } from '../../schemas/json-pieces.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import { lookupTable } from '../../schemas/lookup-table.ts';
+import { charsOf, probabilitiesOf, tokensOf } from './chunk-slices.ts';
 
 /** The failure of an answer with too many parts of one kind. */
-export function tooMany(parts: string, most: number): UpstreamError {
+function tooMany(parts: string, most: number): UpstreamError {
   const message = `The provider's answer has more than ${most} ${parts}, which is more than the gateway accepts`;
   return new UpstreamError('invalid_response', message, { status: 200 });
 }
 
 /** The failure of an answer with a call of no tool: no client can run it, and no provider accepts it in the next turn. */
-export function namelessCall(): UpstreamError {
+function namelessCall(): UpstreamError {
   return new UpstreamError('invalid_response', 'The provider called a tool without its name', { status: 200 });
 }
 
@@ -25,6 +28,100 @@ export function tooComplex(breach: string): UpstreamError {
 export function requireBounded(text: string, bounds: StructureBounds): void {
   const breach = structureBreach(text, bounds);
   if (breach !== undefined) throw tooComplex(breach);
+}
+
+/** The characters of the citation in an event of a wire; 0 for other events. */
+function citedChars({ citation, annotation }: JsonObject): number {
+  const cited = citation ?? annotation;
+  return cited == null ? 0 : jsonChars(cited);
+}
+
+/** Counts the parts of one answer. */
+export class AnswerBounds {
+  /** The failure of the first chunk that is too much. */
+  failure: UpstreamError | undefined = undefined;
+  #chars = 0;
+  #calls = 0;
+  #annotations = 0;
+  #citationChars = 0;
+  /** The same in the form of the wire, which has citations that no client API has. */
+  #wireCitationChars = 0;
+  #fileChars = 0;
+  #details = 0;
+  #images = 0;
+  #blocks = 0;
+  #logprobs = 0;
+  #logprobChars = 0;
+
+  /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
+  add(chunks: readonly ChatChunk[]): number {
+    for (let at = 0; at < chunks.length; at += 1) {
+      const chunk = chunks[at]!;
+      const { content, reasoning, refusal, tool_calls, annotations, reasoning_details, images } = chunk.delta;
+      const isPlain = !(tool_calls ?? annotations ?? reasoning_details ?? images);
+      this.#chars += isPlain
+        ? (content?.length ?? 0) + (reasoning?.length ?? 0) + (refusal?.length ?? 0)
+        : charsOf(chunk.delta);
+      const slot = chunk.ext?.slot;
+      if (slot?.open !== undefined) this.#blocks += 1;
+      if (slot?.raw !== undefined) this.#wireCitationChars += citedChars(slot.raw);
+      if (chunk.logprobs !== undefined) {
+        for (const token of tokensOf(chunk.logprobs)) {
+          const { count, chars } = probabilitiesOf(token);
+          this.#logprobs += count;
+          this.#logprobChars += chars;
+        }
+      }
+      if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
+      else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
+      else if (this.#logprobs > limits.answer_logprobs_max) {
+        this.failure = tooMany('probabilities', limits.answer_logprobs_max);
+      } else if (this.#logprobChars > limits.answer_logprobs_chars_max) {
+        this.failure = tooMany('characters of probabilities', limits.answer_logprobs_chars_max);
+      } else if (this.#wireCitationChars > limits.answer_citations_chars_max) {
+        this.failure = tooMany('characters of citations', limits.answer_citations_chars_max);
+      } else if (!isPlain) this.failure = this.#count(chunk.delta);
+      if (this.failure !== undefined) return at;
+    }
+    return chunks.length;
+  }
+
+  #count({ tool_calls, annotations, reasoning_details, images }: Delta): UpstreamError | undefined {
+    if (tool_calls !== undefined) {
+      for (const { id, function: called } of tool_calls) {
+        if (id === undefined) continue;
+        this.#calls += 1;
+        if (!called.name) return namelessCall();
+      }
+      if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
+    }
+    if (annotations !== undefined) {
+      this.#annotations += annotations.length;
+      if (this.#annotations > limits.answer_annotations_max) {
+        return tooMany('annotations', limits.answer_annotations_max);
+      }
+      for (const annotation of annotations) {
+        if (annotation.type === 'file') this.#fileChars += jsonChars(annotation);
+        else this.#citationChars += jsonChars(annotation);
+      }
+      if (this.#citationChars > limits.answer_citations_chars_max) {
+        return tooMany('characters of citations', limits.answer_citations_chars_max);
+      }
+      if (this.#fileChars > limits.answer_files_chars_max) {
+        return tooMany('characters of files in annotations', limits.answer_files_chars_max);
+      }
+    }
+    if (reasoning_details !== undefined) {
+      // The deltas of one detail repeat its ordinal.
+      for (const { index = this.#details } of reasoning_details) this.#details = Math.max(this.#details, index + 1);
+      if (this.#details > limits.answer_details_max) return tooMany('parts of reasoning', limits.answer_details_max);
+    }
+    if (images !== undefined) {
+      this.#images += images.length;
+      if (this.#images > limits.answer_images_max) return tooMany('images', limits.answer_images_max);
+    }
+    return undefined;
+  }
 }
 
 /** The lists of parts in whole answers, in all wires, with the most entries that an answer may have in one of them. */

@@ -5,88 +5,18 @@ import type { Framer } from '../../providers/framer.ts';
 import { createFramer } from '../../providers/transport/frames.ts';
 import { countAnswer, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk, Delta } from '../../schemas/inner.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
-import { AnswerTail, asUpstreamFailure, namelessCall, tooComplex, tooMany } from './answer-bounds.ts';
-import { charsOf, dividedChunks, probabilitiesOf, sliceEnd, tokensOf } from './chunk-slices.ts';
+import { AnswerBounds, AnswerTail, asUpstreamFailure, tooComplex } from './answer-bounds.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
 /** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
 const STREAM_KEPT_DIVISOR = 16;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
-
-/** Counts the parts of one answer. */
-export class AnswerBounds {
-  /** The failure of the first chunk that is too much. */
-  failure: UpstreamError | undefined = undefined;
-  #chars = 0;
-  #calls = 0;
-  #annotations = 0;
-  #details = 0;
-  #images = 0;
-  #blocks = 0;
-  #logprobs = 0;
-  #logprobChars = 0;
-
-  /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
-  add(chunks: readonly ChatChunk[]): number {
-    for (let at = 0; at < chunks.length; at += 1) {
-      const chunk = chunks[at]!;
-      const { content, reasoning, refusal, tool_calls, annotations, reasoning_details, images } = chunk.delta;
-      const isPlain = !(tool_calls ?? annotations ?? reasoning_details ?? images);
-      this.#chars += isPlain
-        ? (content?.length ?? 0) + (reasoning?.length ?? 0) + (refusal?.length ?? 0)
-        : charsOf(chunk.delta);
-      if (chunk.ext?.slot?.open !== undefined) this.#blocks += 1;
-      if (chunk.logprobs !== undefined) {
-        for (const token of tokensOf(chunk.logprobs)) {
-          const { count, chars } = probabilitiesOf(token);
-          this.#logprobs += count;
-          this.#logprobChars += chars;
-        }
-      }
-      if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
-      else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
-      else if (this.#logprobs > limits.answer_logprobs_max) {
-        this.failure = tooMany('probabilities', limits.answer_logprobs_max);
-      } else if (this.#logprobChars > limits.answer_logprobs_chars_max) {
-        this.failure = tooMany('characters of probabilities', limits.answer_logprobs_chars_max);
-      } else if (!isPlain) this.failure = this.#count(chunk.delta);
-      if (this.failure !== undefined) return at;
-    }
-    return chunks.length;
-  }
-
-  #count({ tool_calls, annotations, reasoning_details, images }: Delta): UpstreamError | undefined {
-    if (tool_calls !== undefined) {
-      for (const { id, function: called } of tool_calls) {
-        if (id === undefined) continue;
-        this.#calls += 1;
-        if (!called.name) return namelessCall();
-      }
-      if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
-    }
-    if (annotations !== undefined) {
-      this.#annotations += annotations.length;
-      if (this.#annotations > limits.answer_annotations_max) {
-        return tooMany('annotations', limits.answer_annotations_max);
-      }
-    }
-    if (reasoning_details !== undefined) {
-      // The deltas of one detail repeat its ordinal.
-      for (const { index = this.#details } of reasoning_details) this.#details = Math.max(this.#details, index + 1);
-      if (this.#details > limits.answer_details_max) return tooMany('parts of reasoning', limits.answer_details_max);
-    }
-    if (images !== undefined) {
-      this.#images += images.length;
-      if (this.#images > limits.answer_images_max) return tooMany('images', limits.answer_images_max);
-    }
-    return undefined;
-  }
-}
 
 /** The chunks of an answer, one read at a time. */
 export interface AnswerChunks extends Source<ChatChunk[]> {
