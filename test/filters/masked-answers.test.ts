@@ -346,14 +346,14 @@ test('the error message of a provider is filtered, whole and streamed', async ()
 });
 
 test('an answer that cannot be decoded is shown in the error only if answers are not filtered', async () => {
-  const asked = async () => {
+  const failure = async () => {
     const response = await gateway.call('POST', '/chat/completions', { model: 'acme/unreadable', messages });
     const { error } = (await response.json()) as { error: { code: number; metadata: JsonObject } };
     return [error.code, error.metadata];
   };
-  expect(await asked()).toEqual([502, { provider_name: 'openai-chat', raw: expect.stringContaining('4111 11') }]);
+  expect(await failure()).toEqual([502, { provider_name: 'openai-chat', raw: expect.stringContaining('4111 11') }]);
   await hold(cards('redact'));
-  expect(await asked()).toEqual([502, { provider_name: 'openai-chat' }]);
+  expect(await failure()).toEqual([502, { provider_name: 'openai-chat' }]);
 });
 
 test('every step of an answer with tools of the gateway is filtered, and each match is counted once', async () => {
