@@ -1,5 +1,5 @@
 import type { EndpointParameter } from '../schemas/endpoint.ts';
-import type { ChatChunk, ChatRequest, InnerTool, Wire } from '../schemas/inner.ts';
+import type { ChatChunk, ChatRequest, InnerTool, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Quirks } from './quirks.ts';
 
@@ -289,10 +289,15 @@ export interface ChatDialect {
     quirks: Quirks,
   ): Record<string, string>;
   /**
-   * All chunks of a whole answer; accumulated, they are that answer. Throws `UpstreamError` (`invalid_response`, or the class of an
-   * error inside a 200).
+   * All chunks of a whole answer; accumulated, they are that answer. They are added to `chunks`, which has those before the fault if it
+   * throws `UpstreamError` (`invalid_response`, or the class of an error inside a 200).
    */
-  decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[];
+  decodeResponse(body: JsonValue, state: AttemptState, chunks?: ChatChunk[]): ChatChunk[];
+  /**
+   * The usage that a whole answer reports, whatever else it has; undefined if none. May throw, like `decodeResponse`, for a usage that
+   * cannot be read.
+   */
+  reportedUsage(body: JsonValue, state: AttemptState): TokenClasses | undefined;
   createStreamDecoder(state: AttemptState): StreamDecoder;
   /** The failure that an error answer describes. `body` is the text as received: JSON, an HTML page, or empty. Never throws. */
   decodeError(status: number, headers: Record<string, string | string[] | undefined>, body: string): UpstreamError;

@@ -51,6 +51,11 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     response.end(JSON.stringify({ error }));
     return;
   }
+  if (body['model'] === 'unreadable') {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ choices: {}, texts: ['The card is 4111 11', '11 1111 1111.'] }));
+    return;
+  }
   if (body['model'] === 'steps') {
     const isLast = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
     const tools = (body['tools'] ?? []) as { function: { name: string } }[];
@@ -182,7 +187,10 @@ beforeAll(async () => {
       models: {
         ...models,
         ...Object.fromEntries(
-          ['endless', 'echo', 'failing', 'steps', 'broken', 'form'].map((name) => [`acme/${name}`, at(name)]),
+          ['endless', 'echo', 'failing', 'unreadable', 'steps', 'broken', 'form'].map((name) => [
+            `acme/${name}`,
+            at(name),
+          ]),
         ),
       },
     }),
@@ -335,6 +343,17 @@ test('the error message of a provider is filtered, whole and streamed', async ()
     expect(text).toContain('failed_generation');
     expect(text).not.toMatch(/4111|1111/);
   }
+});
+
+test('an answer that cannot be decoded is shown in the error only if answers are not filtered', async () => {
+  const failure = async () => {
+    const response = await gateway.call('POST', '/chat/completions', { model: 'acme/unreadable', messages });
+    const { error } = (await response.json()) as { error: { code: number; metadata: JsonObject } };
+    return [error.code, error.metadata];
+  };
+  expect(await failure()).toEqual([502, { provider_name: 'openai-chat', raw: expect.stringContaining('4111 11') }]);
+  await hold(cards('redact'));
+  expect(await failure()).toEqual([502, { provider_name: 'openai-chat' }]);
 });
 
 test('every step of an answer with tools of the gateway is filtered, and each match is counted once', async () => {

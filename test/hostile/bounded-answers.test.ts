@@ -90,6 +90,19 @@ describe('before the first content', () => {
     },
   );
 
+  test('a whole answer that cannot be decoded leads to the next endpoint, and both are charged by their usage', async () => {
+    site.scripts['a'] = () => json(JSON.stringify({ choices: {}, usage }));
+    const response = await site.ask({});
+    const answer = (await response.json()) as { id: string; gateway_metadata: { attempts: object[] } };
+    // Prices in USD per million: 1 and 1,000 at A, 2 and 2,000 at B.
+    expect(answer.gateway_metadata.attempts).toMatchObject([
+      { provider: 'A', failure: 'invalid_response', cost: 0.00701, estimated: false },
+      { provider: 'B', failure: null, cost: 0.01402 },
+    ]);
+    expect((await site.generation(answer.id)).total_cost).toBe(0.02103);
+    await site.expectSound();
+  });
+
   test.each(TOO_MANY)(
     'a whole answer with too many %s to a request for a stream leads to the next endpoint',
     async (_what, message) => {

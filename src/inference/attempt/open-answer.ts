@@ -7,6 +7,7 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
@@ -163,9 +164,20 @@ async function readBody(
   const { request, accepted_ms } = call;
   const body = await readJson(dialect, response, call, bounds);
   const cut = isShort(response) ? undefined : cutParts(body);
-  const decoded = readable(() =>
-    state['tool_template'] === undefined ? dialect.decodeResponse(body, state) : decodeTemplated(dialect, body, state),
-  );
+  const received: ChatChunk[] = [];
+  let decoded: ChatChunk[];
+  try {
+    const isTemplated = state['tool_template'] !== undefined;
+    decoded = readable(() =>
+      isTemplated ? decodeTemplated(dialect, body, state, received) : dialect.decodeResponse(body, state, received),
+    );
+  } catch (error) {
+    // As of a broken stream, what was decoded before the fault is counted, and the reported usage.
+    received.push(...usageIn(dialect, body, state));
+    const counting = meterAll(meter, dividedChunks(received));
+    if (counting !== undefined) await counting;
+    throw error;
+  }
   const isStreamed = request.stream === true;
   const counted = breachOf(decoded);
   const failure = (counted instanceof Promise ? await counted : counted) ?? cut;
@@ -192,6 +204,17 @@ async function readBody(
   if (counting !== undefined) await counting;
   upstreamCall.release();
   return { first: decoded, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+}
+
+/** The usage of an answer that could not be decoded, as a chunk; none if it cannot be read either. */
+function usageIn(dialect: ChatDialect, body: JsonValue, state: AttemptState): ChatChunk[] {
+  try {
+    const usage = readable(() => dialect.reportedUsage(body, state));
+    return usage === undefined ? [] : [{ delta: {}, ext: { response: { wire: dialect.wire, rest: {}, usage } } }];
+  } catch (error) {
+    if (error instanceof UpstreamError) return [];
+    throw error;
+  }
 }
 
 /** Answers below it, by their announced length, cannot have more parts than are decoded at once. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { UNRESTRICTED } from '../../guardrails/policy/guardrail.ts';
+import { UpstreamError } from '../../providers/dialect.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
@@ -42,6 +43,7 @@ test('bodies of continuations and errors of broken answers are filtered like the
         raw: '{"failed_generation":"joe\\u0040mail.example.com"}',
         retry_after_seconds: 1,
       },
+      cause: new UpstreamError('unavailable', 'It broke off', { status: 502 }),
     });
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }

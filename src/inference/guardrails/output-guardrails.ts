@@ -3,6 +3,7 @@ import type { FilterSet } from '../../guardrails/policy/filter-set.ts';
 import { outputFiltersOf } from '../../guardrails/policy/output-filters.ts';
 import { filteredJson, filteredText, filteredTexts } from '../../guardrails/streams/deep-filter.ts';
 import type { Finder } from '../../guardrails/streams/stream-filter.ts';
+import { UpstreamError } from '../../providers/dialect.ts';
 import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Call } from '../call.ts';
@@ -34,12 +35,17 @@ export function outputGuardrails({ metrics, phoneRegions: phone_regions }: Outpu
   };
 }
 
-/** An error with the provider's message filtered: some quote the model's output (`failed_generation`). */
+/**
+ * An error with the provider's message filtered: some quote the model's output (`failed_generation`). The beginning of an answer that
+ * could not be decoded is left out: only a decoded answer can be filtered.
+ */
 function filteredError(error: GatewayError, finder: Finder): GatewayError {
-  const { message, metadata } = error;
+  const { message, metadata, cause } = error;
   if (metadata?.['provider_name'] === undefined) return error;
   const shown = (text: string) => filteredText(finder, text, /^\s*[[{]/.test(text)).value;
   const filtered: Record<string, unknown> = { ...metadata };
+  const isOwnError = cause instanceof UpstreamError && cause.status !== null && cause.status >= 400;
+  if (!isOwnError) delete filtered['raw'];
   for (const field of ['raw', 'provider_code']) {
     if (typeof filtered[field] === 'string') filtered[field] = shown(filtered[field]);
   }

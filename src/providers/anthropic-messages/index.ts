@@ -4,7 +4,7 @@ import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { DENIED } from './own-request.ts';
 import { encodeRequest } from './request.ts';
-import { decodeResponse } from './response.ts';
+import { decodeResponse, reportedUsage } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { requiredMedia } from './to-wire.ts';
 import { tokenCounter } from './token-counter.ts';
@@ -30,6 +30,7 @@ export const anthropicMessages: ChatDialect = {
     return { [apiKeyHeader ?? 'x-api-key']: credential };
   },
   decodeResponse,
+  reportedUsage,
   createStreamDecoder,
   decodeError,
 };

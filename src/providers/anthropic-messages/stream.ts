@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
@@ -11,7 +12,8 @@ import { asBlock, extOf, WIRE } from './wire.ts';
 
 /** Converts the wire's events, in order, to chunks. A whole message is one event, so `decodeResponse` uses this as well. */
 export interface EventDecoder {
-  push(event: JsonObject): ChatChunk[];
+  /** The chunks of a whole message are added to `chunks`, which has those before the fault if it throws. */
+  push(event: JsonObject, chunks?: ChatChunk[]): ChatChunk[];
   end(): ChatChunk[];
   /** True once the answer is complete: further events are ignored. */
   isWhole(): boolean;
@@ -66,7 +68,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   let stopReason: string | null = null;
   let stopSequence: string | undefined;
 
-  function begin(started: JsonObject): ChatChunk[] {
+  function begin(started: JsonObject, chunks: ChatChunk[] = []): ChatChunk[] {
     if (message !== undefined) {
       // Proxies repeat the event. Another id means that a broken answer was followed by a second one in the same
       // stream (https://github.com/vercel/ai/issues/18331), and joining the two would look like a complete answer.
@@ -87,7 +89,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     };
     const tier = serviceTier(usage['service_tier']);
     if (tier !== undefined) chunk.service_tier = tier;
-    const chunks = [chunk, ...readContent(started)];
+    chunks.push(chunk);
+    readContent(started, chunks);
     // Calls that a container's code makes while it runs are complete in the first event, with the stop reason
     // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling).
     if (turn.hasOutput()) readStop(started);
@@ -95,15 +98,16 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return chunks;
   }
 
-  function readContent(started: JsonObject): ChatChunk[] {
+  function readContent(started: JsonObject, chunks: ChatChunk[]): void {
     const content = started['content'];
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
-    return blocks.flatMap((value, i) => {
+    for (const [i, value] of blocks.entries()) {
       const block = asBlock(value);
       if (block === undefined) throw invalid('The provider sent a block without a type.', started);
       const index = `beginning ${i}`;
-      return [...turn.open(index, block), ...turn.close(index)];
-    });
+      append(chunks, turn.open(index, block));
+      append(chunks, turn.close(index));
+    }
   }
 
   function readStop(source: JsonObject): void {
@@ -111,15 +115,16 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     if (typeof source['stop_sequence'] === 'string') stopSequence = source['stop_sequence'];
   }
 
-  function readWhole(whole: JsonObject): ChatChunk[] {
+  function readWhole(whole: JsonObject, chunks: ChatChunk[]): ChatChunk[] {
     const { content } = whole;
     // A body with neither content nor a stop reason is not an answer.
     const isAnswer = Array.isArray(content) || typeof content === 'string' || typeof whole['stop_reason'] === 'string';
     if (!isAnswer) throw invalid('The provider sent a body that is not a message.', whole);
-    const chunks = begin(whole);
+    begin(whole, chunks);
     readStop(whole);
     hasOutputCount = true;
-    return [...chunks, ...finish()];
+    append(chunks, finish());
+    return chunks;
   }
 
   function responseExt(): ResponseExt {
@@ -164,12 +169,12 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   }
 
   return {
-    push(event) {
+    push(event, chunks = []) {
       const type = event['type'];
       if (isFinished) return [];
       if (type === 'error') throw errorInside(event);
       if (type === 'message_start') return begin(asObject(event['message']) ?? {});
-      if (type === 'message' && message === undefined) return readWhole(event);
+      if (type === 'message' && message === undefined) return readWhole(event, chunks);
       if (message === undefined && (typeof type !== 'string' || PARTS.has(type))) {
         throw invalid('The provider sent an answer without a beginning.', event);
       }
@@ -180,9 +185,9 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
           return turn.open(event['index'], block);
         }
         case 'content_block_delta': {
-          const chunks = turn.add(event['index'], asObject(event['delta']) ?? {});
-          if (chunks === undefined) throw invalid('The provider sent a delta of a block that is not open.', event);
-          return chunks;
+          const added = turn.add(event['index'], asObject(event['delta']) ?? {});
+          if (added === undefined) throw invalid('The provider sent a delta of a block that is not open.', event);
+          return added;
         }
         case 'content_block_stop':
           return turn.close(event['index']);
@@ -205,7 +210,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   };
 }
 
-function modelOf(message: JsonObject): string {
+/** The model that a message names; empty if none. */
+export function modelOf(message: JsonObject): string {
   const { model } = message;
   return typeof model === 'string' ? model : '';
 }

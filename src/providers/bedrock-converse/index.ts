@@ -5,7 +5,7 @@ import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
-import { decodeResponse } from './response.ts';
+import { decodeResponse, reportedUsage } from './response.ts';
 import { addressFor, authorize, signsPayload } from './sign.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
@@ -71,6 +71,7 @@ export const bedrockConverse: ChatDialect = {
   signsPayload,
   authorize,
   decodeResponse,
+  reportedUsage,
   createStreamDecoder,
   decodeError,
 };

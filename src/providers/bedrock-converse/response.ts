@@ -1,18 +1,19 @@
 import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk } from '../../schemas/inner.ts';
+import type { ChatChunk, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { createEventDecoder } from './stream.ts';
+import { readUsage } from './usage.ts';
 
 /** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
-export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
+export function decodeResponse(body: JsonValue, state: AttemptState, chunks: ChatChunk[] = []): ChatChunk[] {
   const answer = asObject(body);
   const message = asObject(asObject(answer?.['output'])?.['message']);
   if (answer === undefined || message === undefined) throw invalid(body);
   const decoder = createEventDecoder(state);
-  const chunks: ChatChunk[] = decoder.push('messageStart', {});
+  append(chunks, decoder.push('messageStart', {}));
   for (const [index, value] of asArray(message['content']).entries()) {
     for (const [type, event] of eventsOf(asObject(value) ?? {})) {
       append(chunks, decoder.push(type, { ...event, contentBlockIndex: index }));
@@ -25,6 +26,12 @@ export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[
   append(chunks, decoder.push('metadata', rest));
   append(chunks, decoder.end());
   return chunks;
+}
+
+/** The usage of a whole answer; undefined if it reports none. */
+export function reportedUsage(body: JsonValue): TokenClasses | undefined {
+  const usage = asObject(asObject(body)?.['usage']);
+  return usage && readUsage(usage);
 }
 
 type Event = [type: 'contentBlockStart' | 'contentBlockDelta', event: JsonObject];

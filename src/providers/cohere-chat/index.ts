@@ -4,7 +4,7 @@ import { commonWorstCase } from '../shared/worst-case.ts';
 import { decodeError } from './errors.ts';
 import { facts } from './facts.ts';
 import { encodeRequest } from './request.ts';
-import { decodeResponse } from './response.ts';
+import { decodeResponse, reportedUsage } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
@@ -26,6 +26,7 @@ export const cohereChat: ChatDialect = {
     return apiKeyHeader === undefined ? { authorization: `Bearer ${credential}` } : { [apiKeyHeader]: credential };
   },
   decodeResponse,
+  reportedUsage,
   createStreamDecoder,
   decodeError,
 };

@@ -14,7 +14,8 @@ import { WIRE } from './wire.ts';
 /** Converts the wire's events, in order, to chunks. `readWhole` converts a whole answer by the same code. */
 export interface AnswerDecoder {
   push(event: JsonObject): ChatChunk[];
-  readWhole(body: JsonObject): ChatChunk[];
+  /** Adds the chunks to `chunks`, which has those before the fault if it throws. */
+  readWhole(body: JsonObject, chunks: ChatChunk[]): void;
   isWhole(): boolean;
   /** Throws if the answer failed or did not end. */
   end(): ChatChunk[];
@@ -151,10 +152,10 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
         throw invalid('The provider sent an answer without a beginning.', event);
       return read(type, event);
     },
-    readWhole(body) {
+    readWhole(body, chunks) {
       const message = asObject(body['message']);
       if (message === undefined) throw invalid('The provider sent a body that is not an answer.', body);
-      const chunks = begin(body['id']);
+      append(chunks, begin(body['id']));
       append(chunks, turn.append('text', PLAN, asText(message['tool_plan'])));
       const citations = objectsOf(message['citations']);
       const byBlock = Map.groupBy(citations, placeOf);
@@ -176,7 +177,6 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       }
       append(chunks, withLogprobs([], asArray(body['logprobs'])));
       append(chunks, finish(nativeReason(body), '', asObject(body['usage'])));
-      return chunks;
     },
     isWhole: () => isFinished,
     end() {

@@ -6,7 +6,7 @@ import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
-import { decodeResponse } from './response.ts';
+import { decodeResponse, reportedUsage } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
@@ -58,6 +58,7 @@ export const geminiGenerateContent: ChatDialect = {
     return { [apiKeyHeader ?? 'x-goog-api-key']: credential };
   },
   decodeResponse,
+  reportedUsage,
   createStreamDecoder,
   decodeError,
 };

@@ -8,12 +8,13 @@ import { errorInside } from './errors.ts';
 import { finishReason, hidesCalls } from './finish.ts';
 import { annotationsOf, createGrounding } from './grounding.ts';
 import { createTurn, type DecoderState, logprobsOf } from './turn.ts';
-import { createUsageReader } from './usage.ts';
+import { createUsageReader, withSearches } from './usage.ts';
 import { WIRE } from './wire.ts';
 
 /** Converts the wire's events, each a whole `GenerateContentResponse`, to chunks. A whole answer is one event. */
 export interface EventDecoder {
-  push(event: JsonObject): ChatChunk[];
+  /** Adds the chunks to `chunks`, which has those before the fault if it throws. */
+  push(event: JsonObject, chunks?: ChatChunk[]): ChatChunk[];
   /** A whole body is complete even without a finish reason; if it is empty, with an error. */
   end(isBody?: boolean): ChatChunk[];
   /** True once a finish reason was received: only counts may follow. */
@@ -71,9 +72,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   let isOutrun = false;
 
   function response(isFinal: boolean): ResponseExt {
-    const classes = usage.classes(isFinal);
-    const searches = grounding.searches(state.generation);
-    const counted = classes !== undefined && searches > 0 ? { ...classes, counts: { web_search: searches } } : classes;
+    const counted = withSearches(usage.classes(isFinal), grounding.searches(state.generation));
     return {
       wire: WIRE,
       rest: isFinal ? { ...rest, ...candidate, ...grounded() } : {},
@@ -87,13 +86,13 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return groundingMetadata === undefined ? {} : { groundingMetadata };
   }
 
-  function takeCandidate(source: JsonObject): ChatChunk[] {
+  function takeCandidate(source: JsonObject, chunks: ChatChunk[]): void {
     // The gateway requests one candidate; additional ones of a server are ignored.
-    if (typeof source['index'] === 'number' && source['index'] > 0) return [];
+    if (typeof source['index'] === 'number' && source['index'] > 0) return;
     const statedReason = asText(source['finishReason']);
     grounding.take(asObject(source['groundingMetadata']));
     Object.assign(candidate, remainder(source, CANDIDATE_KNOWN));
-    const chunks: ChatChunk[] = [];
+    const from = chunks.length;
     for (const value of asArray(asObject(source['content'])?.['parts'])) {
       const part = asObject(value);
       if (part === undefined || (part['functionCall'] !== undefined && hidesCalls(statedReason))) continue;
@@ -103,21 +102,20 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     }
     const logprobs = logprobsOf(source['logprobsResult']);
     if (logprobs !== undefined) {
-      const textChunk = chunks.findLast(({ delta }) => delta.content !== undefined);
+      const textChunk = chunks.findLast(({ delta }, at) => at >= from && delta.content !== undefined);
       // The probabilities belong to the text in the same event.
       if (textChunk !== undefined) textChunk.logprobs = logprobs;
       else chunks.push({ delta: {}, logprobs });
     }
     if (statedReason !== '' && statedReason !== 'FINISH_REASON_UNSPECIFIED') reason = statedReason;
-    return chunks;
   }
 
-  function push(event: JsonObject): ChatChunk[] {
-    if (isEnded) return [];
+  function push(event: JsonObject, chunks: ChatChunk[] = []): ChatChunk[] {
+    if (isEnded) return chunks;
     if (event['error'] != null) throw errorInside(event);
     if (!MARKS.some((mark) => event[mark] !== undefined)) {
       // Within an answer, unknown events are ignored.
-      if (isStarted) return [];
+      if (isStarted) return chunks;
       throw invalid('The provider sent an event that is not part of an answer.', event);
     }
     requestId ??= asText(event['responseId']) || undefined;
@@ -129,9 +127,10 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     Object.assign(rest, remainder(event, ['candidates', 'usageMetadata', 'promptFeedback', 'responseId']));
     const feedback = asObject(event['promptFeedback']);
     if (asText(feedback?.['blockReason']) !== '') blocked = feedback;
-    const chunks = asArray(event['candidates']).flatMap((value) => takeCandidate(asObject(value) ?? {}));
+    const from = chunks.length;
+    for (const value of asArray(event['candidates'])) takeCandidate(asObject(value) ?? {}, chunks);
     if (counted !== undefined) isOutrun = false;
-    else if (chunks.length > 0) isOutrun = true;
+    else if (chunks.length > from) isOutrun = true;
     if (!isStarted) {
       isStarted = true;
       chunks.unshift({ delta: { role: 'assistant' }, ext: { response: response(false) } });

@@ -53,6 +53,11 @@ export function createUsageReader(): UsageReader {
   };
 }
 
+/** The classes with the number of searches; undefined without classes. */
+export function withSearches(classes: TokenClasses | undefined, searches: number): TokenClasses | undefined {
+  return classes === undefined || searches === 0 ? classes : { ...classes, counts: { web_search: searches } };
+}
+
 function outOf({ candidates = 0, thoughts = 0 }: Counts): number {
   return candidates + thoughts;
 }

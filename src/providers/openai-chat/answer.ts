@@ -62,7 +62,7 @@ export class ChatAnswerDecoder {
     // Usage reported before the end is billed if the stream breaks off.
     const hasUsage = (answer.usage != null || answer.x_groq != null) && this.takeUsage(answer);
     if (hasUsage && this.#first.native === undefined && this.hasOutputUsage()) {
-      const usage = this.#classes()!;
+      const usage = this.usage()!;
       const { counts: _, ...reported } = usage;
       this.#zeroClasses = Object.fromEntries(Object.keys(reported).map((name) => [name, 0]));
       chunks.push({ delta: {}, ext: { response: { wire: 'openai-chat', rest: {}, usage } } });
@@ -92,7 +92,7 @@ export class ChatAnswerDecoder {
   /** The last chunk: usage and the remaining fields. */
   emitUsage(chunks: ChatChunk[]): void {
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: this.#rest };
-    const classes = this.#classes();
+    const classes = this.usage();
     if (this.#usage !== undefined) this.#rest['usage'] = this.#usage;
     if (classes !== undefined) response.usage = classes;
     const { stopSequence } = this.#first;
@@ -137,11 +137,12 @@ export class ChatAnswerDecoder {
 
   /** Whether the reported usage counts output, and not only the prompt. */
   hasOutputUsage(): boolean {
-    const classes = this.#classes();
+    const classes = this.usage();
     return classes !== undefined && outputTokens(classes) > 0;
   }
 
-  #classes(): TokenClasses | undefined {
+  /** The usage that was read. */
+  usage(): TokenClasses | undefined {
     if (this.#usage === undefined) return undefined;
     const header = this.#known.cached_tokens_header;
     const classes = readUsage(this.#usage, header === undefined ? undefined : cachedTokensIn(this.#state, header));

@@ -9,7 +9,7 @@ import { decodeError } from './errors.ts';
 import { facts } from './facts.ts';
 import { requiredMedia } from './parts.ts';
 import { encodeRequest } from './request.ts';
-import { decodeResponse } from './response.ts';
+import { decodeResponse, reportedUsage } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 
 /** The dialect of OpenAI-compatible upstreams. */
@@ -32,6 +32,7 @@ export const openaiChat: ChatDialect = {
     return { authorization: `Bearer ${credential}` };
   },
   decodeResponse,
+  reportedUsage,
   createStreamDecoder,
   decodeError,
 };

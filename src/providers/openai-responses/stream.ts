@@ -13,7 +13,8 @@ import { asItem, WIRE } from './wire.ts';
 
 /** Converts the wire's events, in order, to chunks. A whole response is its last event, so `decodeResponse` uses this as well. */
 export interface EventDecoder {
-  push(event: JsonObject): ChatChunk[];
+  /** The chunks of a complete response are added to `chunks`, which has those before the fault if it throws. */
+  push(event: JsonObject, chunks?: ChatChunk[]): ChatChunk[];
   end(): ChatChunk[];
   /** True once the answer is complete: further events are ignored. */
   isWhole(): boolean;
@@ -85,11 +86,11 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return [{ delta: { role: 'assistant' }, ext: { response: responseExt(response) } }];
   }
 
-  function finish(response: JsonObject): ChatChunk[] {
-    const chunks = begin(response);
+  function finish(response: JsonObject, chunks: ChatChunk[]): ChatChunk[] {
+    append(chunks, begin(response));
     if (response['status'] === 'failed') return [...chunks, ...fail(response)];
     isFinished = true;
-    append(chunks, turn.finish(response['output']));
+    turn.finish(response['output'], chunks);
     const last: ChatChunk = {
       delta: {},
       finish_reason: finishReason(response, turn),
@@ -117,7 +118,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   }
 
   return {
-    push(event) {
+    push(event, chunks = []) {
       if (failure !== undefined) throw failure;
       if (isFinished) return [];
       const response = asObject(event['response']) ?? {};
@@ -130,7 +131,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
           return begin(response);
         case 'response.completed':
         case 'response.incomplete':
-          return finish(response);
+          return finish(response, chunks);
         case 'response.failed':
           return fail(response);
         default:

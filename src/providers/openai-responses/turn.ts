@@ -16,8 +16,8 @@ export interface Turn {
   open(index: JsonValue | undefined, item: WireItem): ChatChunk[];
   add(event: JsonObject): ChatChunk[];
   close(index: JsonValue | undefined, item: WireItem): ChatChunk[];
-  /** Closes all open items; `output` is the complete list of items, if the wire sent it. */
-  finish(output: JsonValue | undefined): ChatChunk[];
+  /** Closes all open items, and adds their chunks to `chunks`; `output` is the complete list of items, if the wire sent it. */
+  finish(output: JsonValue | undefined, chunks: ChatChunk[]): void;
 }
 
 /** The item of an event that no event opened: some servers omit the opening. */
@@ -87,8 +87,7 @@ export function createTurn(state: DecoderState, history?: History): Turn {
       return chunks;
     },
     close,
-    finish(output) {
-      const chunks: ChatChunk[] = [];
+    finish(output, chunks) {
       /** The items already closed: some servers use one id for several items. */
       const seen = new Set<OpenItem | undefined>();
       for (const [index, value] of asArray(output).entries()) {
@@ -103,7 +102,6 @@ export function createTurn(state: DecoderState, history?: History): Turn {
         seen.add(isNew ? items.get(index) : held);
       }
       for (const held of items.values()) append(chunks, end(held, undefined));
-      return chunks;
     },
   };
 }

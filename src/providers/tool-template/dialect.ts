@@ -16,10 +16,18 @@ export function requiresCall(state: Omit<AttemptState, 'generation_id'>): boolea
   return (state['tool_template'] as ToolTemplate | undefined)?.is_forced === true;
 }
 
-/** Decodes a whole answer to an attempt whose prompt describes the tools: calls are parsed from its text. */
-export function decodeTemplated(dialect: ChatDialect, body: JsonValue, state: AttemptState): ChatChunk[] {
+/**
+ * Decodes a whole answer to an attempt whose prompt describes the tools: calls are parsed from its text. If it throws, `chunks` has what
+ * the dialect decoded before the fault.
+ */
+export function decodeTemplated(
+  dialect: ChatDialect,
+  body: JsonValue,
+  state: AttemptState,
+  chunks: ChatChunk[] = [],
+): ChatChunk[] {
   const reader = readerOf(state);
-  return [...reader.take(dialect.decodeResponse(body, state)), ...reader.end()];
+  return [...reader.take(dialect.decodeResponse(body, state, chunks)), ...reader.end()];
 }
 
 /** The same for a stream. */
