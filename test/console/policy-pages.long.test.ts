@@ -198,16 +198,24 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     const { data, key: secret } = await manage('POST', '/keys', { name: 'spender', limit: 1, limit_reset: 'daily' });
     const body = { model: 'sandbox/story', messages: [{ role: 'user', content: 'hello' }], max_tokens: 50 };
     const authorization = `Bearer ${secret}`;
-    await (await open.gateway.call('POST', '/chat/completions', body, { authorization })).text();
+    const answer = await open.gateway.call('POST', '/chat/completions', body, { authorization });
+    const { cost } = ((await answer.json()) as { usage: { cost: number } }).usage;
+    // A limit counts the held amount until the call is settled, and a page does not load again by itself.
+    const spent = await vi.waitFor(
+      async () => {
+        const { limits } = (await manage('GET', `/keys/${data.hash}/policy`)).data as unknown as {
+          limits: { spent: number; held: number }[];
+        };
+        expect(limits[0]).toMatchObject({ spent: cost, held: 0 });
+        return cost;
+      },
+      { timeout: 30_000, interval: 50 },
+    );
+    expect(spent).toBeGreaterThan(0);
     const { page, faults } = await open.visit();
     await page.getByRole('link', { name: 'Budgets' }).first().click();
     await page.getByRole('combobox', { name: 'Key' }).selectOption(data.hash);
     await page.getByText('not blocked').waitFor();
-    const { limits } = (await manage('GET', `/keys/${data.hash}/policy`)).data as unknown as {
-      limits: { spent: number }[];
-    };
-    const spent = limits[0]?.spent ?? 0;
-    expect(spent).toBeGreaterThan(0);
     await page
       .locator('.limits')
       .getByTitle(`$${spent.toFixed(9)}`)
