@@ -39,6 +39,7 @@ const endless: LedgerStore = {
     now: Date.now(),
   }),
   watch: async () => ({ wanted: [], scarce: [], keeps_leases: true, nodes: 1, now: Date.now() }),
+  keepAlive: async () => {},
   look: async () => [],
   settle: async ({ windows }) => ({
     is: 'applied',

@@ -23,6 +23,8 @@ import { StoreTime } from './store-time.ts';
 const JOURNAL_SPACE_MS = 1_000;
 /** A node with leases looks so often whether they are wanted. */
 const LEASE_WATCH_MS = 250;
+/** A node without leases and outcomes sends a sign of life so often: well before `limits.node_lost_ms`, although some get lost. */
+const KEEP_ALIVE_MS = 20_000;
 /** A reservation that is only looked at looks so often at most, so long apart, for a moment at which no batch is on its way. */
 const PREVIEW_TRIES_MAX = 10;
 const PREVIEW_AGAIN_MS = 2;
@@ -62,6 +64,8 @@ export class Node implements Recorder {
   /** The last batch that the store has acknowledged. */
   #acknowledged: Position;
   #watching = false;
+  /** When this node last sent the store a sign of life; monotonic milliseconds. */
+  #signedAt: number;
   /** Set while a further request for the waiting requests is scheduled. */
   #waitersTimer: Timer;
   #stopped = false;
@@ -81,6 +85,7 @@ export class Node implements Recorder {
     this.#log = log;
     this.#time = new StoreTime(clock, () => store.watch(slot.node, clock.now()));
     this.#time.update(registered.now);
+    this.#signedAt = clock.monotonic();
     const boot = segments.disk.boot();
     this.#journal = new Journal({
       segments,
@@ -321,6 +326,7 @@ export class Node implements Recorder {
 
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
     this.#time.update(answer.now);
+    this.#signedAt = this.#clock.monotonic();
     this.#acknowledged = { epoch: this.#epoch, batch };
     if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
     else this.#leases.alreadyApplied(settles, answer.leases);
@@ -344,11 +350,19 @@ export class Node implements Recorder {
     }, limits.recall_ask_ms);
   }
 
-  /** While the node has leases: returns those that other nodes wait for or that are idle. */
+  /** While the node has leases: returns those that other nodes wait for or that are idle. Otherwise sends signs of life alone. */
   async #watch(): Promise<void> {
-    if (this.#watching || !this.#leases.book.holds) return;
+    if (this.#watching) return;
+    const { holds } = this.#leases.book;
+    const now = this.#clock.monotonic();
+    if (!holds && now - this.#signedAt < KEEP_ALIVE_MS) return;
     this.#watching = true;
+    this.#signedAt = now;
     try {
+      if (!holds) {
+        await this.#store.keepAlive(this.#slot.node, this.#clock.now());
+        return;
+      }
       const watched = await this.#store.watch(this.#slot.node, this.#clock.now());
       this.#time.update(watched.now);
       if (!this.#stopped && this.#leases.watched(watched)) this.#pipe.sendNow();

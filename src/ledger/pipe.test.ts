@@ -29,6 +29,7 @@ test('a batch of lease requests alone that the store refuses repeatedly is dropp
         position: () => Promise.reject(new Error('not expected')),
         register: () => Promise.reject(new Error('not expected')),
         watch: () => Promise.reject(new Error('not expected')),
+        keepAlive: () => Promise.reject(new Error('not expected')),
         look: () => Promise.reject(new Error('not expected')),
         settle: (batch) => {
           sent.push(batch);
@@ -79,6 +80,7 @@ test('an internal error after a batch is stored does not resend the batch or cou
       position: () => Promise.reject(new Error('not expected')),
       register: () => Promise.reject(new Error('not expected')),
       watch: () => Promise.reject(new Error('not expected')),
+      keepAlive: () => Promise.reject(new Error('not expected')),
       look: () => Promise.reject(new Error('not expected')),
       settle: (batch) => {
         sent.push(batch);
@@ -114,6 +116,7 @@ test('an internal error while a batch is built loses no outcome and keeps the or
       position: () => Promise.reject(new Error('not expected')),
       register: () => Promise.reject(new Error('not expected')),
       watch: () => Promise.reject(new Error('not expected')),
+      keepAlive: () => Promise.reject(new Error('not expected')),
       look: () => Promise.reject(new Error('not expected')),
       settle: (batch) => {
         sent.push(batch);

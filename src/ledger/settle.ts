@@ -156,6 +156,8 @@ export interface LedgerStore {
   settle(batch: SettleBatch): Promise<SettleAnswer>;
   /** What a node with leases must know between its batches. Marks the node as alive at `at`. */
   watch(node: string, at: number): Promise<Watched>;
+  /** Marks a node that neither settles nor watches as alive at `at`. */
+  keepAlive(node: string, at: number): Promise<void>;
   /** The sums of some windows; windows without spending or leases are missing. Changes nothing. */
   look(windows: readonly Pick<WindowSums, 'budget_id' | 'window_start'>[]): Promise<WindowSums[]>;
 }

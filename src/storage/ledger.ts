@@ -321,6 +321,14 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       return { wanted, scarce, keeps_leases: !unmarkedMayBeScarce, nodes, now };
     },
 
+    keepAlive: async (node, at) => {
+      await queries
+        .updateTable('ledger_nodes')
+        .set({ seen_at: storeNow(engine, at) })
+        .where('id', '=', node)
+        .execute();
+    },
+
     look: (windows) =>
       queries
         .selectFrom('ledger_windows')

@@ -136,6 +136,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
           process.store_time_at = scheduler.now_ms;
         },
       ),
+    keepAlive: (node, at) => trip('keepAlive', () => store.keepAlive(node, clock(at)), false),
     look: (windows) => trip('look', () => store.look(windows), false),
   };
 }
