@@ -245,6 +245,8 @@ export interface ClientProfile {
   showsFiles: boolean;
   /** A forced choice of a tool that the endpoint's wire does not know is refused instead of dropped. */
   refusesUnknownChoice: boolean;
+  /** The last event of a stream repeats the probabilities of tokens, which are kept until then. */
+  repeatsProbabilities: boolean;
   /** `takeSlot` returns the ordinal of a new block; `stem` makes ids unique. Undefined if runs of the gateway's tools are not shown. */
   createRunWriter: ((takeSlot: () => number, stem: string) => RunWriter) | undefined;
 }

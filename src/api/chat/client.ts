@@ -9,5 +9,6 @@ export const chatClient: ClientProfile = {
   hasPrompt: false,
   showsFiles: true,
   refusesUnknownChoice: false,
+  repeatsProbabilities: false,
   createRunWriter: undefined,
 };

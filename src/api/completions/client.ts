@@ -9,5 +9,6 @@ export const completionsClient: ClientProfile = {
   hasPrompt: true,
   showsFiles: false,
   refusesUnknownChoice: false,
+  repeatsProbabilities: false,
   createRunWriter: undefined,
 };

@@ -11,5 +11,6 @@ export const messagesClient: ClientProfile = {
   hasPrompt: false,
   showsFiles: false,
   refusesUnknownChoice: true,
+  repeatsProbabilities: false,
   createRunWriter,
 };

@@ -11,5 +11,6 @@ export const responsesClient: ClientProfile = {
   hasPrompt: false,
   showsFiles: false,
   refusesUnknownChoice: false,
+  repeatsProbabilities: true,
   createRunWriter,
 };

@@ -36,6 +36,9 @@ function citedChars({ citation, annotation }: JsonObject): number {
   return cited == null ? 0 : jsonChars(cited);
 }
 
+/** The names and the number of a probability in JSON. */
+const PROBABILITY_CHARS = 50;
+
 /** Counts the parts of one answer. */
 export class AnswerBounds {
   /** The failure of the first chunk that is too much. */
@@ -52,6 +55,16 @@ export class AnswerBounds {
   #blocks = 0;
   #logprobs = 0;
   #logprobChars = 0;
+
+  /** The characters of what is kept of a streamed answer until its end, apart from its probabilities. */
+  get kept_chars(): number {
+    return this.#chars + this.#citationChars + this.#wireCitationChars + this.#fileChars;
+  }
+
+  /** The characters of the probabilities so far as JSON. */
+  get probability_chars(): number {
+    return this.#logprobs * PROBABILITY_CHARS + this.#logprobChars;
+  }
 
   /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
   add(chunks: readonly ChatChunk[]): number {

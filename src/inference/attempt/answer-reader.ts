@@ -13,8 +13,10 @@ import { AnswerBounds, AnswerTail, asUpstreamFailure, tooComplex } from './answe
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
-/** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
+/** Of the bytes of a stream of small events so little is kept at least: what is around the text goes. */
 const STREAM_KEPT_DIVISOR = 16;
+/** An answer is counted with all its copies (`countAnswer`). Of its probabilities there are two: with the bytes of each token, and without. */
+const PROBABILITY_COPIES_DIVISOR = 2;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
 
@@ -75,6 +77,9 @@ export class AnswerReader implements AnswerChunks {
   #isLong = false;
   #looked: { frame: Frame; breach: string | undefined } | undefined = undefined;
   readonly #bounds = new AnswerBounds();
+  readonly #repeatsProbabilities: boolean;
+  /** The kept characters that are counted as memory. */
+  #countedChars = 0;
   readonly #jsonBounds: StructureBounds;
 
   /** `bounds`: of the JSON of one event. */
@@ -88,6 +93,7 @@ export class AnswerReader implements AnswerChunks {
     this.#framer = createFramer(dialect.frames);
     this.#decoder = decoder;
     this.#count = countAnswer(call.room);
+    this.#repeatsProbabilities = call.request.ext?.client.repeatsProbabilities === true;
     this.#jsonBounds = bounds;
   }
 
@@ -147,8 +153,11 @@ export class AnswerReader implements AnswerChunks {
       const bytes = this.#readBytes;
       this.#readBytes = 0;
       this.#bytes += bytes;
+      const kept = this.#keptChars();
+      const more = kept - this.#countedChars;
+      this.#countedChars = kept;
       // Part of an event that is larger than a read is kept whole.
-      const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / STREAM_KEPT_DIVISOR));
+      const waiting = this.#count(chunks.length === 0 ? bytes : Math.max(Math.ceil(bytes / STREAM_KEPT_DIVISOR), more));
       if (waiting !== undefined) {
         this.#held = chunks;
         this.#waiting = this.#wait(waiting, bytes);
@@ -213,6 +222,12 @@ export class AnswerReader implements AnswerChunks {
     const end = this.#isLong ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
     return this.#rest === undefined ? chunks : chunks.slice(0, end);
+  }
+
+  /** The characters of the answer so far that are kept until its end. */
+  #keptChars(): number {
+    const { kept_chars, probability_chars } = this.#bounds;
+    return this.#repeatsProbabilities ? kept_chars + probability_chars / PROBABILITY_COPIES_DIVISOR : kept_chars;
   }
 
   get isBuffered(): boolean {
