@@ -4,6 +4,7 @@ import { createVault } from './accounts/vault.ts';
 import { createUsageUpkeep } from './api/analytics/usage-upkeep.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
+import type { PageSessions } from './api/auth/page-sessions.ts';
 import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
@@ -52,7 +53,7 @@ import { createServer } from './http/create-server.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import { serveConsole } from './http/pages/console.ts';
-import type { AuthenticateSession, Principal } from './http/principal.ts';
+import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import type { Server } from './http/server.ts';
 import { StoreWait } from './http/store-wait.ts';
@@ -211,10 +212,11 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const { serve_without_store_ms } = config.ledger;
   // The pages need what is built after the server.
-  let authenticateSession: AuthenticateSession | undefined;
+  let sessions: PageSessions | undefined;
   const server = createServer({
     authenticate,
-    authenticateSession: async (request, reply) => authenticateSession?.(request, reply),
+    authenticateSession: async (request, reply) => sessions?.principal(request, reply),
+    confirmSession: async (principal) => sessions?.confirm(principal) ?? principal,
     storeWait,
     logger: log,
     body_bytes_max: config.body_bytes_max,
@@ -494,7 +496,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     { prefix: '/api/v1' },
   );
-  const sessions = await authPages(server, {
+  sessions = await authPages(server, {
     queries: database.queries,
     change,
     authenticate,
@@ -510,7 +512,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     isRevokedHere: options.isRevokedHere,
     clock,
   });
-  authenticateSession = sessions.principal;
   // However many ask, the store is asked once at a time.
   let asking: Promise<boolean> | undefined;
   const storeAnswers = () => {

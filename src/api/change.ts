@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { keyRefusal } from '../accounts/delegation.ts';
 import { isSecretValid } from '../accounts/key-secrets.ts';
+import { keyOfCredential } from '../accounts/session.ts';
 import { GatewayError } from '../errors.ts';
 import type { Principal } from '../http/principal.ts';
 import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
@@ -60,14 +61,23 @@ export function ownUserOf({ session, user_id }: Principal): string | undefined {
 async function checkActor(tx: Queries, actor: Actor, at: string): Promise<void> {
   if (actor.session !== undefined) await checkSession(tx, actor, actor.session, at);
   else if (actor.key_hash !== null && actor.secret_hash !== undefined) {
-    const store = keyStore(tx);
-    const key = await store.findByHash(actor.key_hash);
-    const isValid = key !== undefined && isSecretValid(key, actor.secret_hash, Date.parse(at));
-    const refusal = isValid
-      ? keyRefusal([key, ...(await store.findAncestors(key.hash))], Date.parse(at))
-      : 'This API key, or this secret of it, was revoked while the request arrived';
+    const refusal = await refusalOf(tx, { key_hash: actor.key_hash, secret_hash: actor.secret_hash }, at);
     if (refusal !== undefined) throw new GatewayError(401, refusal);
   }
+}
+
+/** Why a key, or this secret of it, no longer acts; undefined if it does. */
+async function refusalOf(
+  tx: Queries,
+  { key_hash, secret_hash }: { key_hash: string; secret_hash: string },
+  at: string,
+): Promise<string | undefined> {
+  const store = keyStore(tx);
+  const key = await store.findByHash(key_hash);
+  if (key === undefined || !isSecretValid(key, secret_hash, Date.parse(at))) {
+    return 'This API key, or this secret of it, was revoked while the request arrived';
+  }
+  return keyRefusal([key, ...(await store.findAncestors(key.hash))], Date.parse(at));
 }
 
 async function checkSession(
@@ -76,9 +86,11 @@ async function checkSession(
   session: NonNullable<Actor['session']>,
   at: string,
 ): Promise<void> {
-  const role = await sessionStore(tx).findRole({ organization_id, user_id: user_id ?? '', id: session.id, at });
-  if (role === undefined) throw new GatewayError(401, 'This session has ended; sign in again');
-  if (session.role === 'admin' && role !== 'admin') {
+  const open = await sessionStore(tx).findOpen({ organization_id, user_id: user_id ?? '', id: session.id, at });
+  const opener = open && keyOfCredential(open.credential);
+  const refusal = opener && (await refusalOf(tx, opener, at));
+  if (open === undefined || refusal !== undefined) throw new GatewayError(401, 'This session has ended; sign in again');
+  if (session.role === 'admin' && open.role !== 'admin') {
     throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
   }
 }

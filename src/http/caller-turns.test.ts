@@ -1,7 +1,10 @@
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterEach, expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { inCallerTurn } from './caller-turns.ts';
 import { createServer } from './create-server.ts';
 import type { Principal } from './principal.ts';
 import type { Server } from './server.ts';
@@ -73,4 +76,67 @@ test('an unread answer, or a failure, does not keep the next operation waiting',
   await turn();
   for (let failed = 0; failed < TURNS; failed += 1) expect((await get('one')).statusCode).toBe(500);
   expect((await get('one')).statusCode).toBe(200);
+});
+
+/** Longer than a caller counts as just found. */
+const LATER_MS = 300;
+
+test('an operation that waited is not begun for a caller that has ended meanwhile, and later ones are', async () => {
+  const ends: (() => void)[] = [];
+  let isRevoked = false;
+  server = createServer({
+    logger: false,
+    body_bytes_max: 1000,
+    authenticate: (secret) => {
+      if (isRevoked) throw new GatewayError(401, 'Revoked');
+      return { kind: 'management', key_hash: secret, budgets: [] } as unknown as Principal;
+    },
+  });
+  server.route({
+    method: 'GET',
+    url: '/',
+    config: { access: 'management' },
+    handler: (async () => {
+      await new Promise<void>((resolve) => void ends.push(resolve));
+      return {};
+    }) as never,
+  });
+  const answers = Array.from({ length: TURNS + 2 }, () => get('one'));
+  await sleep(LATER_MS);
+  isRevoked = true;
+  for (const end of ends) end();
+  const statuses = (await Promise.all(answers)).map(({ statusCode }) => statusCode);
+  expect(statuses).toEqual([...Array(TURNS).fill(200), 401, 401]);
+  isRevoked = false;
+  const next = get('one');
+  await sleep(10);
+  ends.at(-1)!();
+  expect((await next).statusCode).toBe(200);
+});
+
+test('an answer in portions ends as cut when its caller ends', async () => {
+  let isRevoked = false;
+  server = createServer({
+    logger: false,
+    body_bytes_max: 1000,
+    authenticate: (secret) => {
+      if (isRevoked) throw new GatewayError(401, 'Revoked');
+      return { kind: 'management', key_hash: secret, budgets: [] } as unknown as Principal;
+    },
+  });
+  const made: number[] = [];
+  async function* portions(request: FastifyRequest) {
+    for (let at = 0; at < 3; at += 1) {
+      yield await inCallerTurn(request, async () => {
+        made.push(at);
+        return `${at}`;
+      });
+      isRevoked = true;
+      await sleep(LATER_MS);
+    }
+  }
+  const handler = (request: FastifyRequest, reply: FastifyReply) => reply.send(Readable.from(portions(request)));
+  server.route({ method: 'GET', url: '/', config: { access: 'management' }, handler: handler as never });
+  await expect(get('one')).rejects.toThrow();
+  expect(made).toEqual([0]);
 });

@@ -26,8 +26,14 @@ interface CallerQueue {
 class CallerTurns {
   readonly #queues = new Map<string, CallerQueue>();
   readonly #turnsMax: number;
+  /** Throws or rejects with the refusal of a caller that has ended since it was found. */
+  readonly confirm: (request: HttpRequest) => Promise<void> | undefined;
 
-  constructor(turnsMax: number = limits.caller_operations_max) {
+  constructor(
+    confirm: (request: HttpRequest) => Promise<void> | undefined,
+    turnsMax: number = limits.caller_operations_max,
+  ) {
+    this.confirm = confirm;
     this.#turnsMax = turnsMax;
   }
 
@@ -61,12 +67,17 @@ class CallerTurns {
   }
 }
 
-/** Makes a part of an answer that is sent while the client reads it, in a turn of its caller. */
-export async function inCallerTurn<T>({ principal, server }: HttpRequest, make: () => Promise<T>): Promise<T> {
+/**
+ * Makes a part of an answer that is sent while the client reads it, in a turn of its caller. Rejects if the caller's key, secret or session
+ * has ended.
+ */
+export async function inCallerTurn<T>(request: HttpRequest, make: () => Promise<T>): Promise<T> {
+  const { principal, server } = request;
   // A client that reads fast leaves turns of the event loop to others as well.
   await nextTurn();
   const end = principal && (await server.callerTurns.begin(callerName(principal)));
   try {
+    await server.callerTurns.confirm(request);
     return await make();
   } finally {
     end?.();
@@ -78,8 +89,8 @@ export async function inCallerTurn<T>({ principal, server }: HttpRequest, make: 
  * afterwards: most read the store, which all callers share. An operation ends when its answer is made
  * (the server's `onSend` calls `end_turn`): nobody waits for its reader.
  */
-export function boundCallers(server: Server): void {
-  const turns = new CallerTurns();
+export function boundCallers(server: Server, confirm: (request: HttpRequest) => Promise<void> | undefined): void {
+  const turns = new CallerTurns(confirm);
   server.decorate('callerTurns', turns);
   server.addHook('onRoute', (route) => {
     const access = accessOf(route.config);
@@ -103,8 +114,17 @@ export function boundCallers(server: Server): void {
           throw error;
         }
       };
+      const confirmed = async (end: End): Promise<unknown> => {
+        try {
+          await turns.confirm(request);
+        } catch (error) {
+          end();
+          throw error;
+        }
+        return run(end);
+      };
       const turn = principal && turns.begin(callerName(principal));
-      return turn instanceof Promise ? turn.then(run) : run(turn);
+      return turn instanceof Promise ? turn.then(confirmed) : run(turn);
     };
   });
 }

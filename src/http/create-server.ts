@@ -107,7 +107,7 @@ export function createServer(options: ServerOptions): Server {
   const steps = new RequestSteps(server, options);
   server.setErrorHandler((error, request, reply) => steps.fail(error, request, reply));
   server.addHook('onRoute', requireAccess);
-  boundCallers(server);
+  boundCallers(server, (request) => steps.confirm(request));
   server.decorate('running', trackRunning(server));
   const bounds = options.connections ?? UNBOUNDED;
   server.decorate(

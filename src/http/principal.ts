@@ -81,5 +81,8 @@ export interface Logging {
  */
 export type AuthenticateSession = (request: FastifyRequest, reply: FastifyReply) => Promise<Principal | undefined>;
 
+/** The signed-in person of a session as it is now. Rejects with a `GatewayError` 401 if the session or the credential that opened it has ended. */
+export type ConfirmSession = (principal: Principal) => Promise<Principal>;
+
 /** Finds the caller that a secret belongs to. Synchronous for keys in memory. Throws a `GatewayError` 401 for an unknown secret. */
 export type Authenticate = (secret: string, storeWait?: StoreWait) => Principal | Promise<Principal>;

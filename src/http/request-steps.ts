@@ -6,7 +6,13 @@ import { isBodyWithheld } from './connection.ts';
 import { allowBrowsers } from './cors.ts';
 import { assumeJson, credentialOf } from './credential.ts';
 import { brokenOff, sendError } from './error-envelope.ts';
-import { type Authenticate, type AuthenticateSession, callerName, type Principal } from './principal.ts';
+import {
+  type Authenticate,
+  type AuthenticateSession,
+  type ConfirmSession,
+  callerName,
+  type Principal,
+} from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import { ambiguous } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
@@ -17,6 +23,8 @@ export interface StepOptions {
   authenticate: Authenticate;
   /** Not set: credentials alone identify callers. */
   authenticateSession?: AuthenticateSession | undefined;
+  /** Set with `authenticateSession`. */
+  confirmSession?: ConfirmSession | undefined;
   /** Makes the time that a request may wait for the store. Not set: each read has a bound of its own. */
   storeWait?: (() => StoreWait) | undefined;
   /** Translates an error of another room for the client; undefined for an unknown one. */
@@ -32,8 +40,8 @@ export interface StepOptions {
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
-/** A body that took longer is not of the moment at which its caller was found. */
-const SLOW_BODY_MS_MIN = 250;
+/** What is done later than this after the caller was found is not of that moment. */
+const IDENTIFIED_MS_MAX = 250;
 const CLOSE = { connection: 'close' };
 
 type AccessLevel = Access | 'key';
@@ -56,6 +64,19 @@ function beyondConnections({ raw }: HttpRequest): GatewayError | undefined {
 function ignoreIfPublic(access: AccessLevel, error: unknown): undefined {
   const isIgnored = access === 'public' && error instanceof GatewayError && error.status === 401;
   if (!isIgnored) throw error;
+}
+
+/** Throws a 403 for a member's session at an operation that is not for members. */
+function checkRole({ session }: Principal, { route }: HttpRequest): void {
+  if (session?.role !== 'member' || route.config.forMembers === true || accessOf(route.config) === 'public') return;
+  throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
+}
+
+/** Sets the caller that was found again. */
+function confirmed(request: HttpRequest, caller: Principal): void {
+  checkRole(caller, request);
+  request.principal = caller;
+  request.identified_ms = performance.now();
 }
 
 /** Removes the content type of an empty body, which some clients send with every request. */
@@ -132,25 +153,28 @@ export class RequestSteps {
   }
 
   /**
-   * Identifies the caller of a request again whose body took long to arrive: meanwhile the key may have been revoked, or have received other
-   * limits and guardrails. Throws or rejects with the refusal. Changes of the store check their caller in their transaction.
+   * Identifies the caller of a request again that took long: its body to arrive, its turn to come, its client to read. Meanwhile the key may
+   * have been revoked, or have received other limits and guardrails, or the person may have been signed out. Throws or rejects with the
+   * refusal. Changes of the store check their caller in their transaction.
    */
   confirm(request: HttpRequest): Promise<void> | undefined {
     const { principal } = request;
-    if (principal === undefined || principal.session !== undefined) return undefined;
-    if (performance.now() - request.identified_ms < SLOW_BODY_MS_MIN) return undefined;
-    const secret = credentialOf(request.raw);
-    if (secret === undefined) return undefined;
-    const { authenticate, storeWait } = this.#options;
-    request.store_wait = storeWait?.();
-    const caller = authenticate(secret, request.store_wait);
+    if (principal === undefined || performance.now() - request.identified_ms < IDENTIFIED_MS_MAX) return undefined;
+    const caller = this.#callerNow(request, principal);
     if (!(caller instanceof Promise)) {
-      request.principal = caller;
+      confirmed(request, caller);
       return undefined;
     }
-    return caller.then((current) => {
-      request.principal = current;
-    });
+    return caller.then((current) => confirmed(request, current));
+  }
+
+  #callerNow(request: HttpRequest, principal: Principal): Principal | Promise<Principal> {
+    const { authenticate, confirmSession, storeWait } = this.#options;
+    if (principal.session !== undefined) return confirmSession?.(principal) ?? principal;
+    const secret = credentialOf(request.raw);
+    if (secret === undefined) return principal;
+    request.store_wait = storeWait?.();
+    return authenticate(secret, request.store_wait);
   }
 
   /** Finds the signed-in person of a request without a credential. Undefined if the operation is not for sessions, or there is no cookie. */
@@ -183,10 +207,7 @@ export class RequestSteps {
       if (access === 'management' && principal.kind !== 'management') {
         throw new GatewayError(403, 'Only management keys can perform this operation');
       }
-      const isForMembers = access === 'public' || request.route.config.forMembers === true;
-      if (principal.session?.role === 'member' && !isForMembers) {
-        throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
-      }
+      checkRole(principal, request);
       if (access === 'management') this.#options.limitManagement?.(callerName(principal));
       // A browser cannot send such a body for another site without asking.
       if (request.raw.headers['content-type'] === undefined) assumeJson(request.raw);

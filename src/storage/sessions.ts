@@ -63,22 +63,21 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
-    /** The role of a session's member; undefined if the session or the membership has ended. */
-    findRole: async (session: { organization_id: string; user_id: string; id: string; at: string }) => {
-      const row = await queries
+    /** The role of a session's member and the credential that opened it; undefined if the session or the membership has ended. */
+    findOpen: async (session: { organization_id: string; user_id: string; id: string; at: string }) => {
+      return queries
         .selectFrom('sessions')
         .innerJoin('organization_members', (join) =>
           join
             .onRef('organization_members.user_id', '=', 'sessions.user_id')
             .onRef('organization_members.organization_id', '=', 'sessions.organization_id'),
         )
-        .select('organization_members.role')
+        .select(['organization_members.role', 'sessions.credential'])
         .where('sessions.id', '=', session.id)
         .where('sessions.organization_id', '=', session.organization_id)
         .where('sessions.user_id', '=', session.user_id)
         .where('sessions.expires_at', '>', session.at)
         .executeTakeFirst();
-      return row?.role;
     },
 
     /** Whether a session exists and has not expired; if so, locks it until the transaction ends, so that it cannot end before. */

@@ -94,6 +94,29 @@ describe('fields that are not known for any wire', () => {
       user({ type: 'image_url', url, image_url: { url: 'data:image/png;base64,AA' } }),
     ],
     ['messages[0].content[0].file.file_id', 'chat/completions', user({ type: 'file', file: { file_id: url } })],
+    ['image.id', 'chat/completions', { ...text, image: { id: url } }],
+    ['images[1].id', 'chat/completions', { ...text, images: [{ id: 'x' }, { id: url }] }],
+    ['container.id', 'responses', { input: 'x', container: { id: url } }],
+    [
+      'messages[0].content[0].image_url.id',
+      'chat/completions',
+      user({ type: 'image_url', image_url: { url: 'data:image/png;base64,AA', id: url } }),
+    ],
+    [
+      'messages[0].content[0].id',
+      'chat/completions',
+      user({ type: 'image_url', id: url, image_url: { url: 'data:image/png;base64,AA' } }),
+    ],
+    [
+      'messages[1].audio.id',
+      'chat/completions',
+      { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'x', audio: { id: url } }] },
+    ],
+    [
+      'provider.options.openai-chat.inputFile.id',
+      'chat/completions',
+      { ...text, provider: { options: { 'openai-chat': { inputFile: { id: 'file:///etc/passwd' } } } } },
+    ],
     ['webhook.url', 'responses', { input: 'x', webhook: { url } }],
     [
       'tools[0].tunnel_url',
@@ -193,6 +216,7 @@ describe('fields that are not known for any wire', () => {
       { messages: [{ role: 'user', content: url }] },
       { ...text, user: url, metadata: { image_url: url }, stop: [url], prompt_cache_key: url },
       { ...text, search_results: [{ url }], citations: [url] },
+      { ...text, id: url, documents: [{ id: url, text: 'x' }], messages: [{ role: 'user', content: 'x', id: url }] },
       {
         ...text,
         anything: ['https://example.com/', 'hf://datasets/x', '// x', '//uQxAAA/x', 'File: x', 'http: x', 'the host'],

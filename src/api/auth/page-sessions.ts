@@ -16,7 +16,7 @@ import {
 } from '../../accounts/session.ts';
 import { GatewayError } from '../../errors.ts';
 import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts';
-import type { AuthenticateSession, Principal } from '../../http/principal.ts';
+import type { AuthenticateSession, ConfirmSession, Principal } from '../../http/principal.ts';
 import { checkSameSite, type Site } from '../../http/site.ts';
 import { limits } from '../../limits.ts';
 import type { Actor } from '../../storage/audit.ts';
@@ -64,6 +64,8 @@ export interface PageSessions {
   userOfCode(code: string): Promise<SignedInUser>;
   /** The caller of an API request with a session, with the rights of its member now. Throws a 403 for a request of another site. */
   principal: AuthenticateSession;
+  /** The caller of a request that takes long, with its rights now. The cookie may have another secret by then. */
+  confirm: ConfirmSession;
 }
 
 const USED_LINK = 'This link is used or expired. Print a new one with: model-gateway console';
@@ -238,6 +240,17 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       if (pending === undefined) throw new GatewayError(403, USED_LINK);
       const { organization_id, user_id } = pending;
       return { organization_id, user_id, by: { code_hash: hashToken(code) } };
+    },
+
+    async confirm(caller) {
+      const { organization_id, user_id, session } = caller;
+      if (user_id === null || session === undefined) throw new Error('a session without its user');
+      const at = new Date(now()).toISOString();
+      const open = await sessionStore(queries).findOpen({ organization_id, user_id, id: session.id, at });
+      if (open === undefined || !(await isCredentialGood(open.credential))) {
+        throw new GatewayError(401, 'This session has ended; sign in again');
+      }
+      return { ...caller, session: { ...session, role: open.role === 'admin' ? 'admin' : 'member' } };
     },
 
     async principal(request, reply) {

@@ -19,7 +19,10 @@ const URL_FIELDS: ReadonlySet<string> = new Set(
 const LIKE_ADDRESS =
   /(?:^|_)(?:(?:ur[il]|href|link|endpoint|webhook|callback|image|img|picture|photo|pic|thumbnail|video|audio|file|document|pdf|media|attachment|file_id)s?|src|base|server|proxy|proxies)$/i;
 const LIKE_HOST = /(?:^|_)host(?:name)?s?$/i;
-/** The most frequent fields, which never hold an address by the rules below: skipped first. */
+/** Objects that stand for a file: some servers take an address for their `id` (`image: {id}`, `container: {id}`, a part `{type: 'image', id}`). */
+const LIKE_FILE =
+  /(?:^|_)(?:image|img|picture|photo|pic|thumbnail|screenshot|mask|video|audio|file|pdf|media|attachment|asset|blob|container|source|cached_content)s?(?:_ur[il])?$/i;
+/** The most frequent fields, which never hold an address by the rules below, except the `id` of a file: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
 /** Further fields of the client APIs and wires whose text nobody fetches from, whatever it is. */
 const OTHER_TEXT: ReadonlySet<string> = new Set(
@@ -41,12 +44,15 @@ function isLikeUrl(text: string): boolean {
   return /[\t\n\r]/.test(head) && LIKE_URL.test(head.replace(/[\t\n\r]/g, ''));
 }
 
+/** A name in words: `fileUri` becomes `file_Uri`. */
+const inWords = (name: string) => name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
+
 /** The kind of a text in a field of this name; undefined if it is no address. */
 function kindOf(name: string, text: string): AddressKind | undefined {
   if (PLAIN_TEXT.has(name) || OTHER_TEXT.has(name)) return undefined;
   const isUrl = isLikeUrl(text);
   if (!isUrl && !/hosts?(?:name)?s?$/i.test(name)) return undefined;
-  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
+  const words = inWords(name);
   if (!isUrl) return LIKE_HOST.test(words) ? 'host' : undefined;
   return LIKE_ADDRESS.test(words) ? 'url' : 'other';
 }
@@ -185,6 +191,14 @@ class AddressWalk {
     if (kind !== undefined) this.#report(text, kind, step);
   }
 
+  /** Reports the id of an object that stands for a file, by the field or the type of the object, if the id is an address. */
+  #reportId(object: Record<string, unknown>, id: string, listName: string | undefined): void {
+    if (!isLikeUrl(id)) return;
+    const last = this.#path.at(-1);
+    const names = [typeof last === 'string' ? last : listName, object['type']];
+    if (names.some((name) => typeof name === 'string' && LIKE_FILE.test(inWords(name)))) this.#report(id, 'other', 'id');
+  }
+
   /** Looks at a member of a schema, which is not null. */
   #schemaMember(step: string | number, value: unknown): void {
     if (typeof value === 'string') {
@@ -216,8 +230,9 @@ class AddressWalk {
       if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
       if (isSchema === true) this.#schemaMember(step, one);
       else if (typeof step === 'string') {
-        const isPlain = step === skipped || (typeof one === 'string' && PLAIN_TEXT.has(step));
-        if (!isPlain) this.#member(object, step, one, isItem);
+        if (step === skipped) continue;
+        if (typeof one !== 'string' || !PLAIN_TEXT.has(step)) this.#member(object, step, one, isItem);
+        else if (step === 'id') this.#reportId(object, one, listName);
       } else if (typeof one === 'string') {
         if (listName !== undefined) this.#reportUnknown(listName, one, step);
       } else {
