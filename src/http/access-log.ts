@@ -31,17 +31,18 @@ export function accessLog(log: Logger, metrics: Metrics) {
     const isWithoutStore = request.principal?.is_served_without_store === true;
     if (isWithoutStore) metrics.servedWithoutStore();
     if (QUIET.test(request.url)) return;
-    log.request({
+    const facts = {
       request_id: request.id,
       method: request.method,
       path: url ?? unknownPath(request.url),
       status,
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,
-      ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
-      ...(isWithoutStore ? { served_without_store: true } : {}),
-      ...request.log_facts?.(),
-    });
+      gateway_stopped: request.is_stopped ? true : undefined,
+      client_left: request.is_stopped || reply.raw.writableFinished ? undefined : true,
+      served_without_store: isWithoutStore ? true : undefined,
+    };
+    log.request(facts, request.log_facts?.());
   };
 }
 

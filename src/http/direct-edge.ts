@@ -228,9 +228,11 @@ class DirectCall implements HttpReply {
     this.#options.steps.beforeSend(this.request, this);
     this.#route.onSend?.(this.request, this, payload, ignore);
     const { raw } = this;
-    this.#headers['content-length'] = String(Buffer.byteLength(payload));
+    const length = Buffer.byteLength(payload);
+    this.#headers['content-length'] = String(length);
     raw.writeHead(raw.statusCode, this.#headers);
-    raw.end(payload);
+    // A text of ASCII, the usual one, is copied and not encoded.
+    raw.end(payload, length === payload.length ? 'latin1' : 'utf8');
     boundIfUnread(raw);
     return this;
   }

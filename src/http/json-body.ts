@@ -213,23 +213,31 @@ export interface ReceivedBody {
 }
 
 /** Reads a body to its end. Resolves to its value, or rejects with the error that ends its request. */
-export async function receive(payload: Readable, body: ReceivedBody): Promise<unknown> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onData = (chunk: Buffer | string) => {
-    try {
-      body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
-    } catch (error) {
-      payload.removeListener('data', onData);
+export function receive(payload: Readable, body: ReceivedBody): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let isRefused = false;
+    const onData = (chunk: Buffer | string) => {
+      try {
+        body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+      } catch (error) {
+        isRefused = true;
+        payload.removeListener('data', onData);
+        reject(error);
+      }
+    };
+    payload.on('data', onData);
+    payload.on('end', () => {
+      if (isRefused) return;
+      try {
+        resolve(body.end());
+      } catch (error) {
+        reject(error);
+      }
+    });
+    payload.on('error', (error: Error & { statusCode?: number }) => {
+      error.statusCode ??= 400;
       reject(error);
-    }
-  };
-  payload.on('data', onData);
-  payload.on('end', resolve);
-  payload.on('error', (error: Error & { statusCode?: number }) => {
-    error.statusCode ??= 400;
-    reject(error);
+    });
+    payload.resume();
   });
-  payload.resume();
-  await promise;
-  return body.end();
 }

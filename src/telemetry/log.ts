@@ -46,9 +46,16 @@ export interface RequestFacts {
   [fact: string]: unknown;
 }
 
+/** The fields of an object as JSON without its braces, each after a comma. */
+function members(object: object): string {
+  const text = JSON.stringify(object);
+  return text === '{}' ? '' : `,${text.slice(1, -1)}`;
+}
+
 /** pino's logger, with a faster method for the line of each request. */
 export interface Logger extends PinoLogger {
-  request(facts: RequestFacts): void;
+  /** `more`: further fields, those of its calls. */
+  request(facts: RequestFacts, more?: Record<string, unknown>): void;
 }
 
 /** Receives the lines of a log. */
@@ -153,9 +160,10 @@ export function createLog(level: string, destination: Destination = standardOutp
   );
   return Object.assign(log, {
     // The same line as of `log.info(facts, 'request')` in half the time: there is one for each request.
-    request(facts: RequestFacts) {
+    request(facts: RequestFacts, more?: Record<string, unknown>) {
       if (!log.isLevelEnabled('info')) return;
-      destination.write(`{"level":"info"${timestamp()},${JSON.stringify(facts).slice(1, -1)},"msg":"request"}\n`);
+      const others = more === undefined ? '' : members(more);
+      destination.write(`{"level":"info"${timestamp()}${members(facts)}${others},"msg":"request"}\n`);
     },
   });
 }

@@ -53,13 +53,12 @@ function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution
   const categories = headerOf(headers, 'x-gateway-categories');
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
-  const tags = tagsOf(headers, body);
   return {
     http_referer: referer?.slice(0, charsMax) ?? null,
     title: headerOf(headers, 'x-gateway-title')?.slice(0, charsMax) ?? null,
     categories: categories === undefined ? [] : categoriesOf(categories),
     user_agent: headerOf(headers, 'user-agent')?.slice(0, charsMax) ?? null,
-    ...(tags === undefined ? {} : { tags }),
+    tags: tagsOf(headers, body),
     traceparent: traced ? traceparent : undefined,
     tracestate: traced ? headerOf(headers, 'tracestate')?.slice(0, charsMax) : undefined,
   };
@@ -68,25 +67,34 @@ function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution
 /** What the log line of a request says of its calls: their model, and endpoint, usage and cost of what was recorded; of several calls the sums. */
 export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   const [{ generation_id, request }] = calls as [Call];
-  const facts: Record<string, unknown> = { generation_id, model: request.model, streamed: request.stream === true };
+  let servedModel: string | undefined;
+  let provider: string | undefined;
   let costNano: number | undefined;
-  let used: { prompt: number; completion: number } | undefined;
+  let promptTokens: number | undefined;
+  let completionTokens: number | undefined;
   for (const {
     outcome: { record },
   } of calls) {
     if (record === undefined) continue;
-    if (record.model !== request.model) facts['served_model'] = record.model;
-    if (record.provider_name !== null) facts['provider'] = record.provider_name;
+    if (record.model !== request.model) servedModel = record.model;
+    if (record.provider_name !== null) provider = record.provider_name;
     if (record.usage !== null) {
-      used ??= { prompt: 0, completion: 0 };
-      used.prompt += inputTokens(record.usage);
-      used.completion += outputTokens(record.usage);
+      promptTokens = (promptTokens ?? 0) + inputTokens(record.usage);
+      completionTokens = (completionTokens ?? 0) + outputTokens(record.usage);
     }
     costNano = (costNano ?? 0) + record.cost_nano;
   }
-  if (used !== undefined) Object.assign(facts, { prompt_tokens: used.prompt, completion_tokens: used.completion });
-  if (costNano !== undefined) facts['cost'] = toUsd(costNano);
-  return facts;
+  // What is undefined is not written.
+  return {
+    generation_id,
+    model: request.model,
+    streamed: request.stream === true,
+    served_model: servedModel,
+    provider,
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    cost: costNano === undefined ? undefined : toUsd(costNano),
+  };
 }
 
 /** Makes the `Call` of an inference request whose body is in the inner language. */
@@ -119,8 +127,11 @@ export function callOf(
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
   const acceptedMs = clock.now_ms();
   const wantsMetadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
+  // Field by field: a spread makes an object that grows with each further field.
   return {
-    ...kind,
+    api_type: kind.api_type,
+    estimate: kind.estimate,
+    fieldName: kind.fieldName,
     request: body,
     generation_id: generationId(acceptedMs),
     request_id: request.id,
@@ -132,7 +143,7 @@ export function callOf(
     store_wait: request.store_wait,
     room: request.claim,
     wants_metadata: wantsMetadata,
-    ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
+    wants_public_metadata: wantsMetadata && usesPublicMetadataHeader(headers),
     stages: [],
     outcome: { isSettled: false, record: undefined },
     changes: request.body_changes,

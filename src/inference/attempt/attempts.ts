@@ -93,7 +93,7 @@ export function createAttempts(
   const { note } = settlement;
 
   /** Takes over the terms of an admitted attempt and makes it durable. */
-  async function open<P extends Prepared>(
+  function open<P extends Prepared>(
     state: CallState,
     attempt: Attempt<P>,
     { hold, grant, prepared }: Admitted<P>,

@@ -242,16 +242,28 @@ export async function refuse(dialect: AuthAndErrors, response: UpstreamResponse)
 /** The bounds of the JSON of an answer. Ordinary answers have far fewer values. */
 export const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
-/** Reads a whole JSON answer. Its bounds are checked before it is parsed. */
-export async function readJson(
+/** Reads a whole JSON answer; at once if it has arrived and is short. Its bounds are checked before it is parsed. */
+export function readJson(
   dialect: AuthAndErrors,
   response: UpstreamResponse,
   { room }: Pick<Call, 'room'>,
   bounds = ANSWER_BOUNDS,
-): Promise<JsonValue> {
-  const parts = await readParts(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+): JsonValue | Promise<JsonValue> {
+  const parts = readParts(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  return parts instanceof Promise
+    ? parts.then((received) => readReceived(dialect, response, room, bounds, received))
+    : readReceived(dialect, response, room, bounds, parts);
+}
+
+function readReceived(
+  dialect: AuthAndErrors,
+  response: UpstreamResponse,
+  room: Call['room'],
+  bounds: StructureBounds,
+  parts: Buffer[],
+): JsonValue | Promise<JsonValue> {
   let length = 0;
-  for (const part of parts) length += part.length;
+  for (let at = 0; at < parts.length; at += 1) length += parts[at]!.length;
   if (length > limits.answer_turn_bytes_min) return readLongJson(dialect, response, { parts, length, room, bounds });
   const text = (parts.length === 1 ? parts[0]! : Buffer.concat(parts)).toString('utf8');
   if (room === undefined || text.length <= limits.counted_bytes_min) requireBounded(text, bounds);
@@ -259,8 +271,13 @@ export async function readJson(
     const structure = new JsonStructure(bounds);
     structure.write(text);
     if (structure.breach !== undefined) throw tooComplex(structure.breach);
-    await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
+    const waiting = room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
+    if (waiting !== undefined) return waiting.then(() => parsed(dialect, response, text));
   }
+  return parsed(dialect, response, text);
+}
+
+function parsed(dialect: AuthAndErrors, response: UpstreamResponse, text: string): JsonValue {
   try {
     return parseJson(text);
   } catch {

@@ -81,6 +81,7 @@ interface Opening {
 }
 
 const NOTHING_LATER: AnswerChunks = new Slices([], 0);
+function closeNothing(): void {}
 
 /** Throws for an HTML page in place of a stream. */
 async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<never> {
@@ -142,7 +143,8 @@ export async function openAnswer(
     };
     const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
     const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
-    const answer = await read(prepared, { response, state, call, meter, upstreamCall, bounds });
+    const reading = read(prepared, { response, state, call, meter, upstreamCall, bounds });
+    const answer = reading instanceof Promise ? await reading : reading;
     if (!meter.produced && meter.is_void) throw voidAnswer(answer.first, meter);
     // An answer that was cut or filtered is accepted: it has another finish reason.
     if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
@@ -154,15 +156,19 @@ export async function openAnswer(
 }
 
 /**
- * Reads a whole body and decodes it at once. Its chunks are counted, and are handed on to a client that wants a stream, in slices. An
- * answer with too many parts is counted up to its bound before anything else is made of it.
+ * Reads a whole body and decodes it. Its chunks are counted, and are handed on to a client that wants a stream, in slices. An answer with
+ * too many parts is counted up to its bound before anything else is made of it. A short answer that has arrived is read at once.
  */
-async function readBody(
-  { dialect, encoded }: PreparedAttempt,
-  { response, state, call, meter, upstreamCall, bounds }: Opening,
-): Promise<OpenAnswer> {
-  const { request, accepted_ms } = call;
-  const body = await readJson(dialect, response, call, bounds);
+function readBody(prepared: PreparedAttempt, opening: Opening): OpenAnswer | Promise<OpenAnswer> {
+  const body = readJson(prepared.dialect, opening.response, opening.call, opening.bounds);
+  return body instanceof Promise
+    ? body.then((received) => decodeBody(prepared, opening, received))
+    : decodeBody(prepared, opening, body);
+}
+
+function decodeBody(prepared: PreparedAttempt, opening: Opening, body: JsonValue): OpenAnswer | Promise<OpenAnswer> {
+  const { dialect } = prepared;
+  const { response, state, call, meter } = opening;
   const cut = isShort(response) ? undefined : cutParts(body);
   const received: ChatChunk[] = [];
   let decoded: ChatChunk[];
@@ -174,36 +180,61 @@ async function readBody(
   } catch (error) {
     // As of a broken stream, what was decoded before the fault is counted, and the reported usage.
     received.push(...usageIn(dialect, body, state));
-    const counting = meterAll(meter, dividedChunks(received));
-    if (counting !== undefined) await counting;
-    throw error;
+    return failCounted(meter, dividedChunks(received), error);
   }
-  const isStreamed = request.stream === true;
+  const answered = (breach: UpstreamError | undefined) => {
+    const failure = breach ?? cut;
+    const isStreamed = call.request.stream === true;
+    if (failure !== undefined) return failCounted(meter, isStreamed ? dividedChunks(decoded) : decoded, failure);
+    const completion = accumulate(decoded, Math.floor(call.accepted_ms / 1000));
+    return isStreamed ? inSlices(completion, prepared, opening) : whole(completion, decoded, opening);
+  };
   const counted = breachOf(decoded);
-  const failure = (counted instanceof Promise ? await counted : counted) ?? cut;
-  if (failure !== undefined) {
-    const counting = meterAll(meter, isStreamed ? dividedChunks(decoded) : decoded);
-    if (counting !== undefined) await counting;
-    throw failure;
-  }
-  const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
-  if (isStreamed) {
-    const chunks = dividedChunks(chunksOf(completion));
-    let first = chunks;
-    if (!requiresCall(encoded.state)) {
-      const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
-      first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
-    }
-    const counting = meterAll(meter, first);
-    if (counting !== undefined) await counting;
-    upstreamCall.started();
-    const later = new Slices(chunks, first.length);
-    return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
-  }
-  const counting = meterAll(meter, decoded);
+  return counted instanceof Promise ? counted.then(answered) : answered(counted);
+}
+
+/** Counts the chunks of an answer that is a failure, and throws it. */
+async function failCounted(meter: Meter, chunks: readonly ChatChunk[], failure: unknown): Promise<never> {
+  const counting = meterAll(meter, chunks);
   if (counting !== undefined) await counting;
-  upstreamCall.release();
-  return { first: decoded, later: NOTHING_LATER, isWhole: true, completion, close() {} };
+  throw failure;
+}
+
+/** An answer that has arrived, for a client that wants it whole. */
+function whole(
+  completion: ChatCompletion,
+  decoded: ChatChunk[],
+  { meter, upstreamCall }: Opening,
+): OpenAnswer | Promise<OpenAnswer> {
+  const answer = { first: decoded, later: NOTHING_LATER, isWhole: true, completion, close: closeNothing };
+  const counting = meterAll(meter, decoded);
+  if (counting === undefined) {
+    upstreamCall.release();
+    return answer;
+  }
+  return counting.then(() => {
+    upstreamCall.release();
+    return answer;
+  });
+}
+
+/** An answer that has arrived, for a client that wants a stream. */
+async function inSlices(
+  completion: ChatCompletion,
+  { encoded }: PreparedAttempt,
+  { meter, upstreamCall }: Opening,
+): Promise<OpenAnswer> {
+  const chunks = dividedChunks(chunksOf(completion));
+  let first = chunks;
+  if (!requiresCall(encoded.state)) {
+    const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
+    first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
+  }
+  const counting = meterAll(meter, first);
+  if (counting !== undefined) await counting;
+  upstreamCall.started();
+  const later = new Slices(chunks, first.length);
+  return { first, later, isWhole: true, completion: undefined, close: upstreamCall.release };
 }
 
 /** The usage of an answer that could not be decoded, as a chunk; none if it cannot be read either. */

@@ -396,27 +396,50 @@ export async function readText(response: UpstreamResponse, bounds: BodyBounds): 
   return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
 }
 
-/** Reads a body as the buffers in which it was received. Throws like `readText`. */
-export async function readParts(response: UpstreamResponse, options: BodyBounds): Promise<Buffer[]> {
-  const parts: Buffer[] = [];
-  const count = countAnswer(options.room, contentLength(response, options.bytes_max));
-  let bytes = 0;
-  for (;;) {
-    const ready = response.ready();
-    if (ready !== undefined) await ready;
-    const part = response.read();
-    if (part === undefined) break;
-    bytes += part.length;
-    const waiting = count(part.length);
-    if (waiting !== undefined) await waiting;
-    if (bytes > options.bytes_max) {
-      if (!options.cut) {
-        throw new UpstreamError('invalid_response', `The provider's answer is larger than ${options.bytes_max} bytes`);
-      }
-      parts.push(part.subarray(0, part.length - (bytes - options.bytes_max)));
-      break;
-    }
-    parts.push(part);
+/** A body that is being read. */
+class BodyReading {
+  readonly parts: Buffer[] = [];
+  readonly #response: UpstreamResponse;
+  readonly #bounds: BodyBounds;
+  readonly #count: ReturnType<typeof countAnswer>;
+  #bytes = 0;
+  #isCut = false;
+
+  constructor(response: UpstreamResponse, bounds: BodyBounds) {
+    this.#response = response;
+    this.#bounds = bounds;
+    this.#count = countAnswer(bounds.room, contentLength(response, bounds.bytes_max));
   }
-  return parts;
+
+  /** Reads what has arrived. Returns what has to be waited for, or undefined at the end. Throws like `readText`. */
+  readOn(): Promise<void> | undefined {
+    const { bytes_max, cut } = this.#bounds;
+    while (!this.#isCut) {
+      const ready = this.#response.ready();
+      if (ready !== undefined) return ready;
+      const part = this.#response.read();
+      if (part === undefined) return undefined;
+      this.#bytes += part.length;
+      this.#isCut = this.#bytes > bytes_max;
+      if (this.#isCut && !cut) {
+        throw new UpstreamError('invalid_response', `The provider's answer is larger than ${bytes_max} bytes`);
+      }
+      this.parts.push(this.#isCut ? part.subarray(0, part.length - (this.#bytes - bytes_max)) : part);
+      const waiting = this.#count(part.length);
+      if (waiting !== undefined) return waiting;
+    }
+    return undefined;
+  }
+
+  async rest(first: Promise<void>): Promise<Buffer[]> {
+    for (let waiting: Promise<void> | undefined = first; waiting !== undefined; waiting = this.readOn()) await waiting;
+    return this.parts;
+  }
+}
+
+/** Reads a body as the buffers in which it was received; at once if it has arrived. Throws or rejects like `readText`. */
+export function readParts(response: UpstreamResponse, bounds: BodyBounds): Buffer[] | Promise<Buffer[]> {
+  const reading = new BodyReading(response, bounds);
+  const waiting = reading.readOn();
+  return waiting === undefined ? reading.parts : reading.rest(waiting);
 }
