@@ -1,7 +1,7 @@
 /**
- * Measures analytics at a year of usage: fills a fresh store with the sums that a million generations leave, then times queries. Also
- * times the settling of batches. `node bin/launch.cjs bench/analytics.ts [generations]`; with `TEST_DATABASE_URL`, PostgreSQL as well. Exits with 1 if a
- * query over the year takes longer than its bound.
+ * Measures analytics at a year and at 30 days of usage: fills fresh stores with the sums that a million generations leave, then times queries, with
+ * percentiles over the 30 days. Also times the settling of batches. `node bin/launch.cjs bench/analytics.ts [generations]`; with `TEST_DATABASE_URL`, PostgreSQL as well.
+ * Exits with 1 if a query takes longer than its bound.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,14 +22,14 @@ import { registerNode } from '../test/ledger/registered-node.ts';
 const GENERATIONS = Number(process.argv[2] ?? 1_000_000);
 const QUERY_MS_MAX = 100;
 const print = (line: string) => process.stdout.write(`${line}\n`);
-const YEAR_MS = 365 * 86_400_000;
+const DAY_MS = 86_400_000;
 const START = Date.parse('2026-01-01T00:00:00Z');
 const BATCH = 2_000;
 const ORGANIZATION = 'o';
 const BOUNDS: QueryBounds = { rows_max: 500_000, groups_max: 50_000, calls_max: 20_000 };
 
 /** A small company: 12 keys of 6 people, each with an application and two or three models it prefers. */
-function call(index: number, count: number) {
+function call(index: number, count: number, days: number) {
   const key = (index * 7) % 12;
   const model = (key + (index % 5 === 0 ? 1 : 0) + (index % 31 === 0 ? 2 : 0)) % 10;
   const status = index % 50 === 0 ? ('failed' as const) : ('completed' as const);
@@ -41,7 +41,7 @@ function call(index: number, count: number) {
     user_id: `user ${key % 6}`,
     model: `acme/model-${model}`,
     provider_name: `Provider ${model % 4}`,
-    created_at: new Date(START + Math.floor((index / count) * YEAR_MS)).toISOString(),
+    created_at: new Date(START + Math.floor((index / count) * days * DAY_MS)).toISOString(),
     title: `app ${key % 8}`,
     outcome: status,
     finish_reason: status === 'failed' ? 'error' : 'stop',
@@ -52,12 +52,14 @@ function call(index: number, count: number) {
   });
 }
 
-async function fill({ queries }: Database): Promise<bigint> {
+async function fill({ queries }: Database, days: number): Promise<bigint> {
   const statements = new UsageStatements();
   const names = new SeriesNames();
   let spent = 0n;
   for (let from = 0; from < GENERATIONS; from += BATCH) {
-    const calls = Array.from({ length: Math.min(BATCH, GENERATIONS - from) }, (_, at) => call(from + at, GENERATIONS));
+    const calls = Array.from({ length: Math.min(BATCH, GENERATIONS - from) }, (_, at) =>
+      call(from + at, GENERATIONS, days),
+    );
     for (const { cost_nano } of calls) spent += BigInt(cost_nano);
     const counted = countedCalls(
       calls.map((record) => ({
@@ -73,7 +75,16 @@ async function fill({ queries }: Database): Promise<bigint> {
   return spent;
 }
 
-const QUERIES: { title: string; metrics: string[]; dimensions?: string[]; granularity?: 'day' | 'week' | 'month' }[] = [
+interface TimedQuery {
+  title: string;
+  metrics: string[];
+  dimensions?: string[];
+  granularity?: 'hour' | 'day' | 'week' | 'month';
+  /** Not held against the bound. */
+  isSlow?: true;
+}
+
+const YEAR_QUERIES: TimedQuery[] = [
   { title: 'spend', metrics: ['credits_usage'] },
   { title: 'spend by month', metrics: ['credits_usage', 'request_count'], granularity: 'month' },
   { title: 'spend by day', metrics: ['credits_usage', 'request_count'], granularity: 'day' },
@@ -90,12 +101,21 @@ const QUERIES: { title: string; metrics: string[]; dimensions?: string[]; granul
     granularity: 'month',
     dimensions: ['tag', 'user'],
   },
+  { title: 'p95 latency by week', metrics: ['p95_latency'], granularity: 'week' },
 ];
 
-async function timeQueries(database: Database, spent: bigint): Promise<boolean> {
+const MONTH_QUERIES: TimedQuery[] = [
+  { title: 'p95 latency', metrics: ['p95_latency'] },
+  { title: 'p95 latency by day', metrics: ['p95_latency'], granularity: 'day' },
+  { title: 'p95 latency by day and model', metrics: ['p95_latency'], granularity: 'day', dimensions: ['model'] },
+  { title: 'p50 and p95 of two measures', metrics: ['p50_latency', 'p95_latency', 'p50_throughput', 'p95_throughput'] },
+  { title: 'p95 latency by hour', metrics: ['p95_latency'], granularity: 'hour', isSlow: true },
+];
+
+async function timeQueries(database: Database, spent: bigint, days: number, queries: TimedQuery[]): Promise<boolean> {
   const store = analyticsStore(database.queries);
   let isFast = true;
-  for (const { title, metrics, dimensions = [], granularity } of QUERIES) {
+  for (const { title, metrics, dimensions = [], granularity, isSlow = false } of queries) {
     const query = {
       metrics,
       dimensions,
@@ -106,7 +126,7 @@ async function timeQueries(database: Database, spent: bigint): Promise<boolean> 
       group_limit: undefined,
     };
     const options = {
-      range: { from: START, to: START + YEAR_MS },
+      range: { from: START, to: START + days * DAY_MS },
       organization_id: ORGANIZATION,
       ownUser: undefined,
       store,
@@ -132,7 +152,7 @@ async function timeQueries(database: Database, spent: bigint): Promise<boolean> 
     times.sort((a, b) => a - b);
     processorTimes.sort((a, b) => a - b);
     const [least = 0, median = 0] = [times[0], times[3]];
-    if (median > QUERY_MS_MAX) isFast = false;
+    if (median > QUERY_MS_MAX && !isSlow) isFast = false;
     print(
       `  ${title}: median ${median.toFixed(1)} ms, least ${least.toFixed(1)} ms, processor of this process ${processorTimes[3]?.toFixed(1)} ms, ${rows} rows`,
     );
@@ -147,7 +167,7 @@ async function timeSettling(database: Database): Promise<void> {
   const times: number[] = [];
   for (let number = 1; number <= 60; number += 1) {
     const settles = Array.from({ length: 256 }, (_, at) => {
-      const record = call(at, GENERATIONS);
+      const record = call(at, GENERATIONS, 365);
       return toSettle({ ...record, id: `s-${number}-${at}`, created_at: '2026-06-01T10:00:00.000Z' }, []);
     });
     const started = performance.now();
@@ -158,11 +178,11 @@ async function timeSettling(database: Database): Promise<void> {
   print(`  settling 256 calls: median ${times[30]?.toFixed(1)} ms, least ${times[0]?.toFixed(1)} ms`);
 }
 
-async function run(title: string, database: Database): Promise<boolean> {
-  print(title);
+async function run(title: string, database: Database, days: number): Promise<boolean> {
+  print(`${title}, ${days} days`);
   try {
     const started = performance.now();
-    const spent = await fill(database);
+    const spent = await fill(database, days);
     // Autovacuum does so after a while. Without statistics PostgreSQL reads the index once for each series.
     if (database.engine === 'postgres') await sql`ANALYZE`.execute(database.queries);
     const sums = await database.queries
@@ -175,19 +195,21 @@ async function run(title: string, database: Database): Promise<boolean> {
     print(
       `  filled with ${GENERATIONS} generations in ${((performance.now() - started) / 1000).toFixed(0)} s: ${rows}`,
     );
-    const isFast = await timeQueries(database, spent);
-    await timeSettling(database);
+    const isFast = await timeQueries(database, spent, days, days === 365 ? YEAR_QUERIES : MONTH_QUERIES);
+    if (days === 365) await timeSettling(database);
     return isFast;
   } finally {
     await database.close();
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'analytics-'));
-let isFast = await run('SQLite', await openDatabase({ data_dir: folder }));
-rmSync(folder, { recursive: true });
+let isFast = true;
 const url = process.env['TEST_DATABASE_URL'];
-if (url !== undefined) {
+for (const days of [365, 30]) {
+  const folder = mkdtempSync(join(tmpdir(), 'analytics-'));
+  isFast = (await run('SQLite', await openDatabase({ data_dir: folder }), days)) && isFast;
+  rmSync(folder, { recursive: true });
+  if (url === undefined) continue;
   const client = new Client({ connectionString: url });
   await client.connect();
   const schema = `analytics_bench_${process.pid}`;
@@ -195,7 +217,7 @@ if (url !== undefined) {
   try {
     const scoped = new URL(url);
     scoped.searchParams.set('options', `-c search_path=${schema}`);
-    isFast = (await run('PostgreSQL', await openDatabase({ database_url: scoped.href }))) && isFast;
+    isFast = (await run('PostgreSQL', await openDatabase({ database_url: scoped.href }), days)) && isFast;
   } finally {
     await client.query(`DROP SCHEMA ${schema} CASCADE`);
     await client.end();

@@ -43,12 +43,12 @@ export function perMillion(price: string | undefined): string {
 export const perSecond = (value: number | null | undefined): string =>
   value === null || value === undefined ? '–' : value >= 1_000 ? count(value) : value.toFixed(1);
 
-/** A moment in UTC or in local time. */
-export function time(iso: string): string {
+/** A moment in UTC or in local time; without the name of the zone if a heading has it. */
+export function time(iso: string, hasZone = true): string {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return iso;
   const two = (value: number) => String(value).padStart(2, '0');
-  if (zone.value === 'UTC') return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+  if (zone.value === 'UTC') return `${iso.slice(0, 10)} ${iso.slice(11, 19)}${hasZone ? ' UTC' : ''}`;
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }

@@ -173,52 +173,41 @@ function Charges({ of }: { of: Generation }) {
   if (of.charges.length === 0) return <p>Nothing was charged.</p>;
   return (
     <WideTable label="Charge lines">
-      <table>
-        <caption class="hidden">Charge lines</caption>
-        <thead>
-          <tr>
-            <th scope="col">For</th>
-            <th scope="col" class="right">
-              Units × price
-            </th>
-            <th scope="col" class="right">
-              Amount
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {of.charges.map((line, index) => (
-            <tr key={index}>
-              <td>
-                <bdi>{line.class.replaceAll('_', ' ')}</bdi>
-                {line.model !== null && (
-                  <>
-                    {' '}
-                    <code>{line.model}</code>
-                  </>
-                )}{' '}
-                <small>
-                  {line.attempt === 0 ? 'fee' : `attempt ${line.attempt}`}
-                  {line.is_byok && ', own account'}
-                </small>
-              </td>
-              <td class="right number">
-                {line.units} × ${line.unit_price}
-                {line.discount !== 0 && ` × (1 − ${line.discount})`}
-              </td>
-              <td class="right number">${line.amount}</td>
-            </tr>
-          ))}
-        </tbody>
-        <tfoot>
+      <Table
+        caption="Charge lines"
+        head={['For', '>Units × price', '>Amount']}
+        foot={
           <tr>
             <th scope="row" colSpan={2}>
               Charged{of.estimated_cost ? `, of it estimated ${usd(of.estimated_cost, true)}` : ''}
             </th>
             <td class="right number">{of.total_cost === null ? 'price not known' : usd(of.total_cost, true)}</td>
           </tr>
-        </tfoot>
-      </table>
+        }
+      >
+        {of.charges.map((line, index) => (
+          <tr key={index}>
+            <td>
+              <bdi>{line.class.replaceAll('_', ' ')}</bdi>
+              {line.model !== null && (
+                <>
+                  {' '}
+                  <code>{line.model}</code>
+                </>
+              )}{' '}
+              <small>
+                {line.attempt === 0 ? 'fee' : `attempt ${line.attempt}`}
+                {line.is_byok && ', own account'}
+              </small>
+            </td>
+            <td class="right number">
+              {line.units} × ${line.unit_price}
+              {line.discount !== 0 && ` × (1 − ${line.discount})`}
+            </td>
+            <td class="right number">${line.amount}</td>
+          </tr>
+        ))}
+      </Table>
     </WideTable>
   );
 }

@@ -16,7 +16,7 @@ import {
 import { measured } from './model-page.tsx';
 import { PRICE_CLASSES, type PriceClass, priceClasses, priceOf } from './prices.tsx';
 import { route, setQuery } from './state.ts';
-import { Empty, Heading, Show, useLoaded, WideTable } from './ui.tsx';
+import { Empty, Heading, Show, Table, useLoaded, WideTable } from './ui.tsx';
 import { HISTORY_DAYS } from './uptime.tsx';
 
 /** Models that are compared at once. */
@@ -142,6 +142,31 @@ async function load(ids: readonly string[], signal: AbortSignal): Promise<Compar
   }));
 }
 
+/** The heading of a model's column, with a button that removes it if more than two are left. */
+function ModelHead({ of: { id, name }, ids }: { of: ModelEndpoints; ids: readonly string[] }) {
+  return (
+    <>
+      <a href={`models?${new URLSearchParams({ id })}`} data-page>
+        <bdi>{name}</bdi>
+      </a>
+      <br />
+      <code>{id}</code>
+      {ids.length > 2 && (
+        <>
+          <br />
+          <button
+            type="button"
+            class="link"
+            onClick={() => setQuery({ compare: ids.filter((one) => one !== id).join() })}
+          >
+            Remove<span class="hidden"> {name}</span>
+          </button>
+        </>
+      )}
+    </>
+  );
+}
+
 /** Two to four models side by side. */
 export function Comparison({ ids }: { ids: readonly string[] }) {
   const compared = useLoaded((signal) => load(ids, signal), ids.join());
@@ -173,34 +198,12 @@ export function Comparison({ ids }: { ids: readonly string[] }) {
             <>
               <p class="dim">Rows with a mark ≠ differ. The address of this page is a permanent link.</p>
               <WideTable label="Comparison">
-                <table class="boxed comparison">
-                  <caption class="hidden">{models.map(({ model }) => model.name).join(', ')}</caption>
-                  <thead>
-                    <tr>
-                      <td />
-                      {models.map(({ model }) => (
-                        <th key={model.id} scope="col">
-                          <a href={`models?${new URLSearchParams({ id: model.id })}`} data-page>
-                            <bdi>{model.name}</bdi>
-                          </a>
-                          <br />
-                          <code>{model.id}</code>
-                          {ids.length > 2 && (
-                            <>
-                              <br />
-                              <button
-                                type="button"
-                                class="link"
-                                onClick={() => setQuery({ compare: ids.filter((id) => id !== model.id).join() })}
-                              >
-                                Remove<span class="hidden"> {model.name}</span>
-                              </button>
-                            </>
-                          )}
-                        </th>
-                      ))}
-                    </tr>
-                  </thead>
+                <Table
+                  class="boxed comparison"
+                  caption={models.map(({ model }) => model.name).join(', ')}
+                  head={['', ...models.map(({ model }) => <ModelHead key={model.id} of={model} ids={ids} />)]}
+                  isGrouped
+                >
                   {groups.map(([title, rows]) => (
                     <tbody key={title}>
                       <tr class="group">
@@ -223,7 +226,7 @@ export function Comparison({ ids }: { ids: readonly string[] }) {
                             )}
                           </th>
                           {row.values.map((value, index) => (
-                            <td key={models[index]?.model.id} class="number">
+                            <td key={models[index]?.model.id} class={/^[\d$–]/.test(value) ? 'number' : undefined}>
                               {row.shown?.[index] ?? value}
                             </td>
                           ))}
@@ -231,7 +234,7 @@ export function Comparison({ ids }: { ids: readonly string[] }) {
                       ))}
                     </tbody>
                   ))}
-                </table>
+                </Table>
               </WideTable>
               {groups.length === 0 && (
                 <Empty title="No difference">

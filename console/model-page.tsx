@@ -82,19 +82,12 @@ function Speed({ id }: { id: string }) {
             <p class="dim">No call of this model in {FIGURE_DAYS} days.</p>
           ) : (
             <WideTable label="Speed">
-              <table class="boxed">
-                <caption class="hidden">Percentiles by provider</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Provider</th>
-                    <th scope="col">Measure</th>
-                    {SHARES.map((share) => (
-                      <th key={share} scope="col" class="right">
-                        {share}
-                      </th>
-                    ))}
-                  </tr>
-                </thead>
+              <Table
+                class="boxed speed"
+                caption="Percentiles by provider"
+                head={['Provider', 'Measure', ...SHARES.map((share) => `>${share}`)]}
+                isGrouped
+              >
                 {rows.map((row) => (
                   <tbody key={String(row['provider'])}>
                     {measures.map((measure, index) => (
@@ -118,7 +111,7 @@ function Speed({ id }: { id: string }) {
                     ))}
                   </tbody>
                 ))}
-              </table>
+              </Table>
             </WideTable>
           )
         }
@@ -159,7 +152,7 @@ function PriceHistory({ id }: { id: string }) {
           return (
             <>
               <Table
-                class="cards"
+                class="cards price-times"
                 caption="Prices of the endpoints, the newest first"
                 head={['From', 'To', 'Endpoint', 'Price / 1M tokens', 'What changed']}
               >

@@ -1,5 +1,5 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { count, usd } from './format.ts';
 import type { Snippet } from './snippets.ts';
@@ -252,16 +252,34 @@ export function Confirm({
   );
 }
 
-/** A table with a caption for screen readers. Before the title of a column, `>` aligns it to the right and `.` hides it; `''` is no title. */
+/** The heading of a column. Before its title, `>` aligns the column to the right and `.` hides it; `''` is no title. */
+function ColumnHead({ of: title }: { of: string | VNode }) {
+  if (title === '') return <td />;
+  if (typeof title !== 'string') return <th scope="col">{title}</th>;
+  return (
+    <th scope="col" class={title.startsWith('>') ? 'right' : undefined}>
+      <bdi class={title.startsWith('.') ? 'hidden' : undefined}>{title.replace(/^[>.]/, '')}</bdi>
+    </th>
+  );
+}
+
+/** A table with a caption for screen readers. */
 export function Table({
   caption,
   head,
   class: style,
+  foot,
+  isGrouped = false,
   children,
 }: {
   caption: string;
-  head: readonly string[];
+  /** A title for each column, see `ColumnHead`. */
+  head: readonly (string | VNode)[];
   class?: string;
+  /** The rows below the others. */
+  foot?: ComponentChildren;
+  /** The children are groups of rows, each a `tbody`. */
+  isGrouped?: boolean;
   children: ComponentChildren;
 }) {
   return (
@@ -269,18 +287,13 @@ export function Table({
       <caption class="hidden">{caption}</caption>
       <thead>
         <tr>
-          {head.map((title, index) =>
-            title === '' ? (
-              <td key={index} />
-            ) : (
-              <th key={index} scope="col" class={title.startsWith('>') ? 'right' : undefined}>
-                <bdi class={title.startsWith('.') ? 'hidden' : undefined}>{title.replace(/^[>.]/, '')}</bdi>
-              </th>
-            ),
-          )}
+          {head.map((title, index) => (
+            <ColumnHead key={index} of={title} />
+          ))}
         </tr>
       </thead>
-      <tbody>{children}</tbody>
+      {isGrouped ? children : <tbody>{children}</tbody>}
+      {foot !== undefined && <tfoot>{foot}</tfoot>}
     </table>
   );
 }

@@ -74,7 +74,7 @@ function Operators() {
   });
   return (
     <section class="part">
-      <h2>Of the operator</h2>
+      <h2>Credentials of the operator</h2>
       <Show of={loaded}>
         {({ providers, tests }) => {
           const used = providers.filter(({ state }) => state === 'on' || state === 'refused');
@@ -210,7 +210,7 @@ function Edit({
         <Field label="Name">
           <input type="text" maxLength={255} autocomplete="off" {...bind(name)} />
         </Field>
-        <label>
+        <label class="check">
           <input
             type="checkbox"
             checked={shares.value}
@@ -287,7 +287,7 @@ function Own() {
   );
   return (
     <section class="part">
-      <h2>Of your own accounts</h2>
+      <h2>Credentials of your own accounts</h2>
       <Show of={loaded}>
         {({ data, total_count, tests, providers }) => (
           <>

@@ -160,16 +160,16 @@ export default function Ledger() {
             </dl>
             <section class="card">
               <h2>Money held by nodes</h2>
-              <Table caption="Money held by nodes" head={['Node', 'Seen', '>Held', '.Actions']}>
+              <Table class="cards" caption="Money held by nodes" head={['Node', 'Seen', '>Held', '.Actions']}>
                 {data.nodes.map((node) => (
                   <tr key={node.id}>
                     <th scope="row">
                       <code>{node.id}</code>
                     </th>
-                    <td>
+                    <td data-label="Seen">
                       <Unseen seconds={node.seconds_unseen} isLost={node.is_lost} />
                     </td>
-                    <td class="right">
+                    <td data-label="Held" class="right">
                       <Money usd={node.held} />
                     </td>
                     <td class="buttons">
@@ -204,7 +204,11 @@ export default function Ledger() {
                   <p>Calls appear here if a node was killed, or a provider never said how an answer ended.</p>
                 </Empty>
               ) : (
-                <Table caption="Calls with an estimated cost" head={['Call', '>Charged', '>Estimated', '.Actions']}>
+                <Table
+                  class="cards"
+                  caption="Calls with an estimated cost"
+                  head={['Call', '>Charged', '>Estimated', '.Actions']}
+                >
                   {data.generations.map((one) => (
                     <tr key={one.id}>
                       <th scope="row">
@@ -214,10 +218,10 @@ export default function Ledger() {
                           <code>{one.id}</code> {time(one.created_at)}
                         </small>
                       </th>
-                      <td class="right">
+                      <td data-label="Charged" class="right">
                         <Sum usd={one.cost} href={logsOf({ id: one.id })} />
                       </td>
-                      <td class="right">
+                      <td data-label="Estimated" class="right">
                         <Money usd={one.estimated} />
                       </td>
                       <td class="buttons">

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { base } from '../address.ts';
 import type { GenerationRow } from '../api.gen.ts';
@@ -10,7 +10,7 @@ import { GenerationPanel, outcomeTag } from '../generation.tsx';
 import { sumsOfLogs, usageOfLogs } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
-import { go, route, setQuery } from '../state.ts';
+import { go, route, setQuery, zone } from '../state.ts';
 import { Empty, Field, Heading, Money, Show, Table, useAction, useLoaded, WideTable } from '../ui.tsx';
 
 const PAGE = 50;
@@ -29,6 +29,22 @@ interface Column {
 }
 
 const tokens = (value: number | null | undefined) => (value === null || value === undefined ? '–' : count(value));
+
+/** A model's name, which breaks after its author. Only long parts break elsewhere. */
+function ModelName({ of }: { of: string }) {
+  const at = of.indexOf('/') + 1;
+  const parts = [of.slice(0, at), of.slice(at)].filter((part) => part !== '');
+  return (
+    <bdi>
+      {parts.map((part, index) => (
+        <Fragment key={index}>
+          {index > 0 && <wbr />}
+          <span class={part.length > 32 ? undefined : 'line-part'}>{part}</span>
+        </Fragment>
+      ))}
+    </bdi>
+  );
+}
 
 const COLUMNS: Column[] = [
   {
@@ -69,7 +85,7 @@ const COLUMNS: Column[] = [
             <bdi class="dim">{requested}</bdi> →{' '}
           </>
         )}
-        <bdi class={model !== undefined && model.length > 32 ? undefined : 'line-part'}>{model}</bdi>
+        <ModelName of={model ?? ''} />
       </>
     ),
   },
@@ -415,13 +431,16 @@ function Calls({
       <Table
         class="cards logs"
         caption="Calls, newest first"
-        head={['Time', ...columns.map(({ title, right }) => `${right ? '>' : ''}${title}`)]}
+        head={[
+          `Time (${zone.value === 'UTC' ? 'UTC' : 'local'})`,
+          ...columns.map(({ title, right }) => `${right ? '>' : ''}${title}`),
+        ]}
       >
         {rows.map((row) => (
           <tr key={row.id}>
             <th scope="row">
               <button type="button" class="link number" onClick={() => openCall(row.id)}>
-                {time(row.created_at ?? '')}
+                {time(row.created_at ?? '', false)}
               </button>
             </th>
             {columns.map(({ name, title, right, show }) => (
@@ -499,7 +518,7 @@ export default function Logs() {
                 <p class="dim">
                   {totals !== undefined && (
                     <>
-                      {totals.is_complete ? '' : 'the newest '}
+                      {totals.is_complete ? '' : 'The newest '}
                       {count(totals.count)} call{totals.count === 1 ? '' : 's'}, <Money usd={totals.total_cost} />
                       {' · '}
                       <a href={usageOfLogs(query)} data-page>

@@ -101,7 +101,7 @@ function Chart({ days, models, rows }: { days: readonly string[]; models: readon
 
 function ByModel({ of, from }: { of: readonly (readonly [string, Sums])[]; from: string }) {
   return (
-    <Table caption="Spend by model" head={['Model', '>Requests', '>Tokens', '>Spent']}>
+    <Table class="cards" caption="Spend by model" head={['Model', '>Requests', '>Tokens', '>Spent']}>
       {of.slice(0, MODELS_SHOWN).map(([model, { spent, requests, tokens }]) => (
         <tr key={model}>
           <th scope="row">
@@ -109,9 +109,13 @@ function ByModel({ of, from }: { of: readonly (readonly [string, Sums])[]; from:
               <bdi>{model}</bdi>
             </a>
           </th>
-          <td class="right number">{count(requests)}</td>
-          <td class="right number">{count(tokens)}</td>
-          <td class="right">
+          <td data-label="Requests" class="right number">
+            {count(requests)}
+          </td>
+          <td data-label="Tokens" class="right number">
+            {count(tokens)}
+          </td>
+          <td data-label="Spent" class="right">
             <Sum usd={spent} href={usageOf({ model }, { from })} />
           </td>
         </tr>

@@ -4,7 +4,7 @@ import { call } from '../api.ts';
 import { count, percent, time, tokens } from '../format.ts';
 import { KeySelect, loadKeys, suggestModels, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { route, setQuery } from '../state.ts';
-import { bind, Empty, Field, Heading, Money, Show, useAction, useLoaded } from '../ui.tsx';
+import { bind, Empty, Field, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
 import { Uptime } from '../uptime.tsx';
 
 type Body = Operations['explainKeyRoute']['body'];
@@ -43,31 +43,19 @@ function Funnel({ of }: { of: RouteExplanation }) {
   const steps = of.routing_funnel;
   const most = Math.max(1, of.endpoints.total, ...steps.map(({ endpoint_count }) => endpoint_count));
   return (
-    <table class="funnel">
-      <caption class="hidden">Endpoints left after each step</caption>
-      <thead>
-        <tr>
-          <th scope="col">Step</th>
-          <th scope="col" class="right">
-            Endpoints left
-          </th>
-          <td />
+    <Table class="funnel" caption="Endpoints left after each step" head={['Step', '>Endpoints left', '']}>
+      {steps.map(({ step, endpoint_count }) => (
+        <tr key={step}>
+          <th scope="row">{step}</th>
+          <td class="right number">{count(endpoint_count)}</td>
+          <td>
+            <span class="bar" aria-hidden="true">
+              <span style={{ width: `${(endpoint_count / most) * 100}%` }} />
+            </span>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {steps.map(({ step, endpoint_count }) => (
-          <tr key={step}>
-            <th scope="row">{step}</th>
-            <td class="right number">{count(endpoint_count)}</td>
-            <td>
-              <span class="bar" aria-hidden="true">
-                <span style={{ width: `${(endpoint_count / most) * 100}%` }} />
-              </span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }
 
@@ -253,38 +241,28 @@ function Result({ of }: { of: RouteExplanation }) {
       {(endpoints.excluded.length > 0 || endpoints.unplanned.length > 0) && (
         <section class="card">
           <h2>Left out</h2>
-          <table class="cards">
-            <caption class="hidden">Endpoints that are left out</caption>
-            <thead>
-              <tr>
-                <th scope="col">Endpoint</th>
-                <th scope="col">Step</th>
-                <th scope="col">Reason</th>
+          <Table class="cards" caption="Endpoints that are left out" head={['Endpoint', 'Step', 'Reason']}>
+            {[
+              ...endpoints.excluded,
+              ...endpoints.unplanned.map((one) => ({
+                ...one,
+                step: 'Plan',
+                reason: 'allowed, but not in the plan: too many, or fallbacks are not allowed',
+              })),
+            ].map((one) => (
+              <tr key={`${one.endpoint_id} ${one.tag} ${one.step}`}>
+                <th scope="row">
+                  <bdi>{one.provider}</bdi>
+                  <br />
+                  <code class="dim">{one.endpoint_id}</code>
+                </th>
+                <td data-label="Step">{one.step}</td>
+                <td data-label="Reason">
+                  <bdi>{one.reason}</bdi>
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {[
-                ...endpoints.excluded,
-                ...endpoints.unplanned.map((one) => ({
-                  ...one,
-                  step: 'Plan',
-                  reason: 'allowed, but not in the plan: too many, or fallbacks are not allowed',
-                })),
-              ].map((one) => (
-                <tr key={`${one.endpoint_id} ${one.tag} ${one.step}`}>
-                  <th scope="row">
-                    <bdi>{one.provider}</bdi>
-                    <br />
-                    <code class="dim">{one.endpoint_id}</code>
-                  </th>
-                  <td data-label="Step">{one.step}</td>
-                  <td data-label="Reason">
-                    <bdi>{one.reason}</bdi>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         </section>
       )}
     </>

@@ -151,7 +151,7 @@ function Sessions() {
 const FIELDS =
   'id,created_at,model,requested_model,provider_name,outcome,failures,latency,generation_time,total_cost,tokens_prompt,tokens_completion,api_key_hash';
 
-/** The calls of a session on a line of time, with the cost until then. */
+/** The calls of a session on a line of time, with the total so far. */
 function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName(hash: string): string }) {
   const opened = useSignal<string | undefined>(undefined);
   const start = Date.parse(calls[0]?.created_at ?? '');
@@ -164,7 +164,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
         <Table
           class="cards"
           caption="Calls of the session, the first one first"
-          head={['Time', 'When and how long', 'Model', '>Tokens', '>Cost', '>Until then']}
+          head={['Time', 'When and how long', 'Model', '>Tokens', '>Cost', '>Total so far']}
         >
           {calls.map((row) => {
             // Exact in nano-dollars: sums of decimals would drift.
@@ -212,7 +212,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
                     <Money usd={row.total_cost} />
                   )}
                 </td>
-                <td data-label="Until then" class="right">
+                <td data-label="Total so far" class="right">
                   <Money usd={sum / 1e9} />
                 </td>
               </tr>
@@ -272,7 +272,7 @@ function OneSession({ id }: { id: string }) {
             <>
               {totals !== undefined && (
                 <p class="dim">
-                  {totals.is_complete ? '' : 'the newest '}
+                  {totals.is_complete ? '' : 'The newest '}
                   {count(totals.count)} call{totals.count === 1 ? '' : 's'},{' '}
                   <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>

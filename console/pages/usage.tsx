@@ -228,7 +228,7 @@ function change(
     before === undefined || before === null || now === null || before === 0 ? undefined : (now / before - 1) * 100;
   const sign = (value: number) => (value > 0 ? '+' : value < 0 ? '−' : '');
   const percentage =
-    share === undefined ? '' : `${sign(share)}${Math.abs(share) >= 1_000 ? '> 1,000' : Math.abs(share).toFixed(1)} %`;
+    share === undefined ? '' : share >= 1_000 ? '> +1,000 %' : `${sign(share)}${Math.abs(share).toFixed(1)} %`;
   if (format === undefined) return percentage === '' ? '–' : percentage;
   const difference = (now ?? 0) - (before ?? 0);
   // A sign and its amount stay on one line.
@@ -258,17 +258,20 @@ function byChange(now: Row[], before: Row[], { by, metric }: { by: string[]; met
   return rows.sort((a, b) => changeOf(b) - changeOf(a));
 }
 
-function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: AnalyticsMeta }) {
-  const { metric, by, granularity, compares } = state;
+function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; meta: AnalyticsMeta }) {
   const all = useSignal(false);
-  const loaded = useLoaded((signal) => load(state, signal), route.value.query.toString());
-  if (metric === undefined) return null;
-  const format = formatOf(metric);
+  const loaded = useLoaded(
+    async (signal) => ({ state: wanted, answers: await load(wanted, signal) }),
+    route.value.query.toString(),
+  );
   const label = (name: string) => meta.dimensions.find((one) => one.name === name)?.display_label ?? name;
   return (
     <Show of={loaded}>
-      {([rows, groups, total, before, totalBefore]) => {
-        // The previous answer stays while the next one loads: it has the metric of its own rows.
+      {({ state, answers: [rows, groups, total, before, totalBefore] }) => {
+        // The previous answer stays while the next one loads, with all that it was the answer to.
+        const { metric, by, granularity, compares } = state;
+        if (metric === undefined) return null;
+        const format = formatOf(metric);
         const value = (row: Row | undefined) =>
           typeof row?.[metric.name] === 'number' ? (row[metric.name] as number) : null;
         if (groups.rows.length === 0) {
@@ -354,8 +357,9 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                 label={`${metric.display_label} by ${granularity}; the tables below have the numbers`}
               />
             </section>
-            <section class="card scroll">
+            <section class="card">
               <Table
+                class="cards"
                 caption={`${metric.display_label} of the whole range`}
                 head={[
                   ...(by.length === 0 ? ['Calls'] : by.map(label)),
@@ -369,14 +373,14 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                     {by.map((name) => (
                       <Cell key={name} name={name} row={row} label={label(name)} />
                     ))}
-                    <td class="right number">
+                    <td data-label={metric.display_label} class="right number">
                       <Link href={callsIn(state, row)}>
                         <Amount of={value(row)} metric={metric} />
                       </Link>
                     </td>
                     {compares && (
                       <>
-                        <td class="right number">
+                        <td data-label="Before" class="right number">
                           {former.has(keyOf(row, by)) ? (
                             <Link href={callsIn({ ...state, times: beforeOf(state.times) }, row)}>
                               <Amount of={former.get(keyOf(row, by)) ?? null} metric={metric} />
@@ -385,8 +389,10 @@ function Result({ state, meta }: { state: ReturnType<typeof readState>; meta: An
                             '–'
                           )}
                         </td>
-                        <td class="right number">
-                          {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
+                        <td data-label="Change" class="right number">
+                          <span>
+                            {change(value(row), former.get(keyOf(row, by)), metric.is_rate ? undefined : format)}
+                          </span>
                         </td>
                       </>
                     )}
@@ -426,7 +432,7 @@ function Cell({ name, row, label }: { name: string; row: Row; label: string }) {
   const value = row[name] ?? null;
   const shown = String(row[NAMES[name] ?? name] ?? shortId(value));
   return (
-    <td>
+    <td data-label={label}>
       {value === null ? (
         <span class="dim">(none)</span>
       ) : (
@@ -459,7 +465,10 @@ function Values({
     <section class="card scroll" tabIndex={0} aria-label={`Values by ${granularity}`}>
       <Table
         caption={`Values by ${granularity}`}
-        head={[`${granularity} (UTC)`, ...series.map(({ name }) => `>${name}`)]}
+        head={[
+          `${granularity.slice(0, 1).toUpperCase()}${granularity.slice(1)} (UTC)`,
+          ...series.map(({ name }) => `>${name}`),
+        ]}
       >
         {times.map((time, index) => (
           <tr key={time}>
@@ -529,7 +538,7 @@ function Usage({ meta }: { meta: AnalyticsMeta }) {
           options={meta.metrics.map(({ name, display_label }) => [name, display_label])}
         />
         <Select label="By" name="by" value={state.first} options={[['none', 'Nothing'], ...dimensions]} />
-        <Select label="and by" name="by2" value={state.second} options={[['', 'Nothing'], ...dimensions]} />
+        <Select label="And by" name="by2" value={state.second} options={[['', 'Nothing'], ...dimensions]} />
         <Select label="Range" name="range" value={state.range} options={Object.entries(RANGES)} />
         {state.range === 'custom' && (
           <>
@@ -541,7 +550,7 @@ function Usage({ meta }: { meta: AnalyticsMeta }) {
           label="Step"
           name="step"
           value={state.granularity}
-          options={GRANULARITIES.map((name) => [name, name])}
+          options={GRANULARITIES.map((name) => [name, `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`])}
         />
         <label class="check">
           <input

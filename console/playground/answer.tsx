@@ -1,6 +1,6 @@
 /** An answer with its reasoning, calls of tools, cost or failure. Everything that models write is text. */
 import { useMemo } from 'preact/hooks';
-import { count } from '../format.ts';
+import { count, milliseconds } from '../format.ts';
 import { readJson } from '../json-text.ts';
 import { Copy, Money } from '../ui.tsx';
 import { type Answer, type Cell, PROMPT_CHARS_MAX, type Step, type Turn, turns } from './draft.ts';
@@ -61,8 +61,8 @@ function Facts({ of: { usage, id, provider, ms, firstMs } }: { of: Answer }) {
       {own > 0 && ' at an own account'} · {count(usage.prompt_tokens)}
       {cached > 0 && ` (${count(cached)} cached)`} → {count(usage.completion_tokens)}
       {reasoned > 0 && ` (${count(reasoned)} reasoning)`} tokens
-      {firstMs !== undefined && <> · first after {Math.round(firstMs)} ms</>}
-      {ms !== undefined && <> · {(ms / 1000).toFixed(1)} s</>}
+      {firstMs !== undefined && <> · first token after {milliseconds(firstMs)}</>}
+      {ms !== undefined && <> · {milliseconds(ms)}</>}
       {provider !== undefined && (
         <>
           {' '}

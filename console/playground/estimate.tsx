@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import type { RouteExplanation } from '../api.gen.ts';
 import { explain } from '../chat.ts';
 import { count } from '../format.ts';
-import { Money, messageOf } from '../ui.tsx';
+import { Money, messageOf, Table } from '../ui.tsx';
 import { bodyFor, hasPrompt, schemaFault, secret, toolsFault, withPrompt } from './draft.ts';
 import { megabytes } from './images.ts';
 import { isRunning } from './run.ts';
@@ -112,61 +112,48 @@ export function Estimates({ models }: { models: readonly string[] }) {
   const tokens = [...new Set(able.map(({ answerTokens }) => count(answerTokens ?? 0)))];
   return (
     <section class={`estimate${shown.value.key === key ? '' : ' former'}`} aria-label="Cost before sending">
-      <table class="cards">
-        <caption class="hidden">Cost before sending</caption>
-        <thead>
-          <tr>
-            <th scope="col">Cost before sending</th>
-            <th scope="col" class="right">
-              Prompt tokens
+      <Table
+        class="cards"
+        caption="Cost before sending"
+        head={['Cost before sending', '>Prompt tokens', '>Expected', '>At most']}
+      >
+        {of.map(({ model, promptTokens, expected, highest, refusal }) => (
+          <tr key={model}>
+            <th scope="row">
+              <bdi>{model}</bdi>
             </th>
-            <th scope="col" class="right">
-              Expected
-            </th>
-            <th scope="col" class="right">
-              At most
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {of.map(({ model, promptTokens, expected, highest, refusal }) => (
-            <tr key={model}>
-              <th scope="row">
-                <bdi>{model}</bdi>
-              </th>
-              {refusal === undefined ? (
-                <>
-                  <td class="right" data-label="Prompt tokens">
-                    <span class="number">{count(promptTokens ?? 0)}</span>
-                  </td>
-                  <td class="right" data-label="Expected">
-                    <Cost of={expected} />
-                  </td>
-                  <td class="right" data-label="At most">
-                    <Cost of={highest} />
-                  </td>
-                </>
-              ) : (
-                <td colSpan={3} class="refused">
-                  Would be refused. <bdi>{refusal}</bdi>
+            {refusal === undefined ? (
+              <>
+                <td class="right" data-label="Prompt tokens">
+                  <span class="number">{count(promptTokens ?? 0)}</span>
                 </td>
-              )}
-            </tr>
-          ))}
-          {able.length > 1 && (
-            <tr class="total">
-              <th scope="row">Together</th>
-              <td />
-              <td class="right" data-label="Expected">
-                <Cost of={sumOf(able.map(({ expected }) => expected))} />
+                <td class="right" data-label="Expected">
+                  <Cost of={expected} />
+                </td>
+                <td class="right" data-label="At most">
+                  <Cost of={highest} />
+                </td>
+              </>
+            ) : (
+              <td colSpan={3} class="refused">
+                Would be refused. <bdi>{refusal}</bdi>
               </td>
-              <td class="right" data-label="At most">
-                <Cost of={sumOf(able.map(({ highest }) => highest))} />
-              </td>
-            </tr>
-          )}
-        </tbody>
-      </table>
+            )}
+          </tr>
+        ))}
+        {able.length > 1 && (
+          <tr class="total">
+            <th scope="row">Together</th>
+            <td />
+            <td class="right" data-label="Expected">
+              <Cost of={sumOf(able.map(({ expected }) => expected))} />
+            </td>
+            <td class="right" data-label="At most">
+              <Cost of={sumOf(able.map(({ highest }) => highest))} />
+            </td>
+          </tr>
+        )}
+      </Table>
       {able.length > 0 && (
         <small>
           An estimate by the gateway; nothing is sent to a provider. Expected: the gateway’s count of the prompt and an

@@ -280,6 +280,8 @@ export async function settleDemoTraffic(
       }),
     });
   }
+  // It never returns and has no money: in the list of nodes it would be a lost one.
+  await queries.deleteFrom('ledger_nodes').where('id', '=', NODE).execute();
   const rows = [...health].map(([name, [successes, errors, limited]]) => {
     const space = name.lastIndexOf(' ');
     return {

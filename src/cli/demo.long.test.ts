@@ -37,6 +37,8 @@ test('the demo fills a new directory with a month of consistent data, and marks 
   const { call } = await consoleClient(gateway);
   expect((await call('GET', '/session')).body['data']).toMatchObject({ is_demo: true });
   expect((await call('GET', '/setup')).body['data']).toMatchObject({ is_demo: true });
+  // The gateway alone: the node that settled the invented calls is not shown as a lost one.
+  expect((await call('GET', '/system')).body['data']).toMatchObject({ node_count: 1, nodes: [{ is_lost: false }] });
 });
 
 test('a directory with other data is refused', async () => {

@@ -57,7 +57,7 @@ function demoFile(sandboxUrl: string): object {
       ]),
     ),
     models: Object.fromEntries(
-      demoModels.map(({ id, name, served, price: [input, output] }) => [
+      demoModels.map(({ id, name, served, price: [input, output], tps }) => [
         id,
         {
           name,
@@ -65,7 +65,8 @@ function demoFile(sandboxUrl: string): object {
           context_length: 200_000,
           endpoints: served.map((provider) => ({
             provider,
-            upstream_model: id.includes('reason') ? 'think' : 'story',
+            // As fast as its invented calls.
+            upstream_model: `${id.includes('reason') ? 'think' : 'story'};delay_ms=350;chunk_delay_ms=${Math.round(1_000 / tps)}`,
             pricing: {
               per: 'million',
               prompt: input,
@@ -93,7 +94,9 @@ function manager(baseUrl: string, managementKey: string): Manage {
       headers: { authorization: `Bearer ${key}`, ...(body ? { 'content-type': 'application/json' } : {}) },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    const parsed = (await answer.json()) as Made;
+    const text = await answer.text();
+    const isJson = answer.headers.get('content-type')?.includes('json');
+    const parsed = (isJson ? JSON.parse(text) : {}) as Made;
     // A guardrail refuses some calls: that is part of the demo.
     if (!answer.ok && key === managementKey) throw new Error(`${method} ${path}: ${JSON.stringify(parsed)}`);
     return parsed;
@@ -114,7 +117,7 @@ async function createCompany(manage: Manage): Promise<string[]> {
     }
     if (slug !== 'support') continue;
     await manage('POST', '/guardrails', {
-      name: 'No card numbers or passwords',
+      name: 'No email addresses or passwords',
       workspace_id: id,
       content_filter_builtins: [{ slug: 'email', action: 'redact' }],
       content_filters: [{ pattern: 'password', action: 'block' }],
@@ -140,7 +143,8 @@ async function callModels(manage: Manage, secrets: readonly string[]): Promise<v
       {
         model: demoModels[index % demoModels.length]?.id,
         messages: [{ role: 'user', content: question }],
-        max_tokens: 200,
+        max_tokens: 40,
+        stream: true,
         session_id: 'a-conversation',
       },
       guarded ? secrets[0] : key,

@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { registerNode } from '../../test/ledger/registered-node.ts';
 import { spendingNode } from '../../test/ledger/spending.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
+import { Random } from '../../test/simulation/random.ts';
 import { toSettle } from '../ledger/settle.ts';
+import { HISTOGRAMS } from '../ledger/usage-facts.ts';
 import { activityStore } from './activity.ts';
 import { analyticsStore, QueryTooLarge, type UsageQuery } from './analytics.ts';
 import { ledgerStore } from './ledger.ts';
@@ -25,7 +26,7 @@ function query(over: Partial<UsageQuery>): UsageQuery {
 async function forget(queries: Queries): Promise<void> {
   for (const table of [
     'analytics_usage',
-    'analytics_buckets',
+    'analytics_histograms',
     'analytics_series',
     'analytics_pending',
     'organization_usage',
@@ -110,13 +111,54 @@ describeStores('sums of usage', ({ open }) => {
     const more = toSettle(generation({ id: 'c', cost_nano: 6 }), []);
     await store.settle({ ...batch, number: 2, settles: [...settles, more] });
     expect((await analyticsStore(queries).sum(query({})))[0]?.sums).toEqual({ requests: 3, usage_nano: 16 });
-    const counted = await queries
-      .selectFrom('analytics_buckets')
-      .select(sql<number>`CAST(SUM(calls) AS BIGINT)`.as('calls'))
-      .where('span', '=', 1)
-      .where('metric', '=', 0)
-      .executeTakeFirstOrThrow();
-    expect(counted.calls).toBe(3);
+    for (const starts of ['hours', 'days'] as const) {
+      const buckets = await analyticsStore(queries).sumBuckets(query({ starts, histograms: [HISTOGRAMS.latency] }));
+      expect(buckets.flatMap(({ calls }) => calls).reduce((sum, calls) => sum + calls, 0)).toBe(3);
+    }
+  });
+
+  test('histograms of hours, days and a range that begins and ends within a day count each call in its bucket', async () => {
+    const database = await open();
+    const settle = await spendingNode(database);
+    const random = new Random(7);
+    const calls = Array.from({ length: 400 }, (_, index) => {
+      const hour = FROM + Math.floor(random.next() * 24 * 5);
+      return {
+        id: `g${index}`,
+        cost_nano: 1,
+        created_at: new Date(hour * 3_600_000 + 1).toISOString(),
+        title: `app ${index % 3}`,
+        generation_time: Math.round(1.2 ** (random.next() * 60)),
+      };
+    });
+    // In two portions, so that rows that exist are raised.
+    const store = analyticsStore(database.queries);
+    await settle(...calls.slice(0, 200));
+    await store.sumBuckets(query({ histograms: [HISTOGRAMS.latency] }));
+    await settle(...calls.slice(200));
+    const [from, to] = [FROM + 7, FROM + 4 * 24 + 5];
+    for (const starts of ['hours', 'days', 'whole'] as const) {
+      const wanted = new Map<string, number>();
+      for (const call of calls) {
+        const hour = hourOf(call.created_at);
+        if (hour < from || hour >= to) continue;
+        const start = starts === 'hours' ? hour : starts === 'days' ? hour - (hour % 24) : from;
+        const { usage } = toSettle(generation(call), []);
+        for (const [metric, bucket] of usage.buckets) {
+          const name = `${start} ${call.title} ${metric} ${bucket}`;
+          wanted.set(name, (wanted.get(name) ?? 0) + 1);
+        }
+      }
+      const rows = await store.sumBuckets(
+        query({ starts, from, to, groups: ['app'], histograms: Object.values(HISTOGRAMS) }),
+      );
+      const counted = rows.flatMap(({ start, values, metric, first, calls: counts }) =>
+        counts.flatMap((count, at) =>
+          count === 0 ? [] : [[`${start} ${values[0]} ${metric} ${first + at}`, count] as const],
+        ),
+      );
+      expect(new Map(counted)).toEqual(wanted);
+    }
   });
 
   test('a store that was reset gets series again that the node had stored before', async () => {

@@ -5,7 +5,15 @@ import { BulkStatement, type Step, transact } from './bulk.ts';
 import { PendingUsage } from './pending-usage.ts';
 import { portionsOf } from './portions.ts';
 import type { Queries } from './queries.ts';
-import { countedCalls, type MEASURES, SeriesNames, UsageStatements, usageRowsOf } from './usage-rows.ts';
+import {
+  BUCKET_COLUMNS,
+  countedCalls,
+  type MEASURES,
+  PART_BUCKETS,
+  SeriesNames,
+  UsageStatements,
+  usageRowsOf,
+} from './usage-rows.ts';
 
 /** Generations that are counted in one transaction. */
 const PORTION_ROWS = 200;
@@ -74,19 +82,21 @@ export interface UsageGroup {
   sums: Record<string, number>;
 }
 
-/** The calls of one group in one bucket. */
+/** The calls of one group in some buckets of a metric: those from `first` on. */
 export interface BucketGroup {
   start: number;
   values: string[];
   metric: number;
-  bucket: number;
-  calls: number;
+  first: number;
+  calls: number[];
 }
 
 /** Thrown if a query would read more rows than it may. */
 export class QueryTooLarge extends Error {}
 
 const DAY = 24;
+
+type SumsTable = 'analytics_usage' | 'analytics_histograms';
 
 /** The parts of a range: whole days, and the hours before and after them. */
 function partsOf(from: number, to: number, byHour: boolean): { span: number; from: number; to: number }[] {
@@ -133,14 +143,13 @@ export function analyticsStore(queries: Queries) {
   const names = new SeriesNames();
   const mark = new BulkStatement<CountedGeneration>((tx, rows) => markQuery(rows).compile(tx));
 
-  /** The rows of a table in the range, of the caller's series. */
-  function rowsOf(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery, columns: RawBuilder<unknown>) {
-    // Histograms are kept by hour alone.
-    const isByHour = table === 'analytics_buckets' || query.starts === 'hours';
-    const parts = partsOf(query.from, query.to, isByHour);
-    const read = parts.map(
+  /** The rows of a table in the range. */
+  function rowsOf(table: SumsTable, query: UsageQuery, columns: RawBuilder<unknown>) {
+    const metrics = query.histograms.map((metric) => sql.lit(metric));
+    const which = table === 'analytics_histograms' ? sql`AND metric IN (${sql.join(metrics)})` : sql``;
+    const read = partsOf(query.from, query.to, query.starts === 'hours').map(
       ({ span, from, to }) => sql`SELECT start, series, ${columns} FROM ${sql.table(table)}
-        WHERE span = ${sql.lit(span)} AND start >= ${sql.lit(from)} AND start < ${sql.lit(to)}`,
+        WHERE span = ${sql.lit(span)} ${which} AND start >= ${sql.lit(from)} AND start < ${sql.lit(to)}`,
     );
     return sql.join(read, sql` UNION ALL `);
   }
@@ -149,7 +158,7 @@ export function analyticsStore(queries: Queries) {
     return sql.join([sql`s.organization_id = ${organization_id}`, ...filters.map(filterOf)], sql` AND `);
   }
 
-  async function refuseLarge(table: 'analytics_usage' | 'analytics_buckets', query: UsageQuery): Promise<void> {
+  async function refuseLarge(table: SumsTable, query: UsageQuery): Promise<void> {
     const { rows } = await sql<{ rows: number }>`SELECT CAST(COUNT(*) AS BIGINT) AS rows FROM (
       SELECT 1 FROM (${rowsOf(table, query, sql`1 AS one`)}) AS u LIMIT ${sql.lit(query.rows_max + 1)}) AS counted`.execute(
       queries,
@@ -250,15 +259,17 @@ export function analyticsStore(queries: Queries) {
       const { groups, histograms } = query;
       if (histograms.length === 0) return [];
       await pending.addAll();
-      await refuseLarge('analytics_buckets', query);
+      await refuseLarge('analytics_histograms', query);
       const values = groups.map((column, index) => sql`${sql.ref(`s.${column}`)} AS ${sql.ref(`d${index}`)}`);
-      const grouped = ['start_hour', ...groups.map((_, index) => `d${index}`), 'metric', 'bucket'];
+      const grouped = ['start_hour', ...groups.map((_, index) => `d${index}`), 'metric', 'part'];
+      const calls = BUCKET_COLUMNS.map((name) => sql`CAST(SUM(${sql.ref(`u.${name}`)}) AS BIGINT) AS ${sql.ref(name)}`);
+      const columns = sql`metric, part, ${sql.join(BUCKET_COLUMNS.map((name) => sql.ref(name)))}`;
       const { rows } = await sql<Record<string, number | string>>`
         SELECT ${timeGroup(query.starts, query.from)} AS start_hour,
-          ${sql.join([...values, sql`u.metric AS metric`, sql`u.bucket AS bucket`, sql`CAST(SUM(u.calls) AS BIGINT) AS calls`])}
-        FROM (${rowsOf('analytics_buckets', query, sql`metric, bucket, calls`)}) AS u
+          ${sql.join([...values, sql`u.metric AS metric`, sql`u.part AS part`, ...calls])}
+        FROM (${rowsOf('analytics_histograms', query, columns)}) AS u
           JOIN analytics_series AS s ON s.id = u.series
-        WHERE ${conditions(query)} AND u.metric IN (${sql.join(histograms.map((metric) => sql.lit(metric)))})
+        WHERE ${conditions(query)}
         GROUP BY ${sql.join(grouped.map((name) => sql.ref(name)))}
         LIMIT ${sql.lit(query.groups_max + 1)}`.execute(queries);
       refuseMany(rows, query);
@@ -266,8 +277,8 @@ export function analyticsStore(queries: Queries) {
         start: Number(row['start_hour']),
         values: groups.map((_, index) => String(row[`d${index}`])),
         metric: Number(row['metric']),
-        bucket: Number(row['bucket']),
-        calls: Number(row['calls']),
+        first: Number(row['part']) * PART_BUCKETS,
+        calls: BUCKET_COLUMNS.map((name) => Number(row[name])),
       }));
     },
 

@@ -26,7 +26,7 @@ function deleteQuery(rows: readonly PendingName[]) {
 }
 
 /**
- * The sums of usage that batches have stored as one text each and that are not part of `analytics_usage` and `analytics_buckets` yet. Many
+ * The sums of usage that batches have stored as one text each and that are not part of `analytics_usage` and `analytics_histograms` yet. Many
  * batches change the same rows of these tables: they are added together, by any process, and always before the tables are read.
  */
 export class PendingUsage {

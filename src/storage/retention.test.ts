@@ -69,7 +69,7 @@ async function sumsOf(queries: Queries) {
     days: sorted(await queries.selectFrom('usage_days').selectAll().execute()),
     activity: sorted(await queries.selectFrom('activity_days').selectAll().execute()),
     usage: sorted(await queries.selectFrom('analytics_usage').selectAll().execute()),
-    buckets: sorted(await queries.selectFrom('analytics_buckets').selectAll().execute()),
+    histograms: sorted(await queries.selectFrom('analytics_histograms').selectAll().execute()),
     total: sorted(await queries.selectFrom('organization_usage').selectAll().execute()),
   };
 }

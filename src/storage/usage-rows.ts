@@ -180,13 +180,60 @@ interface UsageRow extends UsageMeasures {
   series: number;
 }
 
-interface BucketRow {
+/** The columns of a row of histograms: the calls of each of its buckets. */
+export const BUCKET_COLUMNS = [
+  'calls_0',
+  'calls_1',
+  'calls_2',
+  'calls_3',
+  'calls_4',
+  'calls_5',
+  'calls_6',
+  'calls_7',
+  'calls_8',
+  'calls_9',
+  'calls_10',
+  'calls_11',
+  'calls_12',
+  'calls_13',
+  'calls_14',
+  'calls_15',
+] as const;
+export const PART_BUCKETS = BUCKET_COLUMNS.length;
+
+/** The calls in the buckets from `part * PART_BUCKETS` on. */
+interface HistogramRow extends Record<(typeof BUCKET_COLUMNS)[number], number> {
   span: number;
+  metric: number;
   start: number;
   series: number;
-  metric: number;
-  bucket: number;
-  calls: number;
+  part: number;
+}
+
+const NO_CALLS = Object.fromEntries(BUCKET_COLUMNS.map((name) => [name, 0])) as Pick<
+  HistogramRow,
+  (typeof BUCKET_COLUMNS)[number]
+>;
+
+/** Adds calls by part and bucket to the rows of one span, start and series. */
+function addParts(
+  rows: Map<string, HistogramRow>,
+  { span, start, series }: UsageRow,
+  counts: HourSums['buckets'],
+): void {
+  for (const [place, calls] of counts) {
+    const bucket = place % METRIC_STEP;
+    const at = bucket % PART_BUCKETS;
+    const [metric, part] = [(place - bucket) / METRIC_STEP, (bucket - at) / PART_BUCKETS];
+    const name = `${start} ${series} ${metric} ${part}`;
+    let row = rows.get(name);
+    if (row === undefined) {
+      row = { span, metric, start, series, part, ...NO_CALLS };
+      rows.set(name, row);
+    }
+    const column = BUCKET_COLUMNS[at];
+    if (column !== undefined) row[column] += calls;
+  }
 }
 
 /** A call to count: when it was admitted and what it adds. */
@@ -207,7 +254,7 @@ export interface CountedCalls {
 /** The rows of sums of hours and days, each once and in one fixed order. */
 export interface UsageRows {
   usage: UsageRow[];
-  buckets: BucketRow[];
+  histograms: HistogramRow[];
 }
 
 /** What the calls of an organization at a node have cost it. */
@@ -281,26 +328,29 @@ export function countedCalls<Call extends CountedCall>(
   };
 }
 
-/** The rows of hours, each of which occurs once, and those of their days. Histograms are kept by hour alone. */
+/** The rows of hours, each of which occurs once, and those of their days. */
 export function usageRowsOf(hours: readonly HourSums[]): UsageRows {
   const days = new Map<string, UsageRow>();
   const usage: UsageRow[] = [];
-  const buckets: BucketRow[] = [];
-  for (const { usage: row, buckets: counts } of hours) {
+  const hourParts = new Map<string, HistogramRow>();
+  const dayParts = new Map<string, HistogramRow>();
+  for (const { usage: row, buckets } of hours) {
     const { start: hour, series } = row;
     usage.push(row);
     const start = startOf(hour, DAY_HOURS);
-    const day = days.get(`${start} ${series}`);
-    if (day === undefined) days.set(`${start} ${series}`, { ...row, span: DAY_HOURS, start });
-    else addTo(day, row);
-    for (const [place, calls] of counts) {
-      const bucket = place % METRIC_STEP;
-      buckets.push({ span: 1, start: hour, series, metric: (place - bucket) / METRIC_STEP, bucket, calls });
-    }
+    let day = days.get(`${start} ${series}`);
+    if (day === undefined) {
+      day = { ...row, span: DAY_HOURS, start };
+      days.set(`${start} ${series}`, day);
+    } else addTo(day, row);
+    addParts(hourParts, row, buckets);
+    addParts(dayParts, day, buckets);
   }
   return {
     usage: [...usage, ...days.values()].sort(byPlace),
-    buckets: buckets.sort((a, b) => byPlace(a, b) || a.metric - b.metric || a.bucket - b.bucket),
+    histograms: [...hourParts.values(), ...dayParts.values()].sort(
+      (a, b) => a.span - b.span || a.metric - b.metric || byPlace(a, b) || a.part - b.part,
+    ),
   };
 }
 
@@ -444,14 +494,21 @@ export class UsageStatements {
       )
       .compile(),
   );
-  readonly #buckets = new BulkStatement<BucketRow>((tx, rows) =>
+  readonly #histograms = new BulkStatement<HistogramRow>((tx, rows) =>
     tx
-      .insertInto('analytics_buckets')
+      .insertInto('analytics_histograms')
       .values(rows)
       .onConflict((conflict) =>
         conflict
-          .columns(['span', 'start', 'series', 'metric', 'bucket'])
-          .doUpdateSet({ calls: sql`analytics_buckets.calls + excluded.calls` }),
+          .columns(['span', 'metric', 'start', 'series', 'part'])
+          .doUpdateSet(
+            Object.fromEntries(
+              BUCKET_COLUMNS.map((name) => [
+                name,
+                sql`${sql.ref(`analytics_histograms.${name}`)} + ${sql.ref(`excluded.${name}`)}`,
+              ]),
+            ),
+          ),
       )
       .compile(),
   );
@@ -468,8 +525,8 @@ export class UsageStatements {
   );
 
   /** Adds sums to their rows. */
-  sumSteps({ usage, buckets }: UsageRows): Step[] {
-    return [this.#usage.step(usage), this.#buckets.step(buckets)];
+  sumSteps({ usage, histograms }: UsageRows): Step[] {
+    return [this.#usage.step(usage), this.#histograms.step(histograms)];
   }
 
   /** What is stored of calls apart from their sums. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect, vi } from 'vitest';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../harness.ts';
 import { signInLink } from '../http/console-client.ts';
 
@@ -18,9 +19,24 @@ export interface Visit {
 export interface ConsoleBrowser {
   gateway: TestGateway;
   browser: Browser;
+  /** Waits until these calls are in the answers of the API: they end after their clients have read them, and no page loads again by itself. */
+  recorded(...ids: (string | null)[]): Promise<void>;
   /** Opens a signed-in page in a browser profile of its own. */
   visit(options?: BrowserContextOptions & { member?: { email: string; role: 'admin' | 'member' } }): Promise<Visit>;
   stop(): Promise<void>;
+}
+
+/** Opens a page and waits until it shows its data. */
+export async function arrive(page: Page, address: string): Promise<void> {
+  await page.goto(address);
+  await page.locator('main h1').waitFor();
+  await loaded(page);
+}
+
+/** Waits until a page has sent its requests and shows their answers. */
+export async function loaded(page: Page): Promise<void> {
+  await page.waitForLoadState('networkidle');
+  await page.locator('.loading').first().waitFor({ state: 'detached' });
 }
 
 /** Starts a gateway with the sandbox, and Chromium. */
@@ -33,6 +49,17 @@ export async function startConsole(options: TestGatewayOptions = {}): Promise<Co
   return {
     gateway,
     browser,
+    async recorded(...ids) {
+      for (const id of ids) {
+        const read = async () => {
+          const authorization = `Bearer ${gateway.management_key}`;
+          const answer = await gateway.call('GET', `/generation?id=${id}`, undefined, { authorization });
+          await answer.text();
+          return answer.status;
+        };
+        await vi.waitFor(async () => expect([id, await read()]).toEqual([id, 200]), { timeout: 60_000, interval: 50 });
+      }
+    },
     async visit({ member, ...context } = {}) {
       const opened = await browser.newContext({ viewport: { width: 1_440, height: 900 }, ...context });
       // Limits of speed are tested elsewhere, so that a busy machine fails no test.

@@ -3,7 +3,7 @@ import { createServer, request as httpRequest, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../http/console-client.ts';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 
@@ -13,12 +13,19 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     open = await startConsole();
     for (const model of ['sandbox/echo', 'sandbox/story']) {
       const body = { model, messages: [{ role: 'user', content: 'hello' }] };
-      await (await open.gateway.call('POST', '/chat/completions', body)).text();
+      await send(body);
     }
     await manage('POST', '/keys', { name: HOSTILE, limit: 5, limit_reset: 'daily' });
     await manage('POST', '/workspaces', { name: HOSTILE.slice(0, 60), slug: 'hostile', description: HOSTILE });
   });
   afterAll(() => open.stop());
+
+  /** Sends a call and waits until it is recorded. */
+  const send = async (body: object, headers: Record<string, string> = {}) => {
+    const answer = await open.gateway.call('POST', '/chat/completions', body, headers);
+    await answer.text();
+    await open.recorded(answer.headers.get('x-generation-id'));
+  };
 
   const manage = async (method: string, path: string, body?: object) => {
     const { management_key, base_url } = open.gateway;
@@ -56,9 +63,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     async (width, colorScheme) => {
       const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       for (const path of PAGES) {
-        await page.goto(`${open.gateway.url}/${path}`);
-        await page.locator('main h1').waitFor();
-        await page.waitForLoadState('networkidle');
+        await arrive(page, `${open.gateway.url}/${path}`);
         expect([path, await findings(page)]).toEqual([path, []]);
         expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
       }
@@ -74,11 +79,9 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
       'models?id=%3Cscript%3Ewindow.hacked%3D1%3C%2Fscript%3E%2Fx',
       `audit?type=${encodeURIComponent(HOSTILE)}`,
     ]) {
-      await page.goto(`${open.gateway.url}/${path}`);
-      await page.locator('main h1').waitFor();
-      await page.waitForLoadState('networkidle');
+      await arrive(page, `${open.gateway.url}/${path}`);
       expect([path, await page.evaluate('window.hacked ?? "no"')]).toEqual([path, 'no']);
-      expect(await page.locator('main img, main script').count()).toBe(0);
+      await expect.poll(() => page.locator('main img, main script').count()).toBe(0);
     }
     await page.goto(`${open.gateway.url}/keys`);
     await page.locator('th bdi', { hasText: '<img src=x' }).waitFor();
@@ -97,7 +100,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('button', { name: 'I have stored it' }).click();
     const row = page.getByRole('row', { name: /nightly job/ });
-    expect(await row.innerText()).toContain('$2.50 a day');
+    await expect.poll(() => row.innerText()).toContain('$2.50 a day');
     await row.getByRole('button', { name: 'Change' }).click();
     await page.getByLabel('Limit in USD').fill('3');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -108,7 +111,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await row.getByText('in use').waitFor();
     await row.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete this key?' });
-    expect(await dialog.innerText()).toContain('nightly job');
+    await expect.poll(() => dialog.innerText()).toContain('nightly job');
     await dialog.getByRole('button', { name: 'Delete nightly job' }).click();
     await row.waitFor({ state: 'detached' });
     expect(faults).toEqual([]);
@@ -121,11 +124,11 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
       metadata: { tags: '=HYPERLINK(1)' },
       messages: [{ role: 'user', content: 'x' }],
     };
-    await (await open.gateway.call('POST', '/chat/completions', hostile)).text();
+    await send(hostile);
     const { page, faults } = await open.visit();
     await page.getByRole('link', { name: 'Usage' }).first().click();
     await page.getByLabel('Metric').selectOption('request_count');
-    await page.getByLabel('and by').selectOption('tag');
+    await page.getByLabel('And by').selectOption('tag');
     await page.getByLabel('Compare with the period before').check();
     await page.getByRole('columnheader', { name: 'Before' }).waitFor();
     await page.waitForURL(/metric=request_count.*by2=tag.*compare=on/);
@@ -149,6 +152,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
   test('models by keyboard: search, open, try; the playground answers on two models and states the cost', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
     await page.keyboard.type('models');
     await page.keyboard.press('Enter');
     await page.getByRole('searchbox').focus();
@@ -171,13 +175,13 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.keyboard.press('Control+Enter');
     const echo = page.getByRole('region', { name: 'Answer of sandbox/echo' });
     await echo.getByText('tokens').waitFor();
-    expect(await echo.innerText()).toContain('Say this again');
-    expect(await echo.innerText()).toMatch(/\$0\.0000\d+/);
+    await expect.poll(() => echo.innerText()).toContain('Say this again');
+    await expect.poll(() => echo.innerText()).toMatch(/\$0\.0000\d+/);
     await page.getByRole('region', { name: 'Answer of sandbox/story' }).getByText('tokens').waitFor();
     await page.getByRole('button', { name: 'Code' }).click();
-    expect(await page.getByRole('group', { name: 'Request: curl' }).innerText()).toContain(
-      '"content": "Say this again"',
-    );
+    await expect
+      .poll(() => page.getByRole('group', { name: 'Request: curl' }).innerText())
+      .toContain('"content": "Say this again"');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -187,7 +191,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Workspaces' }).first().click();
     await page.getByRole('button', { name: 'Create workspace' }).click();
     await page.getByLabel('Name').fill('Research Lab');
-    expect(await page.getByLabel('Slug').inputValue()).toBe('research-lab');
+    await expect.poll(() => page.getByLabel('Slug').inputValue()).toBe('research-lab');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Research Lab' }).waitFor();
     await page.getByLabel('Limit in USD').fill('250');
@@ -216,12 +220,12 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     const row = page.getByRole('row', { name: /<img src=x/ });
     await row.getByText('in use').waitFor();
     expect(await page.content()).not.toContain('planted');
-    expect(await page.locator('main img').count()).toBe(0);
+    await expect.poll(() => page.locator('main img').count()).toBe(0);
     await row.getByRole('button', { name: 'Disable' }).click();
     await row.getByText('disabled').waitFor();
     await row.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete this credential?' });
-    expect(await dialog.innerText()).toContain('<img src=x');
+    await expect.poll(() => dialog.innerText()).toContain('<img src=x');
     await dialog.getByRole('button', { name: /^Delete/ }).click();
     await row.waitFor({ state: 'detached' });
     expect(faults).toEqual([]);
@@ -232,6 +236,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     const { page, faults } = await open.visit();
     const goTo = async (name: string) => {
       await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
       await page.keyboard.type(name);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name, level: 1 }).waitFor();
@@ -254,7 +259,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
 
   test('a member sees no page of administrators, and only its own keys', async () => {
     const { page, faults } = await open.visit({ member: { email: 'member@example.com', role: 'member' } });
-    expect(await page.getByRole('link', { name: 'Audit' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: 'Audit' }).count()).toBe(0);
     await page.getByRole('link', { name: 'Keys' }).first().click();
     await page.getByText('No key yet').waitFor();
     await page.getByRole('link', { name: 'Workspaces' }).first().click();
@@ -270,10 +275,10 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     await page.getByRole('button', { name: 'To the nano-dollar' }).click();
     await page.getByRole('button', { name: 'Dark' }).click();
     await page.keyboard.press('Escape');
-    expect(await page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
+    await expect.poll(() => page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
     await page.reload();
     await page.locator('.figures').first().waitFor();
-    expect(await page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
+    await expect.poll(() => page.locator('.figures').first().innerText()).toMatch(/\$0\.\d{9}/);
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
     await page.getByRole('button', { name: 'two@example.com' }).click();
     await page.getByRole('button', { name: 'Sign out everywhere' }).click();
@@ -330,7 +335,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     };
     for (let calls = 0; calls < 12; calls += 1) {
       const call = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
-      await (await open.gateway.call('POST', '/chat/completions', call, { authorization: `Bearer ${key}` })).text();
+      await send(call, { authorization: `Bearer ${key}` });
     }
     const { page, faults } = await open.visit();
     await page.getByRole('link', { name: 'Keys' }).first().click();

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 const LINK = 'javascript:window.hacked=1';
@@ -124,6 +124,7 @@ models:
         ids.push(answer.headers.get('x-generation-id') ?? '');
       }
     }
+    await open.recorded(...ids);
   });
   afterAll(async () => {
     await open.stop();
@@ -163,9 +164,7 @@ models:
     const { page, foreign } = await open.visit();
     let shown = 0;
     for (const path of pages()) {
-      await page.goto(`${open.gateway.url}/${path}`);
-      await page.locator('main h1').waitFor();
-      await page.waitForLoadState('networkidle');
+      await arrive(page, `${open.gateway.url}/${path}`);
       await page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
       const result = await page.evaluate(`({
         hacked: window.hacked ?? 'no',

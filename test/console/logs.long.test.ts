@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, loaded, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 
@@ -33,7 +33,9 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
         { authorization: `Bearer ${key}`, 'x-title': 'App <b>', 'http-referer': 'https://app.example/' },
       );
       await answer.text();
-      return answer.headers.get('x-generation-id') ?? '';
+      const id = answer.headers.get('x-generation-id') ?? '';
+      await open.recorded(id);
+      return id;
     };
     for (let index = 0; index < 4; index += 1) await send('sandbox/echo');
     await send('sandbox/echo', {
@@ -58,9 +60,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
       const all =
         'key,user,session,app,model,provider,status,tokens,cached,written,reasoning,cost,first,speed,guardrail,finish';
       for (const path of ['logs', `logs?columns=${all}`, 'logs?model=none', `logs?id=${fallen}`, 'sessions']) {
-        await page.goto(`${open.gateway.url}/${path}`);
-        await page.locator('main h1').waitFor();
-        await page.waitForLoadState('networkidle');
+        await arrive(page, `${open.gateway.url}/${path}`);
         expect([path, await findings(page)]).toEqual([path, []]);
         expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
       }
@@ -74,6 +74,17 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     },
   );
 
+  test.each([1_200, 1_440])('the default columns fit at %d px', async (width) => {
+    const { page } = await open.visit({ viewport: { width, height: 800 } });
+    await arrive(page, `${open.gateway.url}/logs`);
+    const table = page.locator('.wide-table');
+    await table.waitFor();
+    expect(
+      await table.evaluate((one: { scrollWidth: number; clientWidth: number }) => one.scrollWidth - one.clientWidth),
+    ).toBe(0);
+    await page.context().close();
+  });
+
   test('hostile models, prompts, keys, sessions, tools and errors stay text, in the panel as well', async () => {
     const { page, faults } = await open.visit();
     await page.goto(`${open.gateway.url}/logs?columns=key,session,app,model,status`);
@@ -84,16 +95,16 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
       await dialog.getByRole('button', { name: 'Show prompt and answer' }).click();
       await dialog.locator('.message').first().waitFor();
       expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
-      expect(await page.locator('main img, main script, main bdi b').count()).toBe(0);
+      await expect.poll(() => page.locator('main img, main script, main bdi b').count()).toBe(0);
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
     }
     const encoded = encodeURIComponent(HOSTILE);
     for (const path of [`logs?model=${encoded}&key=${encoded}`, `sessions?id=${encoded}`, `logs?id=${encoded}`]) {
       await page.goto(`${open.gateway.url}/${path}`);
-      await page.waitForLoadState('networkidle');
+      await loaded(page);
       expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
-      expect(await page.locator('main img, main script').count()).toBe(0);
+      await expect.poll(() => page.locator('main img, main script').count()).toBe(0);
     }
     expect(faults.filter((fault) => !/status of (400|404)/.test(fault))).toEqual([]);
     await page.context().close();
@@ -102,6 +113,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
   test('by keyboard: find the call that fell back, read the reason, show its prompt, replay it in the playground', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
     await page.keyboard.type('logs');
     await page.keyboard.press('Enter');
     await page.getByLabel('Result').focus();
@@ -110,23 +122,23 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await page.waitForURL(/result=problems/);
     await page.getByText('2 calls').waitFor();
     const row = page.getByRole('row', { name: /sandbox\/fallback/ });
-    expect(await row.innerText()).toContain('after unavailable');
+    await expect.poll(() => row.innerText()).toContain('after unavailable');
     await row.getByRole('button').focus();
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog', { name: 'Call' });
     const attempts = dialog.locator('.attempts > li');
     await attempts.nth(1).waitFor();
-    expect(await attempts.nth(0).innerText()).toContain('The gateway went on to the next endpoint');
-    expect(await attempts.nth(0).innerText()).toContain('503');
-    expect(await attempts.nth(1).innerText()).toContain('answered, status 200');
-    expect(await dialog.innerText()).toContain('Charged');
+    await expect.poll(() => attempts.nth(0).innerText()).toContain('The gateway went on to the next endpoint');
+    await expect.poll(() => attempts.nth(0).innerText()).toContain('503');
+    await expect.poll(() => attempts.nth(1).innerText()).toContain('answered, status 200');
+    await expect.poll(() => dialog.innerText()).toContain('Charged');
     await dialog.getByRole('button', { name: 'Show prompt and answer' }).focus();
     await page.keyboard.press('Enter');
     await dialog.locator('.message').first().waitFor();
     await dialog.getByRole('button', { name: 'Replay in the playground' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Playground' }).waitFor();
-    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toContain('<img src=x');
+    await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toContain('<img src=x');
     expect(page.url()).toContain('models=sandbox%2Ffallback');
     await page.goBack();
     await page.getByText('2 calls').waitFor();
@@ -138,7 +150,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     const { page, faults } = await open.visit();
     await page.goto(`${open.gateway.url}/logs?model=sandbox%2Fecho&columns=app,cost`);
     await page.getByText('5 calls').waitFor();
-    expect(await page.getByRole('row').count()).toBe(6);
+    await expect.poll(() => page.getByRole('row').count()).toBe(6);
     const saved = async (press: () => Promise<void>) => {
       const [download] = await Promise.all([page.waitForEvent('download'), press()]);
       return readFile(await download.path(), 'utf8');
@@ -197,9 +209,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
       'ledger',
       'system',
     ]) {
-      await page.goto(`${open.gateway.url}/${path}`);
-      await page.locator('main h1').waitFor();
-      await page.waitForLoadState('networkidle');
+      await arrive(page, `${open.gateway.url}/${path}`);
       requests.length = 0;
       for (let turn = 0; turn < 4; turn += 1) {
         await page.clock.runFor(5_000);

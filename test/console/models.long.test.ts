@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
 import { endpointPriceStore } from '../../src/storage/endpoint-prices.ts';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">`;
 
@@ -12,8 +12,14 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     open = await startConsole();
     for (const model of ['sandbox/echo', 'sandbox/echo', 'sandbox/story', 'sandbox/fail-503']) {
       const body = { model, messages: [{ role: 'user', content: 'hello' }], stream: model !== 'sandbox/fail-503' };
-      await (await open.gateway.call('POST', '/chat/completions', body)).text();
+      const answer = await open.gateway.call('POST', '/chat/completions', body);
+      await answer.text();
+      await open.recorded(answer.headers.get('x-generation-id'));
     }
+    const authorization = `Bearer ${open.gateway.management_key}`;
+    const failing = async () =>
+      (await open.gateway.call('GET', '/endpoints/failing', undefined, { authorization })).text();
+    await vi.waitFor(async () => expect(await failing()).toContain('sandbox/fail-503'), { timeout: 60_000 });
   });
   afterAll(() => open.stop());
 
@@ -21,9 +27,9 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     const { page, faults } = await open.visit();
     const card = page.locator('section', { has: page.getByRole('heading', { name: /^Failing endpoints/ }) });
     await card.waitFor();
+    await expect.poll(() => card.innerText()).toMatch(/24 h: 1 of 1 failed \(100 %\)/);
     const text = await card.innerText();
     expect(text).toContain('fails');
-    expect(text).toMatch(/24 h: 1 of 1 failed \(100 %\)/);
     expect(text).toContain('cools down until');
     await card
       .getByRole('link', { name: /^Failed calls of .*sandbox\/fail-503/ })
@@ -33,13 +39,13 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     expect(new URL(page.url()).searchParams.get('endpoint')).toContain('sandbox/fail-503');
     const rows = page.locator('table.logs tbody tr');
     await rows.first().waitFor();
-    expect(await rows.count()).toBe(1);
-    expect(await rows.first().innerText()).toContain('sandbox/fail-503');
+    await expect.poll(() => rows.count()).toBe(1);
+    await expect.poll(() => rows.first().innerText()).toContain('sandbox/fail-503');
     await page.goBack();
     await card.getByRole('link', { name: 'sandbox/fail-503', exact: true }).first().click();
     await page.getByRole('heading', { name: 'Endpoints' }).waitFor();
     await page.locator('.endpoints .tag.bad').first().waitFor();
-    expect(await page.locator('.endpoints').innerText()).toContain('cools down until');
+    await expect.poll(() => page.locator('.endpoints').innerText()).toContain('cools down until');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -65,19 +71,19 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
       table
         .getByRole('row')
         .filter({ has: page.getByRole('rowheader', { name: new RegExp(`^${name} \\(differs|^${name}$|^${name} ≠`) }) });
-    expect(await row('Input').locator('td').allInnerTexts()).toHaveLength(2);
-    expect(await row('Calls').locator('td').allInnerTexts()).toEqual(['2', '1']);
-    expect(await row('Calls').innerText()).toContain('(differs)');
+    await expect.poll(() => row('Input').locator('td').allInnerTexts()).toHaveLength(2);
+    await expect.poll(() => row('Calls').locator('td').allInnerTexts()).toEqual(['2', '1']);
+    await expect.poll(() => row('Calls').innerText()).toContain('(differs)');
     const all = await table.getByRole('row').count();
     await page.getByLabel('Only differences').check();
-    expect(await table.getByRole('row').count()).toBeLessThan(all);
+    await expect.poll(() => table.getByRole('row').count()).toBeLessThan(all);
     expect(page.url()).toContain('only=differences');
     await page.reload();
     await table.waitFor();
-    expect(await page.getByLabel('Only differences').isChecked()).toBe(true);
+    await expect.poll(() => page.getByLabel('Only differences').isChecked()).toBe(true);
     await page.goto(`${open.gateway.url}/models?chosen=sandbox/echo,sandbox/story,sandbox/think,sandbox/hang`);
     await page.getByRole('link', { name: 'Compare 4 models' }).waitFor();
-    expect(await page.locator('td.tick input:not(:checked):enabled').count()).toBe(0);
+    await expect.poll(() => page.locator('td.tick input:not(:checked):enabled').count()).toBe(0);
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -106,8 +112,7 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     const { page, faults } = await open.visit();
     const database = await openDatabase({ data_dir: open.gateway.data_dir });
     const prices = endpointPriceStore(database.queries);
-    const [last] = await prices.findLast(['sandbox|sandbox/story']);
-    expect(last?.seq).toBe(1);
+    await expect.poll(async () => (await prices.findLast(['sandbox|sandbox/story']))[0]?.seq).toBe(1);
     const rows = Array.from({ length: 25 }, (_, index) => ({
       endpoint_id: 'sandbox|sandbox/story',
       seq: index + 2,
@@ -119,14 +124,16 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     await page.goto(`${open.gateway.url}/models?id=sandbox%2Fstory`);
     const speed = page.getByRole('table', { name: 'Percentiles by provider' });
     await speed.waitFor();
-    expect(await speed.innerText()).toMatch(/First token\s+\d/);
+    await expect.poll(() => speed.innerText()).toMatch(/First token\s+\d/);
     const history = page.getByRole('table', { name: /^Prices of the endpoints/ });
     await history.waitFor();
-    expect(await history.locator('tbody tr').count()).toBe(20);
-    expect(await history.locator('tbody tr').first().innerText()).toMatch(/in force[\s\S]*\$0\.000025[\s\S]*Input/);
+    await expect.poll(() => history.locator('tbody tr').count()).toBe(20);
+    await expect
+      .poll(() => history.locator('tbody tr').first().innerText())
+      .toMatch(/in force[\s\S]*\$0\.000025[\s\S]*Input/);
     await page.getByRole('button', { name: 'Show older prices' }).press('Enter');
     await page.getByRole('button', { name: 'Show older prices' }).waitFor({ state: 'detached' });
-    expect(await history.innerText()).toContain('first record');
+    await expect.poll(() => history.innerText()).toContain('first record');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -177,9 +184,7 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
         `models?chosen=${encodeURIComponent(HOSTILE)}`,
         `models?compare=sandbox/echo,${encodeURIComponent(`${HOSTILE}/x`)}`,
       ]) {
-        await page.goto(`${open.gateway.url}/${path}`);
-        await page.locator('main h1').waitFor();
-        await page.waitForLoadState('networkidle');
+        await arrive(page, `${open.gateway.url}/${path}`);
         expect([path, await findings(page)]).toEqual([path, []]);
         expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
         expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');

@@ -122,12 +122,12 @@ models:
     const cell = answer('sandbox/tools');
     await cell.getByLabel('Result of get_weather, call 1').fill('{"temperature": 21}');
     await cell.getByLabel('Result of get_time, call 2').fill('noon');
-    expect(await cell.innerText()).toContain('"city": "sample city"');
-    expect(await cell.innerText()).toContain('Sandbox ·');
+    await expect.poll(() => cell.innerText()).toContain('"city": "sample city"');
+    await expect.poll(() => cell.innerText()).toContain('Sandbox ·');
     await cell.getByRole('button', { name: 'Send 2 results' }).click();
     await cell.getByText(/The tools answered/).waitFor();
-    expect(await cell.getByText(/The tools answered/).innerText()).toContain('{"temperature": 21}');
-    expect(await cell.getByText(/The tools answered/).innerText()).toContain('noon');
+    await expect.poll(() => cell.getByText(/The tools answered/).innerText()).toContain('{"temperature": 21}');
+    await expect.poll(() => cell.getByText(/The tools answered/).innerText()).toContain('noon');
     // The results are part of the code of the request, and of the next turn.
     await promptOf(page).fill('And tomorrow?');
     await page.getByRole('button', { name: 'Code' }).click();
@@ -156,13 +156,13 @@ models:
     ] as const) {
       await field.fill(text);
       await page.locator('.failure', { hasText: message }).waitFor();
-      expect(await field.getAttribute('aria-invalid')).toBe('true');
+      await expect.poll(() => field.getAttribute('aria-invalid')).toBe('true');
     }
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    expect(await page.getByRole('region', { name: 'Turn 1' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('region', { name: 'Turn 1' }).count()).toBe(0);
     await field.fill(TOOLS);
     await page.getByText('Cost before sending').first().waitFor();
-    expect(await page.locator('.failure').count()).toBe(0);
+    await expect.poll(() => page.locator('.failure').count()).toBe(0);
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -177,10 +177,10 @@ models:
       await page
         .getByText(/Not inserted: the text has [\d,]{9} characters, and this field takes at most 100,000/)
         .waitFor();
-      expect(await page.getByLabel('Tools, as JSON').inputValue()).toBe('');
+      await expect.poll(() => page.getByLabel('Tools, as JSON').inputValue()).toBe('');
     }
     await page.getByLabel('Tools, as JSON').pressSequentially('[]');
-    expect(await page.locator('.failure').count()).toBe(0);
+    await expect.poll(() => page.locator('.failure').count()).toBe(0);
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -193,8 +193,8 @@ models:
     await page.keyboard.press('Control+Enter');
     const cell = answer('scripted/m');
     await cell.getByText('not JSON').waitFor();
-    expect(await cell.innerText()).toContain(`{"a": ${HOSTILE.slice(0, 40)}`);
-    expect(await cell.innerText()).toContain('line 1, column 7');
+    await expect.poll(() => cell.innerText()).toContain(`{"a": ${HOSTILE.slice(0, 40)}`);
+    await expect.poll(() => cell.innerText()).toContain('line 1, column 7');
     await page.getByLabel('Result of f').fill(HOSTILE);
     await page.getByRole('button', { name: 'Send the result' }).click();
     await cell.locator('.step').nth(1).getByText('<img src=x').waitFor();
@@ -220,10 +220,10 @@ models:
     await page.getByRole('button', { name: 'Send to 2 models' }).click();
     await isDone(page, 'sandbox/json');
     await isDone(page, 'sandbox/refuse');
-    const laidOut = await answer('sandbox/json').innerText();
-    expect(laidOut).toContain('JSON');
-    expect(laidOut).toContain('{\n  "summary": "sample summary",\n  "score": 0.5\n}');
-    expect(await answer('sandbox/refuse').innerText()).toContain('not JSON');
+    const laidOut = () => answer('sandbox/json').innerText();
+    await expect.poll(laidOut).toContain('JSON');
+    await expect.poll(laidOut).toContain('{\n  "summary": "sample summary",\n  "score": 0.5\n}');
+    await expect.poll(() => answer('sandbox/refuse').innerText()).toContain('not JSON');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -242,7 +242,7 @@ models:
     await page.getByText('drawing.png: no PNG, JPEG, WebP or GIF image').waitFor();
     await page.getByText('large.png: 6.0 MB; an image has at most 5.0 MB').waitFor();
     const images = page.locator('.composer .images li');
-    expect(await images.count()).toBe(1);
+    await expect.poll(() => images.count()).toBe(1);
     const transfer = (kind: string) => `
       const data = new DataTransfer();
       const bytes = Uint8Array.from(atob('${PNG.toString('base64')}'), (one) => one.charCodeAt(0));
@@ -279,7 +279,7 @@ models:
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Send to 2 models' }).click();
     await isDone(page, 'sandbox/echo');
-    expect(await answer('sandbox/echo').innerText()).toContain('[2 images] What is on it?');
+    await expect.poll(() => answer('sandbox/echo').innerText()).toContain('[2 images] What is on it?');
     await answer('scripted/blind').getByRole('alert').waitFor();
     expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
     expect(foreign).toEqual([]);
@@ -309,7 +309,7 @@ models:
       together += highest;
       const row = page.getByRole('row', { name: new RegExp(model) });
       await row.getByText(`$${highest.toFixed(9)}`).waitFor();
-      expect(await row.innerText()).toContain(String(data.expected_prompt_tokens));
+      await expect.poll(() => row.innerText()).toContain(String(data.expected_prompt_tokens));
     }
     await page
       .getByRole('row', { name: 'Together' })
@@ -322,9 +322,11 @@ models:
     const shown = await facts.locator('.number').innerText();
     expect(shown).toMatch(/^\$0\.\d{9}$/);
     // The conversation is still there after the call was opened.
-    await facts.getByRole('link', { name: 'Open the call' }).click();
+    const call = facts.getByRole('link', { name: 'Open the call' });
+    await open.recorded(new URL((await call.getAttribute('href')) ?? '', open.gateway.url).searchParams.get('id'));
+    await call.click();
     await page.getByRole('dialog', { name: 'Call' }).getByText('Charged').first().waitFor();
-    expect(await page.getByRole('dialog', { name: 'Call' }).innerText()).toContain(shown);
+    await expect.poll(() => page.getByRole('dialog', { name: 'Call' }).innerText()).toContain(shown);
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'Playground' }).first().click();
     await page.getByRole('region', { name: 'Turn 1' }).waitFor();
@@ -340,9 +342,9 @@ models:
     await isDone(page, 'sandbox/echo');
     const refused = answer('scripted/m').getByRole('alert');
     await refused.getByText('400').waitFor();
-    expect(await refused.innerText()).toContain('<img src=x onerror');
-    expect(await refused.innerText()).toMatch(/Request [0-9a-f-]{36}/);
-    expect(await answer('sandbox/echo').innerText()).toContain('please fail');
+    await expect.poll(() => refused.innerText()).toContain('<img src=x onerror');
+    await expect.poll(() => refused.innerText()).toMatch(/Request [0-9a-f-]{36}/);
+    await expect.poll(() => answer('sandbox/echo').innerText()).toContain('please fail');
     await promptOf(page).fill('second');
     await page.getByRole('button', { name: 'Send to 2 models' }).click();
     await page.getByRole('region', { name: 'Answer of scripted/m, turn 2' }).getByText('tokens').waitFor();
@@ -352,12 +354,12 @@ models:
       ['user', 'second'],
     ]);
     await page.getByRole('button', { name: 'Edit prompt 1' }).click();
-    expect(await page.getByText('and the turn after it removed').count()).toBe(1);
+    await expect.poll(() => page.getByText('and the turn after it removed').count()).toBe(1);
     await page.getByLabel('Edit the prompt').fill('first');
     await page.getByRole('button', { name: 'Send again' }).click();
     await isDone(page, 'scripted/m');
     await isDone(page, 'sandbox/echo');
-    expect(await page.getByRole('region', { name: 'Turn 2' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('region', { name: 'Turn 2' }).count()).toBe(0);
     await promptOf(page).fill('second');
     await page.keyboard.press('Control+Enter');
     await page.getByText('The conversation cost').waitFor();
@@ -369,9 +371,9 @@ models:
     await isDone(page, 'scripted/m');
     expect(bodies.at(-1)?.messages).toEqual(next);
     await page.getByRole('button', { name: 'Remove prompt 1' }).click();
-    expect(await page.locator('.turn').count()).toBe(1);
+    await expect.poll(() => page.locator('.turn').count()).toBe(1);
     await page.getByRole('button', { name: 'New conversation' }).click();
-    expect(await page.locator('.turn').count()).toBe(0);
+    await expect.poll(() => page.locator('.turn').count()).toBe(0);
     expect(await page.evaluate('window.hacked ?? "no"')).toBe('no');
     await page.context().close();
   });
@@ -383,16 +385,18 @@ models:
     await answer('scripted/m').getByText('The first words.').waitFor();
     await page.getByRole('button', { name: 'Stop scripted/m' }).click();
     await answer('scripted/m').getByText('Stopped. What was used until then is charged.').waitFor();
-    expect(await answer('scripted/m').innerText()).toContain('The first words.');
+    await expect.poll(() => answer('scripted/m').innerText()).toContain('The first words.');
     await promptOf(page).fill('please be long');
     await page.keyboard.press('Control+Enter');
     const second = page.getByRole('region', { name: 'Answer of scripted/m, turn 2' });
     await second.getByText('Cut off at the longest answer').waitFor();
-    expect((await second.innerText()).length).toBeLessThan(25_000);
+    await expect.poll(async () => (await second.innerText()).length).toBeLessThan(25_000);
     await second.getByRole('button', { name: /Show all 44,0\d\d characters/ }).click();
-    expect((await second.innerText()).length).toBeGreaterThan(40_000);
+    await expect.poll(async () => (await second.innerText()).length).toBeGreaterThan(40_000);
     // The answer scrolls in its own area, also by keyboard.
-    expect(await second.getByRole('group', { name: 'Answer of scripted/m' }).getAttribute('tabindex')).toBe('0');
+    await expect
+      .poll(() => second.getByRole('group', { name: 'Answer of scripted/m' }).getAttribute('tabindex'))
+      .toBe('0');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -410,7 +414,7 @@ models:
     expect(stored).not.toContain(key.slice(6, 20));
     expect(stored).not.toContain('planted');
     await page.reload();
-    expect(await page.getByLabel('API key').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('API key').inputValue()).toBe('');
     await page.context().close();
   });
 
@@ -429,6 +433,7 @@ models:
       throw new Error(`Tab does not reach ${name}`);
     };
     await press('/');
+    await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
     await page.keyboard.type('playground');
     await press('Enter');
     await page.getByRole('heading', { name: 'Playground' }).waitFor();
@@ -467,11 +472,15 @@ models:
     await press('Control+Enter');
     await isDone(page, 'sandbox/echo');
     // The next text that is typed is the next prompt.
-    expect(await page.evaluate('document.activeElement === document.querySelector(".composer textarea")')).toBe(true);
+    await expect
+      .poll(() => page.evaluate('document.activeElement === document.querySelector(".composer textarea")'))
+      .toBe(true);
     await tabTo('Try sandbox/story again');
     await press('Enter');
     await isDone(page, 'sandbox/story');
-    expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Answer of sandbox/story');
+    await expect
+      .poll(() => page.evaluate('document.activeElement.getAttribute("aria-label")'))
+      .toBe('Answer of sandbox/story');
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, loaded, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 
@@ -59,9 +59,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     async (width, colorScheme) => {
       const { page, faults, foreign } = await open.visit({ colorScheme, viewport: { width, height: 800 } });
       for (const path of pages()) {
-        await page.goto(`${open.gateway.url}/${path}`);
-        await page.locator('main h1').waitFor();
-        await page.waitForLoadState('networkidle');
+        await arrive(page, `${open.gateway.url}/${path}`);
         if (path.startsWith('routing?')) {
           await page.getByRole('button', { name: 'Explain' }).click();
           await page.getByRole('heading', { name: 'Funnel' }).waitFor();
@@ -75,7 +73,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
         expect([path, await findings(page)]).toEqual([path, []]);
         expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
         expect([path, await page.evaluate('window.hacked ?? "no"')]).toEqual([path, 'no']);
-        expect(await page.locator('main img, main script').count()).toBe(0);
+        await expect.poll(() => page.locator('main img, main script').count()).toBe(0);
       }
       expect({ faults, foreign }).toEqual({ faults: [], foreign: [] });
       await page.context().close();
@@ -126,7 +124,8 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     await question.getByText('the workspace Research').waitFor();
     await question.getByRole('button', { name: 'Delete No story' }).click();
     await page.getByRole('heading', { name: 'Guardrails', exact: true }).waitFor();
-    expect(await page.getByRole('link', { name: 'No story' }).count()).toBe(0);
+    await loaded(page);
+    await expect.poll(() => page.getByRole('link', { name: 'No story' }).count()).toBe(0);
     const allowed = await open.gateway.call('POST', '/chat/completions', request, {
       authorization: `Bearer ${made.key}`,
     });
@@ -209,7 +208,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
         expect(limits[0]).toMatchObject({ spent: cost, held: 0 });
         return cost;
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
     expect(spent).toBeGreaterThan(0);
     const { page, faults } = await open.visit();
@@ -242,7 +241,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
   test('a member explains a request and reads the policy with only its own keys', async () => {
     const member = { email: 'routing@example.com', role: 'member' } as const;
     const { page, faults } = await open.visit({ member });
-    expect(await page.getByRole('link', { name: 'Guardrails' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: 'Guardrails' }).count()).toBe(0);
     await page.getByRole('link', { name: 'Routing' }).first().click();
     await page.getByText('No key yet').waitFor();
     await page.getByRole('link', { name: 'Create a key' }).click();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { BROWSER, type ConsoleBrowser, loaded, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">"'\u202e`;
 const FOLDER = process.env['ROTATION_PICTURES'];
@@ -26,13 +26,12 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.goto(`${open.gateway.url}/keys?id=${data.hash}`);
     await page.getByRole('button', { name: 'Rotate' }).click();
     const dialog = page.getByRole('dialog');
-    expect(await dialog.getByLabel('How long the old secret works').locator('option').allInnerTexts()).toEqual([
-      'not at all: it stops now',
-      '1 hour',
-      '24 hours',
-      '7 days',
-    ]);
-    expect(await dialog.textContent()).toMatch(/works until .*; what it spends counts against the same limits/);
+    await expect
+      .poll(() => dialog.getByLabel('How long the old secret works').locator('option').allInnerTexts())
+      .toEqual(['not at all: it stops now', '1 hour', '24 hours', '7 days']);
+    await expect
+      .poll(() => dialog.textContent())
+      .toMatch(/works until .*; what it spends counts against the same limits/);
     await dialog.getByLabel('How long the old secret works').selectOption('3600');
     await dialog.getByRole('button', { name: /^Rotate / }).click();
     const secret = (await page.getByRole('group', { name: 'Secret' }).textContent()) ?? '';
@@ -41,12 +40,14 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.getByRole('button', { name: 'I have stored it' }).click();
     expect(await page.content()).not.toContain(secret);
     const notice = page.getByText(/The old secret .* is valid until/);
-    expect(await notice.textContent()).toContain(data.label);
-    expect(await notice.textContent()).toContain('No request has used it since the rotation.');
+    await expect.poll(() => notice.textContent()).toContain(data.label);
+    await expect.poll(() => notice.textContent()).toContain('No request has used it since the rotation.');
 
     await page.getByRole('button', { name: 'Rotate' }).click();
     await dialog.getByLabel('Which old secret').selectOption('previous');
-    expect(await dialog.textContent()).toMatch(new RegExp(`${data.label} works until .* stops working at once`, 's'));
+    await expect
+      .poll(() => dialog.textContent())
+      .toMatch(new RegExp(`${data.label} works until .* stops working at once`, 's'));
     await dialog.getByRole('button', { name: 'Cancel' }).click();
 
     await page.getByRole('button', { name: 'End it now' }).click();
@@ -65,7 +66,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.getByRole('button', { name: 'Rotate' }).press('Enter');
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('How long the old secret works').selectOption('0');
-    expect(await dialog.textContent()).toContain(`${data.label} stops working at once, on every node.`);
+    await expect.poll(() => dialog.textContent()).toContain(`${data.label} stops working at once, on every node.`);
     await dialog.getByRole('button', { name: 'Rotate leaked' }).press('Enter');
     await page.getByText('No older secret works any more.').waitFor();
     expect(await statusOf(key)).toBe(401);
@@ -90,7 +91,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await page.goto(`${open.gateway.url}/keys?id=${data.hash}`);
     await page.getByRole('button', { name: 'Rotate' }).click();
     await page.getByRole('button', { name: 'Rotate granted' }).click();
-    expect(await page.getByRole('alert').textContent()).toContain('ask an administrator to rotate it');
+    await expect.poll(() => page.getByRole('alert').textContent()).toContain('ask an administrator to rotate it');
     await page.context().close();
   });
 
@@ -115,7 +116,7 @@ describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', ()
     await check('secret');
     await page.getByRole('button', { name: 'I have stored it' }).click();
     await page.getByRole('button', { name: 'End it now' }).waitFor();
-    await page.waitForLoadState('networkidle');
+    await loaded(page);
     await check('page');
     await page.getByRole('button', { name: 'Rotate' }).click();
     await page.getByLabel('Which old secret').selectOption('current');

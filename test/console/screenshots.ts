@@ -78,7 +78,7 @@ const VIEWS = (model: string): [name: string, path: string, ...steps: Step[]][] 
   ['overview', ''],
   ['logs', 'logs'],
   ['logs-filters', 'logs', (page) => page.getByText('More filters').click()],
-  ['logs-columns', 'logs', (page) => page.getByText('Columns', { exact: true }).click()],
+  ['logs-columns', 'logs', (page) => page.locator('.columns > summary').click()],
   ['logs-none', 'logs?model=nobody%2Fnothing'],
   ['call', 'logs', (page) => page.locator('main tbody th button').first().click()],
   ['call-problem', 'logs?result=problems', (page) => page.locator('main tbody th button').first().click()],
@@ -158,6 +158,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
         await page.waitForLoadState('networkidle');
         for (const step of steps) await step(page, width);
         await page.waitForLoadState('networkidle');
+        await page.locator('.loading').first().waitFor({ state: 'detached' });
       } catch (error) {
         process.stdout.write(`${name} at ${width}: ${String(error).split('\n')[0]}\n`);
       }

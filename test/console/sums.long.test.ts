@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GenerationRow } from '../../src/schemas/generation-list.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
 
 const CALLS = 1_000;
 const AT_ONCE = 8;
@@ -57,6 +57,7 @@ interface Linked {
 describe.skipIf(BROWSER === undefined)('sums on pages', () => {
   let open: ConsoleBrowser;
   const keys: { hash: string; key: string }[] = [];
+  const ids: (string | null)[] = [];
   const chance = createChance(20_261_123);
   const one = <T>(of: readonly T[]): T => of[Math.floor(chance() * of.length)] as T;
 
@@ -107,6 +108,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
         body: JSON.stringify(body),
         signal: leave.signal,
       });
+      ids.push(answer.headers.get('x-generation-id'));
       if (!isCut) return void (await answer.text());
       await answer.body?.getReader().read();
       leave.abort();
@@ -151,6 +153,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
         }
       }),
     );
+    await open.recorded(...ids);
     const { data: status } = await manage<{ data: { generations: { id: string; cost: number }[] } }>(
       'GET',
       '/ledger/status',
@@ -179,9 +182,7 @@ describe.skipIf(BROWSER === undefined)('sums on pages', () => {
   };
 
   async function linksOf(page: Page, path: string): Promise<Linked[]> {
-    await page.goto(`${open.gateway.url}/${path}`);
-    await page.locator('main h1').waitFor();
-    await page.waitForLoadState('networkidle');
+    await arrive(page, `${open.gateway.url}/${path}`);
     const values = page.getByRole('button', { name: 'Values by day' });
     if (/by=(model|tag|status)&/.test(path) && (await values.count()) > 0) await values.click();
     const links = await page.locator('main a.sum').evaluateAll((all) =>

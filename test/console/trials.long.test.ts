@@ -55,6 +55,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
   test('by keyboard: a key with a daily limit', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('/');
+    await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
     await page.keyboard.type('create a key');
     await page.keyboard.press('Enter');
     await page.getByRole('dialog', { name: 'Create a key' }).waitFor();
@@ -70,7 +71,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await page.getByRole('dialog', { name: 'Copy the key now' }).waitFor();
     await page.getByRole('button', { name: 'I have stored it' }).focus();
     await page.keyboard.press('Enter');
-    expect(await page.getByRole('row', { name: /laptop/ }).innerText()).toContain('$5.00 a day');
+    await expect.poll(() => page.getByRole('row', { name: /laptop/ }).innerText()).toContain('$5.00 a day');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -86,7 +87,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     await dialog.getByText('$7.00 a day, from midnight UTC').waitFor();
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('button', { name: 'I have stored it' }).click();
-    expect(await page.getByRole('row', { name: /desktop/ }).innerText()).toContain('$7.00 a day');
+    await expect.poll(() => page.getByRole('row', { name: /desktop/ }).innerText()).toContain('$7.00 a day');
     expect(faults).toEqual([]);
     await page.context().close();
   });
@@ -160,6 +161,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
   test('by keyboard: a provider is added, and its credential tested', async () => {
     const { page, faults } = await open.visit();
     await page.keyboard.press('/');
+    await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
     await page.keyboard.type('add a provider');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Provider credentials' }).waitFor();
@@ -238,7 +240,9 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
           messages: [{ role: 'user', content }],
         });
         await answer.text();
-        return answer.headers.get('x-generation-id') ?? '';
+        const id = answer.headers.get('x-generation-id') ?? '';
+        await yesterday.recorded(id);
+        return id;
       };
       const at = (days: number, hour: number, minute: number) => today - days * DAY_MS + (hour * 60 + minute) * 60_000;
       await send(at(2, 9, 0), 'sandbox/echo', 'short');
@@ -254,15 +258,15 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     test('by mouse: why yesterday’s bill rose, down to the calls', async () => {
       const { page, faults } = await yesterday.visit();
       const card = page.locator('.figures > div', { hasText: 'Spent yesterday' });
-      expect(await card.innerText()).toMatch(/\+\d+ %/);
+      await expect.poll(() => card.innerText()).toMatch(/\+\d+ %/);
       await card.getByRole('link').click();
       await page.getByRole('columnheader', { name: 'Change' }).waitFor();
       // What changed most stands first.
       const first = page.locator('tbody tr').first();
-      expect(await first.innerText()).toMatch(/sandbox\/story[\s\S]*\+\$[\d.]+ \(new\)/);
+      await expect.poll(() => first.innerText()).toMatch(/sandbox\/story[\s\S]*\+\$[\d.]+ \(new\)/);
       await first.locator('a.sum').first().click();
       await page.getByText('5 calls').waitFor();
-      expect(await page.locator('tbody tr').count()).toBe(5);
+      await expect.poll(() => page.locator('tbody tr').count()).toBe(5);
       expect(faults).toEqual([]);
       await page.context().close();
     });
@@ -272,14 +276,14 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       await goTo(page, 'spend of yesterday');
       await page.getByRole('columnheader', { name: 'Change' }).waitFor();
       const first = page.locator('tbody tr').first();
-      expect(await first.innerText()).toMatch(/sandbox\/story[\s\S]*\+\$[\d.]+ \(new\)/);
+      await expect.poll(() => first.innerText()).toMatch(/sandbox\/story[\s\S]*\+\$[\d.]+ \(new\)/);
       const amount = (await first.locator('a.sum').first().innerText()).trim();
       await tabTo(page, 'button', 'sandbox/story');
       await page.keyboard.press('Tab');
-      expect(await page.evaluate('document.activeElement.textContent')).toBe(amount);
+      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe(amount);
       await page.keyboard.press('Enter');
       await page.getByText('5 calls').waitFor();
-      expect(await page.locator('tbody tr').count()).toBe(5);
+      await expect.poll(() => page.locator('tbody tr').count()).toBe(5);
       expect(faults).toEqual([]);
       await page.context().close();
     });
@@ -297,9 +301,9 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       await page.locator('tbody th button').click();
       const dialog = page.getByRole('dialog', { name: 'Call' });
       await dialog.getByText(fellBack).waitFor();
-      expect(await dialog.locator('.attempts > li').first().innerText()).toContain(
-        'The gateway went on to the next endpoint',
-      );
+      await expect
+        .poll(() => dialog.locator('.attempts > li').first().innerText())
+        .toContain('The gateway went on to the next endpoint');
       expect(faults).toEqual([]);
       await page.context().close();
     });
@@ -307,6 +311,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     test('by keyboard: the call that failed at 10:42, and why it fell back', async () => {
       const { page, faults } = await yesterday.visit();
       await page.keyboard.press('/');
+      await page.getByRole('combobox', { name: 'Page, action or model' }).waitFor();
       await page.keyboard.type('logs');
       await page.keyboard.press('Enter');
       await page.getByLabel('Result').focus();
@@ -328,9 +333,9 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       await page.keyboard.press('Enter');
       const dialog = page.getByRole('dialog', { name: 'Call' });
       await dialog.getByText(fellBack).waitFor();
-      expect(await dialog.locator('.attempts > li').first().innerText()).toContain(
-        'The gateway went on to the next endpoint',
-      );
+      await expect
+        .poll(() => dialog.locator('.attempts > li').first().innerText())
+        .toContain('The gateway went on to the next endpoint');
       expect(faults).toEqual([]);
       await page.context().close();
     });

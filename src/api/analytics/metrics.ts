@@ -4,8 +4,8 @@ import type { SeriesColumn } from '../../storage/analytics.ts';
 
 type Measure = keyof UsageMeasures;
 type Sums = Readonly<Record<string, number>>;
-/** Calls by bucket. */
-export type Buckets = ReadonlyMap<number, number>;
+/** Calls by bucket; none where a bucket is missing. */
+export type Buckets = readonly (number | undefined)[];
 
 /** One metric: what it reads, and how it is made of that. */
 export interface Metric {
@@ -48,11 +48,11 @@ function ratio(label: string, format: Metric['format'], part: Measure, whole: Me
 /** The value that a share of the calls does not exceed, to within 5 percent. */
 function percentileOf(buckets: Buckets, share: number): number | null {
   let calls = 0;
-  for (const count of buckets.values()) calls += count;
+  for (const count of buckets) calls += count ?? 0;
   if (calls === 0) return null;
   let left = Math.ceil(calls * share);
-  for (const [bucket, count] of [...buckets].sort(([a], [b]) => a - b)) {
-    left -= count;
+  for (const [bucket, count] of buckets.entries()) {
+    left -= count ?? 0;
     if (left <= 0) return middleOf(bucket);
   }
   return null;

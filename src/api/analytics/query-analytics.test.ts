@@ -256,11 +256,6 @@ describeStores('analytics', ({ open }) => {
       /^time_range must be at most 31 days/,
     ],
     [
-      'a year of percentiles',
-      { metrics: ['p50_latency'], time_range: { start: '2026-01-01T00:00:00Z', end: '2026-11-21T00:00:00Z' } },
-      /^time_range must be at most 31 days/,
-    ],
-    [
       'two days by minute',
       { granularity: 'minute', time_range: { start: '2026-11-01T00:00:00Z', end: '2026-11-03T00:00:00Z' } },
       /^time_range must be at most 24 hours/,

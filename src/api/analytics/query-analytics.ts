@@ -44,7 +44,7 @@ const AnalyticsQuery = Type.Object(
         {
           ...closed,
           description:
-            'Dates and times with seconds in UTC (`Z`); `end` is not included. Extended to whole hours, or to whole minutes for the granularity `minute`. At most 366 days; 31 days by hour or with percentiles, 24 hours by minute. Default: the last 7 days, or the last hour by minute.',
+            'Dates and times with seconds in UTC (`Z`); `end` is not included. Extended to whole hours, or to whole minutes for the granularity `minute`. At most 366 days; 31 days by hour, 24 hours by minute. Default: the last 7 days, or the last hour by minute.',
         },
       ),
     ),
@@ -124,9 +124,8 @@ export function queryAnalytics(server: Server, dependencies: QueryAnalyticsDepen
       const caller = principalOf(request);
       const { metrics, dimensions = [], filters = [], granularity, time_range, order_by } = request.body;
       const { limit = LIMIT_DEFAULT, group_limit } = request.body;
-      const hasPercentiles = metrics.some((name) => METRICS.get(name)?.histogram !== undefined);
       const moment = now();
-      const { isRounded, ...range } = rangeOf(time_range, { granularity, hasPercentiles, now: moment });
+      const { isRounded, ...range } = rangeOf(time_range, { granularity, now: moment });
       const startedMs = performance.now();
       if (range.to > moment - 60_000) await recentOutcomes(recorder);
       const query = { metrics, dimensions, filters, granularity, order_by, limit, group_limit };

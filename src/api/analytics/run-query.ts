@@ -4,7 +4,15 @@ import { toSettle } from '../../ledger/settle.ts';
 import type { UsageMeasures } from '../../ledger/usage-facts.ts';
 import { isStorable } from '../../schemas/text.ts';
 import { type AnalyticsStore, QueryTooLarge, type SeriesFilter, type UsageQuery } from '../../storage/analytics.ts';
-import { DIMENSIONS, type Dimension, type Granularity, METRICS, type Metric, type OPERATORS } from './metrics.ts';
+import {
+  type Buckets,
+  DIMENSIONS,
+  type Dimension,
+  type Granularity,
+  METRICS,
+  type Metric,
+  type OPERATORS,
+} from './metrics.ts';
 import { type Range, startsOf, timeField } from './time-range.ts';
 
 const HOUR_MS = 3_600_000;
@@ -43,7 +51,7 @@ interface Group {
   start: number;
   values: readonly string[];
   sums: Record<string, number>;
-  buckets: Map<number, Map<number, number>>;
+  buckets: Map<number, number[]>;
 }
 
 const SCALAR_ONLY = new Set(['gt', 'gte', 'lt', 'lte']);
@@ -113,10 +121,10 @@ function addSums(to: Group, sums: Readonly<Record<string, number>>): void {
 function addBucket(to: Group, metric: number, bucket: number, calls: number): void {
   let counts = to.buckets.get(metric);
   if (counts === undefined) {
-    counts = new Map();
+    counts = [];
     to.buckets.set(metric, counts);
   }
-  counts.set(bucket, (counts.get(bucket) ?? 0) + calls);
+  counts[bucket] = (counts[bucket] ?? 0) + calls;
 }
 
 /** Groups by time and values; calls with several values of a dimension are in the group of each. */
@@ -157,7 +165,7 @@ class Groups {
   }
 }
 
-const NO_BUCKETS = new Map<number, number>();
+const NO_BUCKETS: Buckets = [];
 
 function compare(a: string | number | null, b: string | number | null): number {
   if (a === b) return 0;
@@ -314,8 +322,10 @@ async function collect(
     for (const { start, values, sums } of await store.sum(query)) {
       for (const group of groups.of(start * HOUR_MS, values)) addSums(group, sums);
     }
-    for (const { start, values, metric, bucket, calls } of await store.sumBuckets(query)) {
-      for (const group of groups.of(start * HOUR_MS, values)) addBucket(group, metric, bucket, calls);
+    for (const { start, values, metric, first, calls } of await store.sumBuckets(query)) {
+      for (const group of groups.of(start * HOUR_MS, values)) {
+        for (const [at, count] of calls.entries()) if (count > 0) addBucket(group, metric, first + at, count);
+      }
     }
   } catch (error) {
     if (!(error instanceof QueryTooLarge)) throw error;

@@ -5,9 +5,9 @@ import type { Granularity } from './metrics.ts';
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const DEFAULT_DAYS = 7;
-/** The longest range, and that of queries by hour or with percentiles. */
+/** The longest range, and that of queries by hour. */
 const RANGE_DAYS_MAX = 366;
-const FINE_RANGE_DAYS_MAX = 31;
+const HOURS_RANGE_DAYS_MAX = 31;
 /** Minutes are summed over the generations themselves. */
 const MINUTES_RANGE_HOURS_MAX = 24;
 
@@ -29,7 +29,7 @@ function momentOf(field: string, text: string): number {
 /** The range of a query, in whole hours, or in whole minutes for `minute`. Throws a 400 for one that is not allowed. */
 export function rangeOf(
   requested: { start: string; end: string } | undefined,
-  { granularity, hasPercentiles, now }: { granularity: Granularity | undefined; hasPercentiles: boolean; now: number },
+  { granularity, now }: { granularity: Granularity | undefined; now: number },
 ): Range & { isRounded: boolean } {
   const step = granularity === 'minute' ? MINUTE_MS : HOUR_MS;
   const isDefault = requested === undefined;
@@ -44,9 +44,8 @@ export function rangeOf(
     if (to - from > MINUTES_RANGE_HOURS_MAX * HOUR_MS) {
       throw invalidField('time_range', `must be at most ${MINUTES_RANGE_HOURS_MAX} hours for the granularity minute`);
     }
-  } else if ((granularity === 'hour' || hasPercentiles) && to - from > (FINE_RANGE_DAYS_MAX + 1) * DAY_MS) {
-    const what = granularity === 'hour' ? 'the granularity hour' : 'percentiles';
-    throw invalidField('time_range', `must be at most ${FINE_RANGE_DAYS_MAX} days for ${what}`);
+  } else if (granularity === 'hour' && to - from > (HOURS_RANGE_DAYS_MAX + 1) * DAY_MS) {
+    throw invalidField('time_range', `must be at most ${HOURS_RANGE_DAYS_MAX} days for the granularity hour`);
   }
   if (to - from > (RANGE_DAYS_MAX + 1) * DAY_MS) {
     throw invalidField('time_range', `must be at most ${RANGE_DAYS_MAX} days`);
