@@ -122,7 +122,7 @@ import type { Metrics } from './telemetry/metrics.ts';
 const SHUTDOWN_POLL_MS = 50;
 
 /** What a reload of the configuration puts in place, as one. */
-export interface Served {
+export interface ActiveConfiguration {
   /** What is in force: of settings that need a restart, the values of the start. */
   config: Config;
   catalog: Catalog;
@@ -133,7 +133,7 @@ export interface Served {
 /** Everything a gateway is made of that reaches outside: the store, the journal, the clock, the log. */
 export interface AppOptions {
   /** What is served now. Asked for whatever a reload may change (`src/cli/reload.ts` says what), each time it is needed. */
-  served(): Served;
+  served(): ActiveConfiguration;
   database: Database;
   /** How this node hears of what others change, and tells of what it does. */
   changes: ChangeFeed;

@@ -1,4 +1,4 @@
-import { METERED, type Metered } from '../http/metered.ts';
+import { METERED, type MeteredInference } from '../http/metered.ts';
 import type { Events } from '../http/sources.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAttempts } from './attempt/attempts.ts';
@@ -34,7 +34,7 @@ export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, P
  * How one call is answered: plan, attempt endpoints in order until one answers, meter, settle. The generation's record
  * is written exactly once, before the client sees the end, also when it left.
  */
-export interface Inference extends Metered {
+export interface Inference extends MeteredInference {
   /** Throws `GatewayError`; `CallCancelled` when the client left first, or the gateway stops. */
   complete(call: Call): Promise<WholeAnswer>;
   /**
