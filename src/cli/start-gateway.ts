@@ -318,7 +318,7 @@ async function build(
       const changes = catalogChanges(served.catalog, replaced.catalog);
       const known = unservedNames(served.config, served.catalog);
       const unserved = unservedNames(replaced.config, replaced.catalog).filter((warning) => !known.includes(warning));
-      // From here on all of it is in force.
+      // From here on the new configuration is in force.
       served = replaced;
       app.forgetFailures(hasChanged(changes));
       return { ...taken, changes, warnings: [...taken.warnings, ...unserved] };

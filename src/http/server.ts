@@ -66,9 +66,9 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The options of the route, stored because Fastify makes `routeOptions` anew at each access. */
     route: FastifyRequest['routeOptions'];
-    /** Called if the client leaves before the answer is sent. Whoever sets it must unset it. */
+    /** Called if the client leaves before the answer is sent. The code that sets it must unset it. */
     on_leave: (() => void) | undefined;
-    /** Called if the gateway stops waiting for the answer. Whoever sets it must unset it. */
+    /** Called if the gateway stops waiting for the answer. The code that sets it must unset it. */
     on_stop: (() => void) | undefined;
     /** When its caller was found, on the monotonic clock. */
     identified_ms: number;
