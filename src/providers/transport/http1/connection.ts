@@ -6,7 +6,7 @@ import { ResponseParser } from './parser.ts';
 import type { Timed, Wheel } from './wheel.ts';
 
 const TCP_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
-/** How long before the time that a server states an idle connection is closed, and when at the latest. */
+/** The margin by which an idle connection is closed before the time that its server states, and the longest idle time. */
 const IDLE_MARGIN_MS = 2_000;
 const IDLE_MS_MAX = 600_000;
 
