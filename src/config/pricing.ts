@@ -87,7 +87,7 @@ function readServiceTiers(
     }
     const own = insteadOf(pricing, file, at, section);
     const missing = lacking(own);
-    if (missing.length > 0) throw file.wrong(at, `must have${missing.join(' and ')}`);
+    if (missing.length > 0) throw file.wrong(at, `must have ${missing.join(' and ')}`);
     return [name, withTiers(own, file, at, section)];
   });
   return Object.fromEntries(read);
