@@ -163,7 +163,7 @@ async function run(title: string, database: Database): Promise<boolean> {
   try {
     const started = performance.now();
     const spent = await fill(database);
-    // Autovacuum does so after a while. Without statistics PostgreSQL reads the index once for each series.
+    // Autovacuum analyzes the tables after a while. Without statistics PostgreSQL reads the index once for each series.
     if (database.engine === 'postgres') await sql`ANALYZE`.execute(database.queries);
     const sums = await database.queries
       .selectFrom('analytics_usage')
