@@ -13,7 +13,10 @@ import { AnswerBounds, AnswerTail, asUpstreamFailure, tooComplex } from './answe
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
-/** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
+/**
+ * The divisor of a stream's bytes that gives the part kept in memory: the JSON around the text is dropped, and so is most of the
+ * text.
+ */
 const STREAM_KEPT_DIVISOR = 16;
 /** Events of a stream that are read before other requests are served. */
 export const STREAM_SLICE_FRAMES = 128;
@@ -208,7 +211,7 @@ export class AnswerReader implements AnswerChunks {
     return this.#isLong || chunks.length > limits.stream_slice_chunks ? this.#slice(chunks) : chunks;
   }
 
-  /** As many as are handed on in one turn; the others wait. */
+  /** Each read is counted once: after all of it was passed on, or, if it has a long event, before that. */
   #slice(chunks: ChatChunk[]): ChatChunk[] {
     const end = this.#isLong ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
