@@ -472,7 +472,7 @@ export class UsageStatements {
     return [this.#usage.step(usage), this.#buckets.step(buckets)];
   }
 
-  /** What is stored of calls apart from their sums. */
+  /** The steps that store the series of calls and what they have spent. */
   callSteps({ series, spent }: Pick<CountedCalls, 'series' | 'spent'>): Step[] {
     return [this.#series.step(series), this.#spent.step(spent)];
   }
