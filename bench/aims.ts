@@ -64,5 +64,5 @@ export function aimsTable({ windows, starts }: Measured): string {
   aim('first token, added p50', '< 1 ms', compare('first_token', 'direct', added(p50)), ms);
   aim('first token, added p99', '< 3 ms', compare('first_token', 'direct', added(p99)), ms);
   aim('CPU of a chunk, of pipe', '<= 1.3 x', compare('chunk_cpu', 'pipe', ratio(cpuPerChunkUs)), times(2));
-  return rows.length === 0 ? '' : table('The gateway: asked and measured', ['', 'asked', 'measured'], rows);
+  return rows.length === 0 ? '' : table('The gateway: aims and measurements', ['', 'aim', 'measured'], rows);
 }

@@ -183,7 +183,7 @@ async function run(title: string, database: Database, days: number): Promise<boo
   try {
     const started = performance.now();
     const spent = await fill(database, days);
-    // Autovacuum does so after a while. Without statistics PostgreSQL reads the index once for each series.
+    // Autovacuum analyzes the tables after a while. Without statistics PostgreSQL reads the index once for each series.
     if (database.engine === 'postgres') await sql`ANALYZE`.execute(database.queries);
     const sums = await database.queries
       .selectFrom('analytics_usage')

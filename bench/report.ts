@@ -78,7 +78,7 @@ const cpuShare = (round: Window) => (round.cpu_ms / round.elapsed_ms) * 100;
 export const cpuPerRequestUs = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
 export const cpuPerChunkUs = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
 export const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
-/** By which factor the other took less. */
+/** The factor by which the other candidate took less. */
 export const inverse = (of: (round: Window) => number) => (round: Window, other: Window) => of(other) / of(round);
 export const added = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) - of(other);
 export const p50 = (round: Window) => round.p50_ms;

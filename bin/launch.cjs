@@ -1,4 +1,5 @@
-// Plain old JavaScript on purpose: it must run on any Node, to say what is missing or to hand over to the pinned one.
+// Plain JavaScript without newer syntax: any version of Node must be able to run it, to report what is missing or to start the
+// pinned version.
 'use strict';
 
 var fs = require('fs');
@@ -6,24 +7,25 @@ var path = require('path');
 
 var root = path.join(__dirname, '..');
 var MAJOR = 24;
-/** A package has what was compiled (`deploy/build-package.ts`), a clone the sources. */
+/** A package contains compiled files (`deploy/build-package.ts`), a clone the sources. */
 var is_package = fs.existsSync(path.join(root, 'dist')) && !fs.existsSync(path.join(root, 'src'));
 var SERVICE = is_package ? 'dist/main.js' : 'src/main.ts';
 /**
- * When a process is quiet for some seconds, V8's memory reducer collects the shapes of objects that no request holds just then, and
- * with them the code that was compiled for these shapes: the next requests cost four times as much. Node's own code on large pages
- * takes a tenth of a request's processor time off on virtual machines; `silent`: where the system cannot, nothing happens. The young
- * generation would grow to two halves of 64 MiB, and every request waits while one is collected: a half of 16 MiB takes a quarter of the
- * time. All are wanted before any program runs, so `start` in package.json says the same.
+ * Flags of Node. `--no-memory-reducer`: in a process that is idle for some seconds, V8's memory reducer collects the shapes of
+ * objects that no request holds at that moment, and the code that was compiled for them; the next requests then cost four times
+ * as much. `--use-largepages=silent`: large pages for Node's own code save a tenth of a request's processor time on virtual
+ * machines, and systems without them ignore the flag. `--max-semi-space-size=16`: the young generation would grow to two halves
+ * of 64 MiB, and every request waits while one is collected; a half of 16 MiB takes a quarter of the time. Node needs the flags
+ * before it loads a program, so `start` in package.json has them too.
  */
 var SERVICE_FLAGS = ['--no-memory-reducer', '--use-largepages=silent', '--max-semi-space-size=16'];
 
-/** Where a package lies: npm puts what a package needs inside of it, or beside it. undefined when it is not installed. */
+/** The folder of a package: npm installs dependencies inside of a package, or beside it. undefined if it is not installed. */
 function packageFolder(name) {
   return module.paths.map((folder) => path.join(folder, name)).find(fs.existsSync);
 }
 
-/** Where npm put the pinned runtime of this machine; undefined when there is none for it, or it was not installed. */
+/** The path of the pinned runtime for this machine; undefined if there is none for it, or npm did not install it. */
 function pinnedRuntime() {
   var name = 'node-' + (process.platform === 'win32' ? 'win' : process.platform) + '-' + process.arch;
   var folder = packageFolder(name);
@@ -35,7 +37,7 @@ function fail(lines) {
   process.exit(1);
 }
 
-/** A file of ours, or the program that a package installs under this name. */
+/** A file of this repository, or the program that a package installs under this name. */
 function resolveTarget(name) {
   if (/\.(ts|js|cjs|mjs)$/.test(name)) return path.join(root, name);
   var folders = name === 'biome' ? ['@biomejs', 'biome'] : name === 'tsc' ? ['typescript'] : [name];
@@ -51,8 +53,8 @@ function endByOrder() {
 }
 
 /**
- * A gateway must not outlive what started it and would stop it: the launcher of an older Node, or `npm start`, whose
- * shell does not hand on the signal that npm gives it.
+ * Ends the gateway with the process that started it and would stop it: the launcher of an older Node, or `npm start`, whose shell
+ * does not pass on the signal that npm sends.
  */
 function followParent() {
   if (process.env.MODEL_GATEWAY_LAUNCHED === '1' && process.channel) {
@@ -72,8 +74,8 @@ function followParent() {
 }
 
 /**
- * A gateway reads its configuration at SIGHUP. Until it can, the signal must not end it: it is about to read it anyway. A
- * terminal that is closed sends the same signal, and then it ends (`src/cli/follow-config.ts`).
+ * Ignores SIGHUP, at which a gateway reads its configuration, until the gateway handles the signal: at its start it reads the
+ * configuration anyway. A closed terminal sends the same signal, and then the process ends (`src/cli/follow-config.ts`).
  */
 function outliveHangUp() {
   if (process.platform === 'win32') return;
@@ -88,25 +90,25 @@ function outliveHangUp() {
 }
 
 /**
- * Packages of many small files. What is kept of a file stays in memory, in a buffer up to twice its size, for as long as the process
- * runs: theirs took 3 MB, and starts are no slower without. So these are loaded before anything is kept.
+ * Packages of many small files, which are loaded before the compile cache is enabled. The cache keeps each file in memory, in a
+ * buffer of up to twice its size, as long as the process runs: these took 3 MB, and starts are not slower without them.
  */
 var NOT_KEPT = ['fastify', 'kysely', 'pino', 'prom-client', 'typebox'];
 
 /**
- * What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. What a package has is
- * JavaScript already, and starts nearly as well without.
+ * Caches the code that Node compiles from the sources, beside the packages: later starts take less time and memory. A package
+ * contains JavaScript already, and gains little.
  */
 function keepCompiled() {
   if (!process.env.NODE_COMPILE_CACHE) {
     if (is_package) return;
     process.env.NODE_COMPILE_CACHE = path.join(root, 'node_modules', '.cache', 'model-gateway');
   }
-  // Where the folder cannot be written, this does nothing. Worker threads and processes read the variable.
+  // Does nothing if the folder cannot be written. Worker threads and processes read the variable.
   require('module').enableCompileCache(process.env.NODE_COMPILE_CACHE);
 }
 
-/** What is done before a program is loaded. */
+/** Prepares the process before a program is loaded. */
 function prepare(name, args) {
   var serves = args.length === 0 || args[0] === 'serve' || args[0].charAt(0) === '-';
   if (name !== SERVICE) return Promise.resolve();
@@ -115,7 +117,7 @@ function prepare(name, args) {
   return Promise.all(NOT_KEPT.map((name) => import(name))).then(keepCompiled);
 }
 
-/** Runs the program on the pinned runtime: signals go to it, its end is ours. */
+/** Runs the program on the pinned runtime: passes signals on to it, and ends as it ends. */
 function handOver(runtime, name, args) {
   var flags = name === SERVICE ? SERVICE_FLAGS : [];
   var child = require('child_process').spawn(runtime, flags.concat([__filename, name], args), {

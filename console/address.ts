@@ -1,7 +1,7 @@
 /** The address of the console's root: pages are one level below it, wherever a proxy serves the gateway. */
 export const base = location.pathname.replace(/[^/]*$/, '');
 
-/** The same with the origin, for requests from elsewhere. */
+/** The console's root with its origin, for requests from other programs. */
 export const home = `${location.origin}${base}`;
 
 /** Leads to the sign-in page, and back to this page afterwards. */

@@ -148,7 +148,7 @@ function addDelta(parts: AnswerParts, calls: Map<number, ToolCall>, delta: Delta
   }
 }
 
-/** Sends a chat request and reads its stream. Throws a `ChatError` for a refusal or a failed stream; what arrived before is shown all the same. */
+/** Sends a chat request and reads its stream. Throws a `ChatError` for a refusal or a failed stream; the parts that arrived before stay shown. */
 export async function streamAnswer(
   key: string,
   body: object,

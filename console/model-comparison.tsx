@@ -37,7 +37,7 @@ interface Compared {
 
 interface Row {
   label: string;
-  /** What is compared, and shown unless `shown` is set. */
+  /** The compared values, which are shown unless `shown` is set. */
   values: string[];
   shown?: ComponentChildren[];
 }

@@ -2,7 +2,7 @@ import { call } from './api.ts';
 import { isAdmin, session } from './state.ts';
 import { useLoaded } from './ui.tsx';
 
-/** The keys of so many workspaces are named; others are shown by the beginning of their hash. */
+/** Workspaces whose keys are named. Other keys are shown by the beginning of their hash. */
 const WORKSPACES_NAMED_MAX = 20;
 
 /** The names of keys, and of members for administrators; an id that has none is shown by its beginning. */

@@ -26,7 +26,7 @@ export function limitHref({ assignee, reset_interval, include_byok }: SpendingLi
 /** A limit as a bar of spent and held, with the amounts in words. */
 export function LimitBar({ of, href }: { of: LimitState; href?: string | undefined }) {
   const { limit, spent, held, left, reset_interval, resets_at } = of;
-  // Whatever is above zero can be seen.
+  // Keeps every amount above zero visible.
   const share = (amount: number) =>
     limit <= 0 || amount <= 0 ? 0 : Math.min(100, Math.max(1, (amount / limit) * 100));
   const spentShare = limit <= 0 ? 100 : share(spent);

@@ -320,7 +320,7 @@ export const bind = (to: Signal<string>) => ({
   },
 });
 
-/** Leads through the parts of a list. */
+/** Buttons for the parts of a list. */
 export function Pager({
   offset,
   limit,

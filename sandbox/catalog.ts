@@ -185,7 +185,7 @@ function brokenOff(): ModelRow {
   const goesOn = endpoint('sandbox-anthropic', 'story', prices['sandbox-anthropic']);
   return model(
     'break-off',
-    'Its first endpoint breaks off in the middle of a story; the second goes on with it, or tells it whole.',
+    'Its first endpoint breaks off in the middle of a story; the second continues it, or sends it whole.',
     [endpoint('sandbox', 'fail-mid-stream'), { ...goesOn, quirks: { prefill: true } }],
   );
 }
@@ -262,7 +262,7 @@ const dearSpeechPrices = { audio_second: 0.0002 };
 
 /** Models of speech to text: one at two providers, one whose first endpoint always fails, one for each other wire, and a chat model that accepts sound. */
 export const sandboxSpeechModels: Record<string, ModelRow> = {
-  'sandbox/transcribe': speechModel('transcribe', 'Tells how much sound it was sent, in which format.', [
+  'sandbox/transcribe': speechModel('transcribe', 'Reports the duration and the format of the audio.', [
     endpoint('sandbox', 'echo', speechPrices),
     endpoint('sandbox-deepgram', 'echo', dearSpeechPrices),
   ]),
@@ -283,7 +283,7 @@ export const sandboxSpeechModels: Record<string, ModelRow> = {
     ]),
   ),
   'sandbox/transcribe-gemini': {
-    ...model('transcribe gemini', 'A model of chat that hears.', [
+    ...model('transcribe gemini', 'A chat model that accepts audio.', [
       endpoint('sandbox-gemini', apart['gemini']?.upstream_model('echo') ?? ''),
     ]),
     input_modalities: ['text', 'audio'],

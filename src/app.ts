@@ -122,27 +122,30 @@ import type { Metrics } from './telemetry/metrics.ts';
 /** The time between two looks at the running requests during a shutdown. */
 const SHUTDOWN_POLL_MS = 50;
 
-/** What a reload of the configuration puts in place, as one. */
-export interface Served {
-  /** What is in force: of settings that need a restart, the values of the start. */
+/** The configuration and the catalogs in force. A reload replaces them together. */
+export interface ActiveConfiguration {
+  /** The settings in force. Settings that need a restart keep their values of the start. */
   config: Config;
   catalog: Catalog;
-  /** The same with the providers that are on for organizations that bring a credential (`providers_own_only`). Made when first asked for. */
+  /** The catalog with the providers of `providers_own_only` as well. Built at the first call. */
   wholeCatalog(): Catalog;
 }
 
-/** Everything a gateway is made of that reaches outside: the store, the journal, the clock, the log. */
+/** What the gateway needs from outside: the store, the journal, the clocks, the log. */
 export interface AppOptions {
-  /** What is served now. Asked for whatever a reload may change (`src/cli/reload.ts` says what), each time it is needed. */
-  served(): Served;
+  /**
+   * Returns the configuration and the catalogs in force. Code calls it at each use of a value that a reload may change
+   * (`src/cli/reload.ts` lists them).
+   */
+  served(): ActiveConfiguration;
   database: Database;
-  /** How this node hears of what others change, and tells of what it does. */
+  /** Announces the changes of this node to other nodes, and reports theirs. */
   changes: ChangeFeed;
   home: Home;
-  /** What stored credentials are encrypted with. */
+  /** The secret that encrypts stored credentials. */
   secret: string;
   recorder: Recorder;
-  /** Adds up the ledger again, over a connection of its own. */
+  /** Recomputes the sums of the ledger and compares them, over a connection of its own. */
   verify: ManagementDependencies['verify'];
   /** Whether an operator has revoked a key on this node alone. */
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
@@ -157,7 +160,7 @@ export interface AppOptions {
 
 export interface App {
   server: Server;
-  /** Binds every address that the configuration names, then does what must follow; ready is the service after that. */
+  /** Binds every configured address, then runs `finish`. The service becomes ready after that. */
   listen(address: { host: string; port: number; reusePort: boolean }, finish: () => Promise<void>): Promise<void>;
   /** Forgets the failures of endpoints that a reload has changed. */
   forgetFailures(hasChanged: (endpointId: string) => boolean): void;
@@ -168,7 +171,7 @@ export interface App {
 /** The composition root: builds the service from its parts. Nothing listens yet. */
 export async function createApp(options: AppOptions): Promise<App> {
   const { served, database, changes, home, recorder, clock, log, metrics } = options;
-  /** As of the start: for settings alone that need a restart. Everything else asks `served` anew. */
+  /** The configuration of the start, only for settings that need a restart. Other code calls `served` each time. */
   const { config } = served();
   const catalog = () => served().catalog.at(clock.now_ms());
   const wholeCatalog = () => served().wholeCatalog().at(clock.now_ms());
@@ -193,7 +196,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     changes,
     serve_without_store_ms: config.ledger.serve_without_store_ms,
   };
-  // The embedded store has bounds of its own, and no network to wait for.
+  // The embedded store has its own time limits and no network.
   const storeWait =
     database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
   const previousSecrets = createPreviousSecretUses({ keys: keyStore(database.queries), log });
@@ -211,7 +214,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     onPreviousSecret: previousSecrets.use,
   });
   const { serve_without_store_ms } = config.ledger;
-  // The pages need what is built after the server.
+  // Set later: the pages depend on parts that are built after the server.
   let sessions: PageSessions | undefined;
   const server = createServer({
     authenticate,
@@ -228,7 +231,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     admit(request, reply) {
       if (draining && !request.url.startsWith('/health')) return shuttingDown();
       if (serve_without_store_ms > 0 && request.principal?.kind === 'management' && request.method !== 'GET') {
-        // Whatever is changed or revoked: nodes that do not reach the store may not know of it until then.
+        // Nodes that cannot reach the store may not know of a change or revocation until then.
         const until = new Date(clock.now_ms() + serve_without_store_ms).toISOString();
         reply.header('x-gateway-unreachable-nodes-serve-until', until);
       }
@@ -264,7 +267,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const envelopes = createEnvelopes(options.secret);
   const responses = createStoredResponses({
-    // A conversation is read while its request waits; what is written has a bound of its own.
+    // `find` is part of a request's wait for the store; writes have a time limit of their own.
     store: { ...storedResponseStore(database.queries), find: storedResponseStore(database.prompt).find },
     vault: createVault(options.secret),
     retention_days: config.responses.retention_days,
@@ -512,7 +515,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     isRevokedHere: options.isRevokedHere,
     clock,
   });
-  // However many ask, the store is asked once at a time.
+  // Concurrent callers share one query of the store.
   let asking: Promise<boolean> | undefined;
   const storeAnswers = () => {
     asking ??= answers(database).finally(() => {
@@ -557,7 +560,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     (sums) => usual.seed(sums),
     (error: unknown) => log.warn({ err: error }, 'the usual length of answers could not be read from the store'),
   );
-  // What others counted is known before anybody is taken to have no calls.
+  // Read the statistics of other nodes first: otherwise endpoints that they call look unused and are probed.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
 
@@ -568,23 +571,23 @@ export async function createApp(options: AppOptions): Promise<App> {
       await server.listenOn({ host, port, ...shared });
       await metricsServer?.listenOn({ ...config.metrics.listen, ...shared });
       await finish();
-      // Before balancers send calls here: a call that a kill interrupts is charged an answer of the usual length.
+      // Await this before load balancers send calls: a call that a kill interrupts is charged for an answer of the usual length.
       await seeded;
       starting = false;
     },
     forgetFailures: health.forget,
     async drain() {
       running.leave();
-      // Balancers look at readiness now and then; until they have, they send requests here.
+      // Load balancers poll readiness: until the next poll they still send requests here.
       const { shutdown_grace_ms } = config.timeouts;
       if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
       const probed = Promise.all([probes?.stop(), lost.stop(), generationFill.stop(), retention.stop()]);
       const closed = server.close();
-      // A connection whose last answer ends after the close would linger until its keep-alive runs out.
+      // Otherwise a connection whose last answer ends after the close stays open until its keep-alive timeout.
       const idle = setInterval(() => server.connections.closeIdle(), SHUTDOWN_POLL_MS);
       const boundMs = config.timeouts.shutdown_ms_max;
-      // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
+      // Calls that continue without their clients (an upstream that bills anyway is read further) have the same time limit.
       const bound = setTimeout(running.stop, boundMs);
       // Clients that do not read this notice are disconnected.
       const closeMs = boundMs + limits.shutdown_settle_ms_max;
@@ -620,7 +623,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** A store that cannot be asked now is no fault of ours that a client should report: it may try again. */
+/** The 503 for an error of a store that does not answer: the client may try again. Undefined for any other error. */
 function storeRefusal(error: unknown): GatewayError | undefined {
   if (!isUnavailable(error)) return undefined;
   return new GatewayError(503, 'The store does not answer at the moment; try again soon', {
@@ -629,7 +632,7 @@ function storeRefusal(error: unknown): GatewayError | undefined {
   });
 }
 
-/** Whether the store answers a trivial question within a second. */
+/** Whether the store answers a trivial query within `readiness_ms_max`. */
 async function answers(database: Database): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

@@ -286,7 +286,7 @@ export function readBundledCatalog(): BundledCatalog {
 export interface ConfigText {
   path: string;
   text: string;
-  /** Its content, if it was read and checked before. */
+  /** The parsed content, if the file was read and checked before. */
   value?: unknown;
 }
 

@@ -1,4 +1,4 @@
-/** The sentence of an error. */
+/** The length of the message of an error. */
 export const ERROR_MESSAGE_CHARS_MAX = 1_000;
 
 /** The statuses that an answer of this service can have: the specification's list, and 405 for a known path with another method. */

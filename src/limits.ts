@@ -459,7 +459,7 @@ export const limits = {
   default_hold_share: 0.25,
   /** Characters of one request that are tokenized. A longer text is bounded by its bytes. */
   tokenized_chars_max: 256 * 1024,
-  /** Counts that wait for the tokenizer. Further ones are bounded by their bytes. */
+  /** Counts that wait for the tokenizer. Further texts are bounded by their bytes. */
   tokenizer_waiting_max: 64,
   /** Attempts of one call. */
   attempts_max: 16,

@@ -16,7 +16,7 @@ import { createStickiness } from '../../src/routing/stickiness.ts';
 import type { ProviderPreferences } from '../../src/schemas/inner.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Exchange as FarExchange, ProviderFacts, Wanted } from './far-side.ts';
-import type { Router, Served, Strategy, World } from './strategy.ts';
+import type { RequestOutcome, Router, Strategy, World } from './strategy.ts';
 
 const MODEL = 'bench/model';
 
@@ -346,7 +346,7 @@ function createRouter(world: World, options: RouterOptions): Router {
     open.delete(call.generation_id);
     const answered = mine.sent.findLast(({ provider }) => provider.name === by);
     const lostMs = (answered?.at_ms ?? time.elapsedMs()) - arrivedMs;
-    return { ok, first_ms: firstMs, lost_ms: lostMs, attempts: mine.sent.length, by } satisfies Served;
+    return { ok, first_ms: firstMs, lost_ms: lostMs, attempts: mine.sent.length, by } satisfies RequestOutcome;
   };
 }
 

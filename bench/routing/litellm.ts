@@ -30,7 +30,7 @@ const RETRY_DELAY_MS_MAX = 8_000;
 const JITTER_MS = 750;
 const RETRY_AFTER_MS_MAX = 60_000;
 
-/** What the router remembers of one deployment. */
+/** The router's record of one deployment. */
 interface Deployment {
   provider: ProviderFacts;
   in_flight: number;

@@ -1,7 +1,7 @@
 import { Random } from '../../test/simulation/random.ts';
 import { createFarSide, workloadOf } from './far-side.ts';
 import type { Scenario } from './scenarios.ts';
-import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, type Served, type Strategy } from './strategy.ts';
+import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, type RequestOutcome, type Strategy } from './strategy.ts';
 import { takeTime } from './virtual-time.ts';
 
 /** How long virtual time continues after the last request, until every attempt has ended. */
@@ -16,7 +16,7 @@ export interface RunOptions {
 
 /** Every request of one run, in order of arrival. */
 export interface Run {
-  served: readonly Served[];
+  served: readonly RequestOutcome[];
   bills_nano: readonly number[];
 }
 
@@ -28,7 +28,7 @@ export async function runStrategy(strategy: Strategy, scenario: Scenario, option
     const farSide = createFarSide(scenario, options.seed, time.elapsedMs);
     const { first_token_ms_max } = options;
     const route = strategy.create({ time, farSide, random: new Random(options.seed * 31 + 7), first_token_ms_max });
-    const served: Served[] = [];
+    const served: RequestOutcome[] = [];
     let failure: unknown;
     for (const wanted of workload) {
       time.after(wanted.at_ms, () => {

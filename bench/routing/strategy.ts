@@ -12,7 +12,7 @@ export interface World {
 }
 
 /** How a request ended for its client. Times count from its arrival. */
-export interface Served {
+export interface RequestOutcome {
   /** Whether the whole answer arrived. */
   ok: boolean;
   /** The time of the first token. Undefined if there was none. */
@@ -25,7 +25,7 @@ export interface Served {
 }
 
 /** A way to choose providers. It serves concurrent requests as they arrive. */
-export type Router = (wanted: Wanted) => Promise<Served>;
+export type Router = (wanted: Wanted) => Promise<RequestOutcome>;
 
 export interface Strategy {
   name: string;
@@ -78,7 +78,7 @@ export async function tryThem(
   wanted: Wanted,
   next: (failed: { provider: ProviderFacts; attempt: Attempt } | undefined) => Promise<ProviderFacts | undefined>,
   over: (provider: ProviderFacts, how: { first_ms: number; ok: boolean }) => void = () => {},
-): Promise<Served> {
+): Promise<RequestOutcome> {
   const arrivedMs = world.time.elapsedMs();
   const tries = new Map<ProviderFacts, number>();
   let failed: { provider: ProviderFacts; attempt: Attempt } | undefined;

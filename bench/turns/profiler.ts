@@ -1,11 +1,14 @@
-/** Says which functions ran between two moments. */
+/** Reports which functions ran between two moments. */
 import { type Profiler, Session } from 'node:inspector/promises';
 
 const SAMPLE_US = 500;
 const SHOWN = 14;
 
 export interface TurnProfiler {
-  /** The functions with the most time of their own, and the callers that are ours; it begins anew. Moments are of `performance.now()`. */
+  /**
+   * The functions with the most time of their own, and their callers in this repository, between two moments of
+   * `performance.now()`. Then a new profile begins.
+   */
   within(fromMs: number, toMs: number): Promise<string[]>;
 }
 

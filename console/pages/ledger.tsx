@@ -50,7 +50,7 @@ function Resolve({ of, onClose, onDone }: { of: Estimated; onClose(): void; onDo
         <Field label="Cost in USD" hint="What the provider billed; 0 if nothing">
           <input type="number" min="0" step="any" required autofocus {...bind(cost)} />
         </Field>
-        <Field label="Reason" hint="Stands in the audit">
+        <Field label="Reason" hint="Recorded in the audit">
           <input type="text" maxLength={500} autocomplete="off" {...bind(reason)} />
         </Field>
         {failure}
@@ -75,8 +75,8 @@ function Verification() {
     <section class="card">
       <h2>Invariants</h2>
       <p>
-        Every limit window and every day is added up again from the single calls, over a connection that requests do not
-        use. It takes at most a minute.
+        The sums of all limit windows and days are computed again from the single calls, over a connection that requests
+        do not use. It takes at most a minute.
       </p>
       <button type="button" class="primary" disabled={isRunning} onClick={start}>
         {isRunning ? 'Verifying …' : 'Verify the ledger'}

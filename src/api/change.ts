@@ -125,7 +125,7 @@ export function createChange(options: {
             audit: async (entry) => void entries.push(entry),
             announce: (change) => void announced.push(change),
           });
-          if (entries.length === 0 && announced.length > 0) throw new Error('a change without a word for the audit');
+          if (entries.length === 0 && announced.length > 0) throw new Error('a change without an audit entry');
           // Last, because all writers wait for each other here.
           await auditStore(tx).insert(entries, actor, at);
           // The first check refuses early. Only this one counts. A change may end the key that makes it.

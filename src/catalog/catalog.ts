@@ -337,7 +337,7 @@ function bundledEndpoint(
         ? {}
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
       ...(lacksEffort(provider, wire, bundled) ? { reasoning_field: 'none' as const } : {}),
-      // A model that does not think has no thinking to turn off.
+      // A model without reasoning has no reasoning to turn off.
       ...(provider.quirks.thinking_or_forced_tool && !bundled.can.includes('reasoning')
         ? { thinking_or_forced_tool: false }
         : {}),

@@ -104,7 +104,7 @@ export function normalise(name: string): string {
       /^(meta|nvidia|anthropic|openai|google|cohere|amazon|perplexity|z ai|zai|xiaomimimo|mistral ai|deepseek ai) (?=\S)/,
       '',
     );
-  // `instruct` and `it` only distinguish tuned from raw weights, which nobody serves; GPT-3.5 has an Instruct of its own.
+  // `instruct` and `it` only distinguish tuned from raw weights, which no host serves; GPT-3.5 has an Instruct of its own.
   if (!/^gpt\b/.test(words)) words = words.replace(/ (instruct|it|hf)\b/g, '');
   return (
     words

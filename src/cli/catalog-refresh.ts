@@ -8,7 +8,7 @@ import type { ProxyRules } from '../providers/transport/proxy.ts';
 import { createServices, ServiceFailed, type Services } from '../providers/transport/services.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
-/** What `catalog refresh` reads. */
+/** The bytes that `catalog refresh` reads of one source. */
 const CATALOG_BYTES_MAX = 64 * 1024 * 1024;
 const CATALOG_DOWNLOAD_MS_MAX = 60_000;
 const CATALOG_REDIRECTS_MAX = 5;

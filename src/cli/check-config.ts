@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ConfigError, type ConfigText, type Environment } from '../config.ts';
 
-/** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
+/** A larger file is read in a separate thread while the gateway serves: reading takes 0.6 s for each MB. */
 export const CONFIG_INLINE_CHARS_MAX = 32 * 1024;
 
 /** The request to the thread. */

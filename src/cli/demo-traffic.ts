@@ -38,7 +38,7 @@ interface Payer {
   habit: (typeof demoTeams)[number]['keys'][number];
 }
 
-/** A member of the list, by its share. */
+/** Picks a member of the list, weighted by its share. */
 function chosen<T extends { share: number }>(of: readonly T[], chance: () => number): T {
   let rest = chance() * of.reduce((sum, { share }) => sum + share, 0);
   for (const one of of) {
@@ -86,7 +86,7 @@ function inventedCall(atMs: number, { catalog, payers, chance }: Invention, sess
   const model = catalog.find(choice.id) as Model;
   const [first, second] = model.endpoints as [Endpoint, Endpoint | undefined];
   const nameOf = ({ provider }: Endpoint) => catalog.provider(provider)?.name ?? provider;
-  // Now and then a provider has a bad day.
+  // On some days a provider fails more often.
   const isBadDay = (Math.floor(atMs / DAY_MS) * 7 + choice.id.length) % 11 === 0;
   const fails = chance() > (isBadDay ? 0.88 : 0.997);
   const hasFailed = fails && second === undefined;
@@ -157,7 +157,7 @@ function inventedCall(atMs: number, { catalog, payers, chance }: Invention, sess
   };
 }
 
-/** What a call counts against: every budget of its key, in the window of its time. */
+/** The charges of a call: one to every budget of its key, in the window of its time. */
 function chargesOf(budgets: readonly Budget[], { created_at, cost_nano }: GenerationRecord): Charged[] {
   return budgets.map(({ id, reset_interval }) => ({
     budget_id: id,
@@ -196,7 +196,7 @@ function recentQuarters(records: readonly GenerationRecord[], nowMs: number) {
   return [...rows.values()];
 }
 
-/** Invented prices of an endpoint: until before the invented calls they were a quarter higher. */
+/** Invented prices of an endpoint: the earlier ones, until 45 days ago, were a quarter higher. */
 function formerPrices(endpoint: Endpoint, nowMs: number) {
   const { prompt = 0, completion = 0 } = endpoint.pricing;
   const former = { ...endpoint.pricing, prompt: (prompt / 4) * 5, completion: (completion / 4) * 5 };
@@ -298,7 +298,7 @@ export async function settleDemoTraffic(
       .values(rows.slice(from, from + BATCH))
       .execute();
   await queries.insertInto('endpoint_statistics').values(recentQuarters(records, nowMs)).execute();
-  // The gateway that fills the store has recorded the prices of its own, earlier time.
+  // The gateway that filled the store has recorded prices at its simulated, earlier time.
   await queries.deleteFrom('endpoint_prices').execute();
   await endpointPriceStore(queries).add(catalog.endpoints().flatMap((endpoint) => formerPrices(endpoint, nowMs)));
   return records.length;

@@ -80,7 +80,7 @@ function demoFile(sandboxUrl: string): object {
   };
 }
 
-/** What an answer of the API holds that the demo uses. */
+/** The fields of API answers that the demo reads. */
 interface Made {
   data?: { id: string };
   key?: string;
@@ -218,7 +218,7 @@ export const demoCommand: Command = {
     const sandbox = await startSandbox();
     const file = join(dataDir, 'demo.yaml');
     writeFileSync(file, JSON.stringify(demoFile(sandbox.url), null, 2), { mode: 0o600 });
-    // Nothing of the operator's own environment: no provider of theirs is called.
+    // Without the operator's environment, so that none of their providers is called.
     const own: Environment = {
       GATEWAY_DATA_DIR: dataDir,
       GATEWAY_CONFIG: file,
@@ -233,7 +233,7 @@ export const demoCommand: Command = {
       try {
         await fill(file, own);
       } catch (error) {
-        // Half a demo is of no use, and the directory was empty before.
+        // Removes an incomplete demo; the directory was empty before.
         rmSync(dataDir, { recursive: true, force: true });
         throw error;
       }

@@ -22,7 +22,7 @@ Prints what is configured, which providers are on, and what will not work, witho
 /** The doctor's findings outside the configuration. */
 export interface Findings {
   catalog: Catalog;
-  /** The same with the sandbox's models, if the sandbox is on. */
+  /** The catalog with the sandbox's models, if the sandbox is on. */
   served?: Catalog;
   /** The state of the data directory. */
   data_dir: string;
@@ -161,7 +161,7 @@ export const doctorCommand: Command = {
     const findings: Findings = {
       catalog: catalogFor(config),
       served: catalogFor(config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config),
-      // Before the store is opened, which creates files beside it.
+      // Checked before the store is opened, which creates files beside it.
       exposed: exposedFiles(config.data_dir).map(({ path }) => path),
       data_dir: await stateOf(config),
       ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),

@@ -2,7 +2,10 @@ import { daysLeft, expiryWarnings } from '../catalog/expiry.ts';
 import type { Config } from '../config.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** Before its last day, how long the log warns of a model; how often, and of how many by name. */
+/**
+ * The days before a model's last day on which the log warns of it, the interval of the warnings, and the models that one warning
+ * names.
+ */
 const EXPIRY_NOTICE_DAYS = 30;
 const EXPIRY_NOTICE_MS = 86_400_000;
 const EXPIRY_NOTICES_MAX = 20;

@@ -14,7 +14,7 @@ export interface FirstKeys {
   /** Undefined if none of this kind was created. */
   management_key: string | undefined;
   api_key: string | undefined;
-  /** The file with the keys; undefined: they are to be printed. */
+  /** The file with the keys; undefined if the keys are to be printed. */
   file: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export async function firstKeys(
   return created;
 }
 
-/** Appended: in a shell later lines count, and the directory may have had another store before. */
+/** Appended: in a shell the last assignment counts, and the file may have the keys of an earlier store. */
 function envText({ management_key, api_key }: FirstKeys, at: string): string {
   return [
     `# The first keys of Model Gateway, created at ${at}. Store them safely, then delete this file.`,

@@ -74,8 +74,8 @@ async function stateOf(path: string): Promise<string | undefined> {
 }
 
 /**
- * Calls `changed` once the file is in another state than before, and was for two polls in a row, so that nobody is writing it
- * any more. Also called for the first state, which may be newer than what was loaded.
+ * Calls `changed` when the file has another state than before and kept it for two polls, so that a write in progress is not read.
+ * Also called for the first state, which may be newer than what was loaded.
  */
 function watch(path: string, changed: () => void): () => void {
   let known: string | undefined;

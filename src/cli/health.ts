@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { ConfigError, listenAddress } from '../config.ts';
 import { type Command, readArguments } from './command.ts';
 
-/** The command `health`: below the time that a container waits for it. */
+/** The timeout of the command `health`: below the time that a container waits for it. */
 const HEALTH_MS_MAX = 4_000;
 const HEALTH_CHARS_MAX = 10_000;
 

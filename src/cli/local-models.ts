@@ -4,7 +4,7 @@ import { providerRow } from '../providers/table.ts';
 import { createServices, type Services } from '../providers/transport/services.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** How often local servers are asked for their models, and what of an answer is read. */
+/** The interval between two listings of a local server, its timeout, and the bytes and models that are read of an answer. */
 const LOCAL_MODELS_EVERY_MS = 60_000;
 const LOCAL_MODELS_MS_MAX = 2_000;
 const LOCAL_MODELS_BYTES_MAX = 1024 * 1024;
@@ -54,7 +54,7 @@ async function listOf({ base_url, credential, headers }: Provider, services: Ser
 
 /**
  * Lists the models of servers on the operator's own machines (Ollama, vLLM and the like), at once and then every minute. A
- * server that does not answer has none until it answers again; requests for its models are sent to it all the same.
+ * server that does not answer has none until it answers again; requests for its models are still sent to it.
  */
 export function followLocalModels({ providers, log, onChange }: LocalModelsOptions): { stop(): Promise<void> } {
   const services = createServices();

@@ -5,7 +5,7 @@ import { type Config, ConfigError, type ConfigText, type Environment, loadConfig
 import type { Logger } from '../telemetry/log.ts';
 import { checkedFile } from './check-config.ts';
 
-/** Lines of what a reload changed; what is beyond them is counted. */
+/** The changes of one reload that the log lists. Further changes are counted. */
 const RELOAD_LINES_MAX = 100;
 
 /** Fields of `Config` that follow from settings of several places. Those of the environment never change while the gateway runs. */

@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import { createSignInPath } from '../api/auth/sign-in-code.ts';
 import { createChange } from '../api/change.ts';
 import type { MetricsSource } from '../api/operations/metrics.ts';
-import { type App, createApp, type Served } from '../app.ts';
+import { type ActiveConfiguration, type App, createApp } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type CatalogChange, catalogChanges } from '../catalog/changes.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
@@ -111,7 +111,7 @@ export function catalogOf(
 const VERIFY_MS_MAX = 60_000;
 
 /** What a configuration serves, with the models that local servers list. */
-function servedOf(config: Config, discovered: readonly string[]): Served {
+function servedOf(config: Config, discovered: readonly string[]): ActiveConfiguration {
   let whole: Catalog | undefined;
   const bundled = readBundledCatalog();
   const more = { unserved: unservedModels(config, bundled), discovered };
@@ -318,7 +318,7 @@ async function build(
       const changes = catalogChanges(served.catalog, replaced.catalog);
       const known = unservedNames(served.config, served.catalog);
       const unserved = unservedNames(replaced.config, replaced.catalog).filter((warning) => !known.includes(warning));
-      // From here on all of it is in force.
+      // From here on the new configuration is in force.
       served = replaced;
       app.forgetFailures(hasChanged(changes));
       return { ...taken, changes, warnings: [...taken.warnings, ...unserved] };

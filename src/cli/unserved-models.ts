@@ -2,7 +2,7 @@ import type { BundledCatalog } from '../catalog/bundled.ts';
 import type { Config } from '../config.ts';
 import { declaredSandbox } from './with-sandbox.ts';
 
-/** Of the providers that would serve a model so many are named. */
+/** The providers that a message names for one model, of those that would serve it. */
 const UNSERVED_PROVIDERS_SHOWN = 3;
 
 /** The variables that a reason names; undefined if the reason is another one. */

@@ -72,7 +72,7 @@ async function membersOf(queries: Queries, organizationId: string): Promise<Name
   }
 }
 
-/** Runs a write that may set an address that another user has: then throws a `Refusal`. */
+/** Runs a write. Throws a `Refusal` if it sets an address that another user has. */
 async function withFreeEmail<T>(email: string | undefined, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
@@ -166,7 +166,7 @@ async function remove(store: OpenStore, who: string, to: string | undefined): Pr
 async function signOut({ actor, change }: OpenStore, who: string): Promise<string> {
   const ended = await change(actor, async (work) => {
     const { id } = await memberNamed(work.tx, actor.organization_id, who);
-    // A sign-in at the same time either comes first and ends, or follows.
+    // A concurrent sign-in either precedes this lock and is ended, or follows the change.
     await organizationStore(work.tx).lockMember({ organization_id: actor.organization_id, user_id: id });
     return endSignIns(work, id);
   });

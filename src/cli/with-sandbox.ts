@@ -21,7 +21,7 @@ export function declaredSandbox(url: string) {
 /** The configuration with the sandbox's providers and its models. */
 export function addSandbox(config: Config, url: string): Config {
   const declared = JSON.stringify(declaredSandbox(url));
-  // It is valid (a test checks that): parsing it as a file would load the YAML parser, which may have nothing else to parse.
+  // It is valid (a test checks that). Parsing it as a file would load the YAML parser for this alone.
   const file = readConfigFile('the sandbox', declared, JSON.parse(declared));
   const { on } = resolveProviders({}, file);
   const slugs = new Set(on.map(({ slug }) => slug));

@@ -5,9 +5,9 @@ import type { ConfigError } from './config-error.ts';
 const PLACES: ReadonlySet<string> = new Set(['project_id', 'quota_project_id', 'location', 'region']);
 
 /**
- * A credential of Google Cloud as one line: an account's JSON text, given as it is or by the path of its file (as
- * `GOOGLE_APPLICATION_CREDENTIALS` has it), or a plain key as it stands. What the account tells of its own place is left out: the
- * provider's address says where the operator's requests go, and an account of one project may be let into another.
+ * A credential of Google Cloud as one line: the JSON text of an account, from the text itself or from the path of its file (as in
+ * `GOOGLE_APPLICATION_CREDENTIALS`), or a plain key unchanged. The account's own project and region are removed: the provider's
+ * address decides where requests go, and an account of one project may have access to another.
  */
 export function googleCredential(credential: string, wrong: (expectation: string) => ConfigError): string {
   const isText = credential.startsWith('{');
@@ -18,7 +18,7 @@ export function googleCredential(credential: string, wrong: (expectation: string
       PLACES.has(name) ? undefined : value,
     );
   } catch {
-    // What was read is a secret: it is not quoted.
+    // The content is a secret, so the message does not quote it.
     throw wrong(isText ? 'must be JSON text' : 'must be the path of a JSON file that can be read');
   }
   if (readGoogleAccount(text) !== undefined) return text;

@@ -5,7 +5,7 @@ import { ledger } from './settings/service.ts';
 
 /** How money is kept, and which entries of the journal are kept for how long: the declared settings of `ledger`. */
 export interface LedgerConfig extends Omit<Filled<typeof ledger.settings>, 'on_store_outage'> {
-  /** For how long keys seen lately are served while the store does not answer; 0: they are refused. */
+  /** How long recently used keys are served while the store does not answer; 0: requests are refused. */
   serve_without_store_ms: number;
 }
 

@@ -8,7 +8,7 @@ import type { ProviderSection } from './file-schema.ts';
 
 type ProvidersSection = Readonly<Record<string, Pick<ProviderSection, 'variants'>>>;
 
-/** Variants of a provider that the file names and no model has: nothing would be left out or offered by them. */
+/** Warnings for variants of a provider that no bundled model has: they select nothing. */
 export function variantWarnings(providers: ProvidersSection, bundled: BundledCatalog): string[] {
   return Object.entries(providers).flatMap(([slug, section]) => {
     if (section.variants === undefined) return [];
@@ -22,7 +22,7 @@ export function variantWarnings(providers: ProvidersSection, bundled: BundledCat
   });
 }
 
-/** What the file declares and nothing can serve (models of no endpoint, endpoints of no known price), or what two models share. */
+/** Warnings for declared models without endpoints, endpoints without a price, and canonical slugs that two models share. */
 export function modelWarnings(
   declared: readonly DeclaredModel[],
   providers: readonly Provider[],
@@ -52,10 +52,10 @@ export function modelWarnings(
   return [...shared, ...unserved];
 }
 
-/** No provider asks less than this for a million tokens (0.001 USD), or more (10,000 USD): pico-USD for one token. */
+/** The usual range of token prices, in pico-USD for one token: 0.001 to 10,000 USD for a million tokens. */
 const TOKEN_PICO_USUAL = { min: 1_000, max: 10_000_000_000 };
 
-/** Prices of tokens that are probably written per token where they count per million, or the other way round. */
+/** Warnings for token prices that are probably in the wrong unit: per token instead of per million tokens, or the reverse. */
 export function priceWarnings(declared: readonly DeclaredModel[]): string[] {
   return declared.flatMap(({ id, endpoints = [] }) =>
     endpoints.flatMap(({ provider, pricing = {} }) =>
@@ -74,7 +74,7 @@ export function priceWarnings(declared: readonly DeclaredModel[]): string[] {
   );
 }
 
-/** Canonical slugs that mean another model as well; a static variant (`author/slug:free`) may have that of its model. */
+/** Warnings for canonical slugs that another model has too. A static variant (`author/slug:free`) may share its model's. */
 function slugWarnings(
   declared: readonly DeclaredModel[],
   models: readonly { id: string; canonical_slug?: string }[],

@@ -7,7 +7,7 @@ import type { Path, ReadFile } from './read-file.ts';
 
 const MODEL_ID = /^[^/\s]+\/\S+$/;
 
-/** Turns the file's models into declarations: prices exact, references to providers checked. */
+/** Converts the file's models to declarations with exact prices, and checks that their providers exist. */
 export function declaredModels(file: ReadFile, providers: ReadonlySet<string>, bundled: boolean): DeclaredModel[] {
   return readEach(
     Object.entries(file.value.models ?? {}).map(

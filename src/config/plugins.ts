@@ -25,7 +25,7 @@ interface EngineDefaults {
   base_url?: string;
   /** The variable of its key, or of its address if it has no key. */
   variable: string;
-  /** List prices, unless the operator states others. */
+  /** List prices, if the operator sets no others. */
   price: SearchPrice;
 }
 
@@ -59,7 +59,7 @@ const defaults: Readonly<Record<SearchEngine, EngineDefaults>> = {
     // https://docs.parallel.ai/getting-started/pricing
     price: { search_nano: 5_000_000, results_included: 10, result_nano: 1_000_000 },
   },
-  // The operator's own.
+  // A server of the operator's own.
   searxng: { variable: 'SEARXNG_URL', price: { search_nano: 0, results_included: 0, result_nano: 0 } },
 };
 
@@ -113,7 +113,7 @@ function ocrSettings(
   if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) throw file.wrong([...place, 'api_key'], PLAIN_KEY);
   const usd = section.price_per_page_usd;
   const pageNano = usd === undefined ? OCR.page_nano : toNano(usd);
-  // A key of Mistral's is not for another host.
+  // A key for Mistral is not sent to another host.
   const apiKey = section.api_key === undefined && section.base_url !== undefined ? undefined : key.text;
   return { base_url: baseUrl, api_key: apiKey, model: section.model ?? OCR.model, page_nano: pageNano };
 }

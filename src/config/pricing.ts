@@ -19,7 +19,7 @@ const faults: Record<PriceFault, string> = {
   too_high: `must not be above ${limits.unit_price_usd_max} USD for one unit`,
 };
 
-/** A file with what the prices of tokens in one `pricing` are for. */
+/** A file, with the unit of the token prices of one `pricing`. */
 interface PricedFile extends ReadFile {
   token_price_per: 'unit' | 'million';
 }
@@ -43,8 +43,8 @@ function readPrices(file: PricedFile, path: Path, section: Omit<TierSection, 'ov
 }
 
 /**
- * Prices that stand in place of others. What a token costs has to be said again: a class left out would cost what the
- * prompt does, or what it did before, and neither is a safe guess. Fees and discount stay as they are.
+ * Prices that replace the plain ones. Every token price of the plain list must be repeated: a missing class would be charged at
+ * another class's price or at the plain price, and neither is safe. Fees and the discount are kept.
  */
 function insteadOf(plain: Prices, file: PricedFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
   const prices = readPrices(file, path, section);
@@ -87,13 +87,13 @@ function readServiceTiers(
     }
     const own = insteadOf(pricing, file, at, section);
     const missing = lacking(own);
-    if (missing.length > 0) throw file.wrong(at, `must say ${missing.join(' and ')}`);
+    if (missing.length > 0) throw file.wrong(at, `must have ${missing.join(' and ')}`);
     return [name, withTiers(own, file, at, section)];
   });
   return Object.fromEntries(read);
 }
 
-/** Which of the prices that make a list charge anything are missing. */
+/** The names of the required prices that are missing. */
 function lacking(prices: Prices): string[] {
   return (['prompt', 'completion'] as const).filter((name) => prices[name] === undefined);
 }
@@ -113,7 +113,7 @@ function readWhole(
   };
 }
 
-/** February 30 is read as a day of March elsewhere. */
+/** `Date` reads February 30 as a day of March. */
 function isDay(text: string): boolean {
   const at = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 10) === text;
@@ -136,13 +136,13 @@ function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): P
   });
 }
 
-/** The prices of an endpoint as an operator writes them: exact, and each list whole. */
+/** Reads the declared prices of an endpoint: exact, and each list complete. */
 export function declaredPricing(read: ReadFile, path: Path, section: PricingSection): Partial<DatedPrices> {
   const { changes, per, ...now } = section;
   const file: PricedFile = { ...read, token_price_per: per === 'token' ? 'unit' : 'million' };
   const priceChanges = changes && readChanges(file, [...path, 'changes'], changes);
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
-  // Without a price of its own, what is said stands beside the bundled one.
+  // Without a plain price, the declared parts are added to the bundled price.
   const hasPricing = Object.keys(pricing).length > 0 || (priceChanges === undefined && service_tiers === undefined);
   if (!hasPricing && price_tiers !== undefined)
     throw file.wrong([...path, 'tiers'], 'must be used together with a plain price');

@@ -8,10 +8,10 @@ import { googleCredential } from './google-credential.ts';
 import type { Path, ReadFile } from './read-file.ts';
 import { fileVariable, readSecretFile } from './secret-files.ts';
 
-/** Names and values as the process was started with; a blank value counts as unset. */
+/** Environment variables, as the process was started with them. A blank value counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A provider that is known but not used, and why: which variable is missing, or what else. */
+/** A known provider that is off, and the reason, such as a missing variable. */
 export interface ProviderOff {
   slug: string;
   name: string;
@@ -20,14 +20,14 @@ export interface ProviderOff {
 
 export interface Providers {
   on: Provider[];
-  /** What of those that are off lacks a credential alone: an organization's own takes its place. */
+  /** The providers that are off only for lack of a credential: organizations can use them with their own. */
   own_only: Provider[];
   off: ProviderOff[];
   warnings: string[];
 }
 
 const SLUG = /^[a-z0-9][a-z0-9._-]*$/;
-/** What every HTTP client can send as the value of a header. */
+/** A header value that every HTTP client can send. */
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
@@ -44,7 +44,7 @@ export function variable(environment: Environment, name: string): string | undef
   return readSecretFile(pathVariable, path);
 }
 
-/** Puts variables in the place of `${NAME}`; names the first one that is not set. */
+/** Replaces each `${NAME}` by the value of the variable; `unset` is the first name without a value. */
 export function expand(text: string, environment: Environment): { text: string; unset: string | undefined } {
   let unset: string | undefined;
   const expanded = text.replace(REFERENCE, (_, name: string) => {
@@ -55,7 +55,7 @@ export function expand(text: string, environment: Environment): { text: string; 
   return { text: expanded, unset };
 }
 
-/** Decides which providers are on: the rows of the table by their variables, the file's over and beside them. */
+/** Decides which providers are on: the rows of the table by their variables, then the file's, which override and extend them. */
 export function resolveProviders(environment: Environment, file: ReadFile | undefined): Providers {
   const sections = new Map(Object.entries(file?.value.providers ?? {}));
   const result: Providers = { on: [], own_only: [], off: [], warnings: [] };
@@ -68,7 +68,7 @@ export function resolveProviders(environment: Environment, file: ReadFile | unde
   return result;
 }
 
-/** Names are how requests pick a provider, so no two providers may answer to one. */
+/** Requests select providers by name, so two providers must not share a name. */
 function refuseSharedNames(providers: Providers, file: ReadFile | undefined): void {
   const owners = new Map<string, string>();
   for (const { slug } of [...providers.on, ...providers.off]) owners.set(slug.toLowerCase(), slug);
@@ -165,7 +165,7 @@ function resolveOne(
   result.on.push(provider());
 }
 
-/** Whether a provider may stand in the operator's own network: a server of the operator's, or a known provider at another address. */
+/** Whether a provider may be inside the operator's own network: a server of the operator's, or a known provider at another address. */
 function isInside(row: ProviderRow | undefined, section: ProviderSection | undefined): boolean {
   if (row === undefined || row.address_variable !== undefined) return true;
   const { base_url } = section ?? {};
@@ -178,7 +178,7 @@ function mistakenPlace(row: ProviderRow | undefined, environment: Environment): 
   const { variable: name, form, example } = row.variants_by;
   const value = variable(environment, name);
   if (value === undefined || form.test(value)) return undefined;
-  return `${name} is "${value}", which looks like none of ${row.name}: such as ${example}`;
+  return `${name} is "${value}", which does not look like one of ${row.name}; an example is ${example}`;
 }
 
 function hint(slug: string): string {
@@ -218,7 +218,7 @@ function credentialOf(
   return {};
 }
 
-/** A credential of several variables, as JSON text; names the first one that is missing. */
+/** Joins the variables of a credential to JSON text; names the first one that is missing. */
 function joinParts(
   { members, optional }: NonNullable<ProviderRow['credential_parts']>[string],
   environment: Environment,
@@ -266,7 +266,7 @@ function baseUrl(
   return unset === undefined ? { url } : { url, unset };
 }
 
-/** The variants that the operator names, else those that the row has for the operator's place. */
+/** The variants that the operator names, else those of the row for the operator's region. */
 function variantsOf(
   row: ProviderRow | undefined,
   section: ProviderSection | undefined,
@@ -293,8 +293,8 @@ function plainUrl(text: string): string | undefined {
 }
 
 /**
- * The address of a local server in the ways people write it: `host`, `host:port`, `:port`, with or without scheme and
- * path. 0.0.0.0 is where a server listens, not where it is reached.
+ * The address of a local server from any of its usual forms: `host`, `host:port`, `:port`, with or without scheme and path.
+ * 0.0.0.0, an address to listen on, becomes 127.0.0.1.
  */
 function serverUrl(text: string, usual: string): string | undefined {
   const fallback = new URL(usual);
@@ -310,8 +310,8 @@ function serverUrl(text: string, usual: string): string | undefined {
 }
 
 /**
- * What the operator says goes before what the provider publishes, field by field. At another address than its own nothing that it
- * publishes holds.
+ * The data policies of a provider: each field as the operator declares it, else as the provider publishes it. The published
+ * policy does not apply to another address than the provider's own.
  */
 function dataPolicies(
   row: ProviderRow | undefined,

@@ -2,7 +2,7 @@ import type { DirectRule, ProxyRules } from '../providers/transport/proxy.ts';
 import { ConfigError } from './config-error.ts';
 import { type Environment, variable } from './providers.ts';
 
-/** A variable in either spelling: both are in use, and most programs prefer the small letters. */
+/** A variable in lower or upper case: both are in use, and most programs prefer lower case. */
 function eitherCase(environment: Environment, name: string): { name: string; text: string } | undefined {
   for (const spelling of [name.toLowerCase(), name]) {
     const text = variable(environment, spelling);
@@ -11,7 +11,7 @@ function eitherCase(environment: Environment, name: string): { name: string; tex
   return undefined;
 }
 
-/** What is wrong is not quoted: it may hold a password. */
+/** The value may contain a password, so the message does not quote it. */
 function proxyUrl(environment: Environment, variableName: 'HTTP_PROXY' | 'HTTPS_PROXY'): string | undefined {
   const setting = eitherCase(environment, variableName);
   if (setting === undefined) return undefined;

@@ -14,7 +14,7 @@ function amount(value: number | 'unlimited' | undefined, otherwise: number | und
 
 const UNBOUNDED: RateAmounts = { requests_per_minute: undefined, tokens_per_minute: undefined };
 
-/** What a section leaves out is as it would be without it. */
+/** The limits of a section. Limits that it does not set are those of `otherwise`. */
 function amountsOf(section: RateAmountsSection | undefined, otherwise: RateAmounts): RateAmounts {
   return {
     requests_per_minute: amount(section?.requests_per_minute, otherwise.requests_per_minute),
@@ -34,7 +34,7 @@ function amountsBy(
   return new Map(sections.map(([key, section]) => [key, amountsOf(section, otherwise)]));
 }
 
-/** What limits no model that there is. */
+/** Warnings for settings of `rate_limits.models` that match no model. */
 export function rateWarnings({ models }: RateRules, known: ReadonlySet<string>): string[] {
   return [...models.keys()]
     .filter((pattern) => !known.has(pattern) && !isMatched(pattern, known))

@@ -112,7 +112,8 @@ function check(value: unknown, wrong: ReadFile['wrong']): void {
   const [, faults] = Errors(ConfigFile, value);
   Settings.Set({ maxErrors });
   if (faults.length === 0) return;
-  // Of a value that fits none of several schemas, the first fault says most; the others are of schemas that were not meant.
+  // Of a value that fits no schema of a union, only the first fault is reported: the others belong to schemas that were probably
+  // not meant.
   const unions = new Set(faults.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath));
   const seen = new Set<string>();
   const isFirst = (instancePath: string): boolean => {

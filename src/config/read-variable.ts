@@ -59,7 +59,7 @@ function checkedSecret(name: string, value: string, { isSentInHeader }: { isSent
     throw new ConfigError(`${name} must have ${limits.management_key_chars_min} characters or more`);
   }
   if (/\s/.test(value)) throw new ConfigError(`${name} must not contain white space`);
-  // No client could send it: bytes beyond ASCII in a header are read as something else than what was meant.
+  // HTTP clients cannot send it: bytes beyond ASCII in a header are decoded in different ways.
   if (isSentInHeader && !/^[\x21-\x7e]+$/.test(value)) {
     throw new ConfigError(`${name} must be plain ASCII, because it is sent in a header`);
   }

@@ -26,7 +26,7 @@ export function readSecretFile(variable: string, path: string): string {
   let text: string;
   try {
     const stats = statSync(path);
-    // What never ends, or never begins, would hold the start up for ever.
+    // A device or a pipe could block the start for ever.
     if (!stats.isFile()) throw wrong('is not a regular file');
     if (stats.size > limits.secret_file_bytes_max) {
       throw wrong(`is larger than ${limits.secret_file_bytes_max} bytes`);

@@ -4,7 +4,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { ConnectionExcess } from './connections.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 
-/** Of the path of a request that no operation has. */
+/** The length of an unknown path in the log. */
 const LOGGED_PATH_CHARS_MAX = 200;
 
 /** Paths that monitors request every few seconds: measured, but not logged. */

@@ -10,9 +10,9 @@ import { callerName } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import type { Server } from './server.ts';
 
-/** What a request takes from its beginning to its end, however small: measured, half again as much as it is. */
+/** The memory that any request takes, in addition to its body: half again as much as was measured. */
 export const REQUEST_BYTES = 32 * 1024;
-/** A packed body is unpacked in pieces of so much. */
+/** The size of the chunks in which a body is decompressed. */
 const INFLATED_CHUNK_BYTES = 16 * 1024;
 
 declare module 'fastify' {

@@ -10,7 +10,7 @@ export interface CachedAnswer {
 }
 
 /** Schema of the 304 to a client that has the current answer. */
-export const NotModified = Type.Null({ description: 'What the client has is the answer still (If-None-Match).' });
+export const NotModified = Type.Null({ description: 'The client has the current answer (If-None-Match).' });
 
 /** Makes an answer that can be kept and sent any number of times. `contentType` is its media type. */
 export function cachedAnswer(text: string, contentType: string): CachedAnswer {

@@ -9,7 +9,7 @@ declare module 'fastify' {
     callerTurns: CallerTurns;
   }
   interface FastifyRequest {
-    /** Ends the turn of its operation; may be called again. Undefined for operations that need none. */
+    /** Ends the turn of its operation; further calls do nothing. Undefined for operations without turns. */
     end_turn: (() => void) | undefined;
   }
 }
@@ -22,7 +22,10 @@ interface CallerQueue {
   readonly waiting: ((end: End) => void)[];
 }
 
-/** Gives each caller at most `turnsMax` turns at a time. Who asks for more waits, in order; other callers do not wait for that. */
+/**
+ * Gives each caller at most `turnsMax` turns at a time. Further operations of a caller wait in order; other callers do not wait
+ * for them.
+ */
 class CallerTurns {
   readonly #queues = new Map<string, CallerQueue>();
   readonly #turnsMax: number;
@@ -87,7 +90,7 @@ export async function inCallerTurn<T>(request: HttpRequest, make: () => Promise<
 /**
  * Bounds the operations of one caller that run at a time, for all operations with a key or session that call no model and are registered
  * afterwards: most read the store, which all callers share. An operation ends when its answer is made
- * (the server's `onSend` calls `end_turn`): nobody waits for its reader.
+ * (the server's `onSend` calls `end_turn`): the time in which the client reads it does not count.
  */
 export function boundCallers(server: Server, confirm: (request: HttpRequest) => Promise<void> | undefined): void {
   const turns = new CallerTurns(confirm);

@@ -2,10 +2,10 @@ import type { RouteOptions } from 'fastify';
 import { Type } from 'typebox';
 import { afterEach, expect, test } from 'vitest';
 import { createServer } from './create-server.ts';
-import { METERED, type Metered } from './metered.ts';
+import { METERED, type MeteredInference } from './metered.ts';
 import type { Server } from './server.ts';
 
-const metered: Metered = { [METERED]: true };
+const metered: MeteredInference = { [METERED]: true };
 const body = Type.Object({ model: Type.String() });
 const ROUTE = {
   method: 'POST' as const,

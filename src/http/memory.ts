@@ -84,7 +84,7 @@ class SharedMemory implements Memory {
         clearTimeout(late);
         this.#waiting.delete(waiter);
         reject(noRoom());
-        // A later waiter may fit.
+        // A later claim may fit.
         this.#serve();
       };
       const late = setTimeout(refuse, waitMsMax);

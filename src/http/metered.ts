@@ -2,7 +2,7 @@
 export const METERED: unique symbol = Symbol('metered');
 
 /** Calls models, and counts, bounds and charges every call. Only `createInference` makes one. */
-export interface Metered {
+export interface MeteredInference {
   readonly [METERED]: true;
 }
 
@@ -25,7 +25,7 @@ export function runsModels(method: string, tags: readonly string[] | undefined):
 export function unmeteredReason(route: {
   method: string | string[];
   url: string;
-  config?: { metered?: Metered };
+  config?: { metered?: MeteredInference };
   schema?: { tags?: readonly string[] };
 }): string | undefined {
   const isInference = [route.method].flat().some((method) => runsModels(method, route.schema?.tags));

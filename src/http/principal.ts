@@ -37,11 +37,11 @@ export interface Principal {
   parents?: readonly ParentKey[];
   /** The session of a signed-in person who calls with the cookie of the pages; not set for keys. */
   session?: CallerSession;
-  /** Set if the store did not answer and the key was accepted as this node last knew it. */
+  /** Set if the store did not answer and the key was accepted in the state that this node last read. */
   is_served_without_store?: boolean;
 }
 
-/** By which the requests of a caller are counted: all sessions of a person together, since a person may open many. */
+/** The name under which a caller's requests are counted: one for all sessions of a person, who may open many. */
 export function callerName({ session, user_id, key_hash }: Principal): string {
   return session === undefined ? (key_hash ?? 'environment') : `sessions of ${user_id}`;
 }
@@ -53,7 +53,7 @@ export interface CallerSession {
   role: 'admin' | 'member';
   user_name: string;
   user_email: string | null;
-  /** What requests that change something send in `x-form-token`. */
+  /** The token that requests with a change send in `x-form-token`. */
   form_token: string;
   expires_at: string;
 }

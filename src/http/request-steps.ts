@@ -195,7 +195,7 @@ export class RequestSteps {
     this.#admit(access, principal, request, reply);
   }
 
-  /** Throws the refusal of a caller, undefined for nobody, or of its request. */
+  /** Throws the refusal of a caller (undefined: none is known) or of its request. */
   #admit(access: AccessLevel, principal: Principal | undefined, request: HttpRequest, reply: HttpReply): undefined {
     if (principal !== undefined) {
       request.principal = principal;

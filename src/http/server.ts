@@ -11,7 +11,7 @@ import type { Static, TSchema } from 'typebox';
 import type { JsonValue } from '../schemas/json.ts';
 import type { Connections } from './connections.ts';
 import type { ErrorFormat } from './error-envelope.ts';
-import type { Metered } from './metered.ts';
+import type { MeteredInference } from './metered.ts';
 import type { Principal } from './principal.ts';
 import type { HttpRequest } from './request.ts';
 import type { StoreWait } from './store-wait.ts';
@@ -40,7 +40,7 @@ export type Access = 'public' | 'open' | 'management' | 'any';
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
-    metered?: Metered;
+    metered?: MeteredInference;
     /** Whether usual requests are served without the framework (`DirectEdge`): for the few operations that are called most. */
     direct?: boolean;
     /** Whether members may call the operation with their session; it then shows and changes only what is theirs. */
@@ -66,9 +66,9 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The options of the route, stored because Fastify makes `routeOptions` anew at each access. */
     route: FastifyRequest['routeOptions'];
-    /** Called if the client leaves before the answer is sent. Whoever sets it must unset it. */
+    /** Called if the client leaves before the answer is sent. The code that sets it must unset it. */
     on_leave: (() => void) | undefined;
-    /** Called if the gateway stops waiting for the answer. Whoever sets it must unset it. */
+    /** Called if the gateway stops waiting for the answer. The code that sets it must unset it. */
     on_stop: (() => void) | undefined;
     /** When its caller was found, on the monotonic clock. */
     identified_ms: number;

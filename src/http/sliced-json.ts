@@ -14,7 +14,7 @@ import {
 } from '../schemas/json-structure.ts';
 import { isWide } from './memory.ts';
 
-/** How much is parsed, or scanned, before other requests are served. */
+/** The bytes that are parsed or scanned before other requests are served. */
 export const SLICE_BYTES = 128 * 1024;
 /** The most that one parse reads: a slice, and the number, key or space at its end. */
 const PARSED_BYTES_MAX = 4 * SLICE_BYTES;

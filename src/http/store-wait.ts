@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 
-/** The request has used up its time for waiting for the store. */
+/** The request has used up its time for reads of the store. */
 export class StoreWaitExceeded extends GatewayError {
   constructor() {
     super(503, 'The store does not answer at the moment; try again soon', { headers: { 'retry-after': '1' } });

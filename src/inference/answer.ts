@@ -1,4 +1,4 @@
-import { METERED, type Metered } from '../http/metered.ts';
+import { METERED, type MeteredInference } from '../http/metered.ts';
 import type { Events } from '../http/sources.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAttempts } from './attempt/attempts.ts';
@@ -31,28 +31,31 @@ export interface InferenceOptions extends Omit<PlannerOptions, 'prepareCall'>, P
 }
 
 /**
- * How one call is answered: plan, attempt endpoints in order until one answers, meter, settle. The generation's record
- * is written exactly once, before the client sees the end, also when it left.
+ * Answers calls: plans, tries endpoints in order until one answers, meters, settles. The generation's record is written exactly
+ * once, before the client sees the end of the answer, also if the client left.
  */
-export interface Inference extends Metered {
-  /** Throws `GatewayError`; `CallCancelled` when the client left first, or the gateway stops. */
+export interface Inference extends MeteredInference {
+  /** Throws `GatewayError`, or `CallCancelled` if the client left first or the gateway stops. */
   complete(call: Call): Promise<WholeAnswer>;
   /**
-   * Throws `GatewayError` before `open`, `CallCancelled` any time; after `open` failures arrive in `end`, and so does that the gateway
-   * stops. The consumer reads to the end, also after its client has left.
+   * Throws `GatewayError` before `open`, and `CallCancelled` at any time. After `open`, failures and a stop of the gateway are
+   * reported in `end`. The consumer reads to the end, also after its client has left.
    */
   stream(call: Call): Events<StreamEvent>;
   /** How a chat call would be routed now. Throws `GatewayError` if no endpoint could serve it. */
   explain(call: Call): Promise<Explanation>;
   /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `CallCancelled` when the client left first. */
   countTokens(call: Call): Promise<CountedTokens>;
-  /** How a call that a guardrail refuses would have been routed; undefined if the client does not ask, or no endpoint could serve it. Never throws. `wanted`: for a call that is not chat. */
+  /**
+   * How a call that a guardrail refuses would have been routed; undefined if the client does not request routing metadata, or no
+   * endpoint could serve the call. Never throws. `wanted`: for a call that is not chat.
+   */
   routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
   /** A call that is not chat. Throws `GatewayError`; `CallCancelled` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
-/** The same for the pipeline, which follows the calls that a middleware has something to do for, and reads the parts of a stream. */
+/** The engine as the pipeline uses it: with a watch on calls that have hooks, and with streams in parts. */
 export interface Engine extends Omit<Inference, 'stream'> {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
   stream(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined>;

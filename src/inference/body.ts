@@ -1,4 +1,4 @@
-/** The body of one attempt's answer: its chunks, metered, cut at the end of the money, and as the client is shown them. */
+/** The body of one attempt's answer: its chunks, metered, cut when the money is used up, and in the form that the client gets. */
 import { brokenRule } from '../errors.ts';
 import type { Source } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
@@ -77,7 +77,7 @@ export class PlainView implements View {
   }
 }
 
-/** What the later chunks need of the engine. */
+/** The parts of the engine that the later chunks use. */
 export interface BodyParts {
   clock: Clock;
   log: SettlementLog;

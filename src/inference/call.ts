@@ -95,7 +95,7 @@ export interface ScreeningOf {
   isOptional: boolean;
 }
 
-/** What was recorded of a call. */
+/** The record of a call. */
 export interface CallOutcome {
   /** It has ended, and an attempt or a fee was recorded: it is a generation. */
   isSettled: boolean;

@@ -30,7 +30,7 @@ import type { AnswerWatch, CallState } from './state.ts';
 import { createCitationExtractor } from './tools/citation-extractor.ts';
 import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
-/** What the engine is made of. */
+/** The dependencies of the engine. */
 export interface EngineParts extends BodyParts {
   metrics: Metrics;
   states: TurnStates;
@@ -236,12 +236,12 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const { cancelled, stopped } = call.cancellation;
     if (state.watch?.isWithheld === true) answer.finishReason = 'content_filter';
     const record = attempt.record!;
-    // A charged attempt has its end already.
+    // The end of a charged attempt is noted already.
     if (failure instanceof UpstreamError) {
       if (!attempt.isCharged || tools === undefined) record.failure = failure.failure;
     } else if (!attempt.isCharged) {
       if (failure !== undefined && stopped) record.failure = cancellationFailure(call);
-      // The endpoint of a whole answer has its success since it answered.
+      // The success of an endpoint with a whole answer was reported when it answered.
       if (call.request.stream === true) reportSuccess(attempt);
     }
     const isLeft = cancelled && !stopped;
@@ -298,7 +298,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   return {
-    // Nothing begins before the first event is read: a client that leaves, and heartbeats, are handled from then on.
+    // Nothing begins before the first event is read, so that heartbeats and a leaving client are handled from the start.
     stream: events,
 
     async complete(call, watch) {

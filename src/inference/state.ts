@@ -52,7 +52,7 @@ export interface ToolUse {
 
 /** One request to one endpoint, from its preparation to its charge. */
 export class Attempt<P extends Prepared = Prepared, M extends Account = Account> {
-  /** The call with this attempt's own request: a tool step or a continuation asks for something else than the client did. */
+  /** The call with this attempt's own request, which differs from the client's for a tool step or a continuation. */
   readonly call: Call;
   readonly candidate: Candidate;
   /** The turn of the model that it belongs to, from 1. */
@@ -117,11 +117,11 @@ export interface CallPlan {
   names: Requested['names'];
   /** Changes that were made to the request for all endpoints. */
   report: readonly Report[];
-  /** Keeps the conversation at the endpoint that answered. Made when it is first asked for: few calls need it. */
+  /** Keeps the conversation at the endpoint that answered. Created at the first call: few calls need it. */
   home: (() => SessionAffinity) | undefined;
 }
 
-/** Everything that one call gathers. A class: every call has one, and a spread of so many fields is slow. */
+/** The state of one call. A class: every call has one, and a spread of so many fields is slow. */
 export class CallState implements CallPlan {
   readonly call: Call;
   readonly catalog: ModelSource;
@@ -185,7 +185,7 @@ export class CallState implements CallPlan {
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };
   }
 
-  /** Prices of models that a provider runs inside a call. Rare: a scan will do. */
+  /** Prices of models that a provider runs inside a call. Rare, so a scan suffices. */
   pricesOf(provider: string, upstreamModel: string): EndpointPrices | undefined {
     for (const { endpoints } of this.catalog.models()) {
       for (const endpoint of endpoints) {

@@ -1,7 +1,7 @@
 import { isStorable } from '../schemas/text.ts';
 import type { GenerationRecord } from './records.ts';
 
-/** What generations are listed by, besides their times and costs: columns of the store, made from the record. */
+/** The values by which generations are listed, besides their times and costs: columns of the store, made from the record. */
 export interface ListedFacts {
   user_id: string | null;
   model: string;

@@ -19,13 +19,13 @@ import { Resend } from './resend.ts';
 import type { LeaseRow, LedgerStore, Position, Registered, Settle } from './settle.ts';
 import { StoreTime } from './store-time.ts';
 
-/** How often the free space is looked at. */
+/** The interval of checks of the free space. */
 const JOURNAL_SPACE_MS = 1_000;
-/** A node with leases looks so often whether they are wanted. */
+/** The interval at which a node with leases checks whether they are wanted. */
 const LEASE_WATCH_MS = 250;
-/** A node without leases and outcomes sends a sign of life so often: well before `limits.node_lost_ms`, although some get lost. */
+/** The time between two signs of life of a node without leases and outcomes: far below `limits.node_lost_ms`, since some may get lost. */
 const KEEP_ALIVE_MS = 20_000;
-/** A reservation that is only looked at looks so often at most, so long apart, for a moment at which no batch is on its way. */
+/** The tries of a preview for a moment without a batch in flight, and the time between two. */
 const PREVIEW_TRIES_MAX = 10;
 const PREVIEW_AGAIN_MS = 2;
 

@@ -13,12 +13,12 @@ import { storable } from './storable-settle.ts';
 
 /** The time between two batches for the store. */
 const FLUSH_INTERVAL_MS = 100;
-/** So many outcomes are flushed without waiting for `FLUSH_INTERVAL_MS`. */
+/** Outcomes that are flushed without waiting for `FLUSH_INTERVAL_MS`. */
 const FLUSH_EAGER_RECORDS = 500;
-/** After a failed flush: doubled from the first to the last. */
+/** The wait after a failed flush: doubled from the first value to the last. */
 const FLUSH_RETRY_MS = 100;
 export const FLUSH_RETRY_MS_MAX = 5_000;
-/** A batch that failed so often, while the store takes other writes, is divided. */
+/** Failures after which a batch is divided, if the store accepts other writes. */
 export const FLUSH_REFUSALS_MAX = 3;
 /** Outcomes of one batch that a log line names. */
 const REDUCED_LOGGED_MAX = 10;

@@ -164,10 +164,7 @@ export interface Metered {
   cost_nano: number;
 }
 
-/**
- * `A` is durable before bytes go upstream; `O` is written before the client sees the end of the answer.
- * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
- */
+/** `A` is durable before bytes go upstream; `O` is written before the client sees the end of the answer. */
 export type JournalRecord =
   /**
    * Start: node, epoch, boot id of the machine, format. `after`: the file that this one continues, and its length. Not set if

@@ -171,7 +171,7 @@ export interface Registered {
 }
 
 /**
- * Money of a window is scarce if less is free than so many times what is leased: then leases that are not used are returned soon.
+ * Money of a window is scarce if less is free than this multiple of what is leased: then leases that are not used are returned soon.
  * Otherwise no request misses them: what one lease keeps is a small part of what every node can have.
  */
 export const SCARCE_TIMES = 8;
@@ -360,7 +360,7 @@ export interface WindowRaise extends WindowRequest {
 
 /**
  * Sums settles and lease requests by window, in one fixed order. A node whose lease was released has nothing left to cover
- * its charges: they are spent all the same. Throws if a settle names a window that the batch does not.
+ * its charges: they are spent nevertheless. Throws if a settle names a window that the batch does not.
  */
 export function windowRaisesOf(settles: readonly Settle[], windows: readonly WindowRequest[]): WindowRaise[] {
   const raises = windows.map((window): WindowRaise => ({ ...window, cost: 0, cover: 0 }));

@@ -9,7 +9,7 @@ import type { Timer } from './ledger-clock.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import { startNode } from './start-node.ts';
 
-/** The time between two looks for slots of gateways that died. */
+/** The interval of searches for slots of gateways that died. */
 export const SLOTS_LOOK_MS = 5_000;
 
 /**

@@ -55,7 +55,7 @@ export interface UsageMeasures {
   timed_ms: number;
 }
 
-/** What is kept of the distribution of a measure: calls by `bucketOf`. */
+/** The measures whose distribution is kept, as calls by `bucketOf`. */
 export const HISTOGRAMS = { latency: 0, ttft: 1, throughput: 2 } as const;
 
 const BUCKET_RATIO = Math.log(1.1);

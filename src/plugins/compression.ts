@@ -16,7 +16,7 @@ import type { ChatRequest, Message } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import { type Compressed, compressMiddleOut } from './middle-out.ts';
 
-/** Output that a shortened prompt leaves room for where the request names no bound, at most this part of the context. */
+/** Output tokens for which a shortened prompt leaves room if the request has no bound, and their largest share of the context. */
 const COMPRESSED_OUTPUT_TOKENS = 1_024;
 const COMPRESSED_OUTPUT_DIVISOR = 4;
 

@@ -7,7 +7,7 @@ import type { UserLocation } from './web/engine.ts';
 
 /** Results that one search can request (specification, "Limits"). */
 const WEB_RESULTS_MAX = 25;
-/** Of all searches of one call (public service's schema, `max_total_results`). */
+/** Results of all searches of one call (public service's schema, `max_total_results`). */
 const WEB_RESULTS_TOTAL_DEFAULT = 50;
 const WEB_RESULTS_TOTAL_MAX = 1_000;
 /** One part of a searcher's location. */
@@ -15,7 +15,7 @@ const WEB_PLACE_CHARS_MAX = 100;
 /** The words around the results of the plugin `web`, where a request brings its own. */
 const WEB_PROMPT_CHARS_MAX = 10_000;
 const WEB_PAGE_TOKENS_MAX = 100_000;
-/** The content of one result, at most. */
+/** Characters of the text that introduces the results of the plugin `web`, if a request sets it. */
 const WEB_RESULT_CHARS_MAX = 100_000;
 /** Entries in one list of domains. */
 const WEB_DOMAINS_MAX = 200;

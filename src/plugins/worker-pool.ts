@@ -5,7 +5,7 @@ import { once } from 'node:events';
 const WORKER_IDLE_MS_MAX = 30_000;
 const WORKER_LOOK_MS = 20;
 const WORKER_START_MS_MAX = 15_000;
-/** What a process of such work takes before it works, and its garbage. */
+/** The memory of a worker process before its work, and of its garbage. */
 const WORKER_OWN_BYTES_MAX = 160 * 1024 * 1024;
 
 /** Work in a separate process failed. */

@@ -2,7 +2,7 @@ import type { Endpoint, Model } from '../catalog/model.ts';
 import type { Provider } from '../providers/provider.ts';
 import { supports } from './needs.ts';
 
-/** What `gateway/auto` spends at most where nobody has said what it chooses among: 3 and 15 USD per million tokens. */
+/** The highest prices of the default models of `gateway/auto`: 3 and 15 USD per million tokens. */
 const BUILT_IN_PROMPT_PICO_MAX = 3_000_000;
 const BUILT_IN_COMPLETION_PICO_MAX = 15_000_000;
 

@@ -2,7 +2,7 @@ import type { EndpointStatistics } from './endpoint-statistics.ts';
 import type { Figures } from './endpoint-windows.ts';
 import type { Condition, Health } from './health.ts';
 
-/** Below it an endpoint is shown as degraded, and as down (public service, guide "For providers"). */
+/** The uptimes below which an endpoint is shown as degraded, and as down (public service, guide "For providers"). */
 const UPTIME_DEGRADED_PERCENT = 95;
 const UPTIME_DOWN_PERCENT = 80;
 

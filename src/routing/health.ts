@@ -1,13 +1,13 @@
 import { limits } from '../limits.ts';
 import type { FailureClass } from '../providers/dialect.ts';
 
-/** The cool-down of an endpoint that does not say when to come back. */
+/** The cool-down of an endpoint whose failure names no wait. */
 export const COOL_DOWN_MS_DEFAULT = 10_000;
 /** The longest cool-down. Longer ones cost more than the failures that they avoid (`npm run bench -- --only routing`). */
 export const COOL_DOWN_MS_MAX = 120_000;
-/** After a cool-down, how long the outcome of the one attempt that was let through is waited for. */
+/** The longest wait for the outcome of the trial, the one attempt that is sent after a cool-down. */
 export const COOL_DOWN_TRIAL_MS_MAX = 30_000;
-/** An outage is recent for so long, and one where at least this share of the attempts failed meanwhile. */
+/** The time for which an outage is recent, and the share of failed attempts that makes it one. */
 export const OUTAGE_RECENT_MS = 30_000;
 const OUTAGE_SHARE_MIN = 0.05;
 

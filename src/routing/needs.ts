@@ -3,9 +3,12 @@ import { contentsOf } from '../schemas/contents.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
-/** Endpoints that read no more have their prompts shortened where nobody says otherwise (public service's documentation, "Message transforms"). */
+/**
+ * The context up to which prompts are shortened for an endpoint by default (public service's documentation, "Message
+ * transforms").
+ */
 const COMPRESSED_CONTEXT_TOKENS_MAX = 8_192;
-/** No token of a known vocabulary is longer, so that a prompt has at least so many; and about how long tokens are. */
+/** The longest token of known vocabularies, which bounds the tokens of a prompt from below, and the usual length of a token. */
 const CHARS_PER_TOKEN_MAX = 128;
 const CHARS_PER_TOKEN = 4;
 

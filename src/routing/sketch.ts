@@ -1,6 +1,6 @@
 import { DDSketch } from '@datadog/sketches-js';
 
-/** Percentiles are right to this share of their value. */
+/** The relative error of percentiles. */
 const SKETCH_ACCURACY = 0.01;
 export const SKETCH_CHARS_MAX = 12_000;
 

@@ -3,7 +3,10 @@ import { limits } from '../limits.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
 import { type Candidate, pricesOf } from './candidate.ts';
 
-/** A conversation that was silent for so long may go elsewhere; so many are remembered by a process; so much of a message tells them apart. */
+/**
+ * How long a silent conversation keeps its endpoint, how many conversations a process remembers, and the characters of a message
+ * that identify one.
+ */
 export const STICKY_MS = 600_000;
 export const STICKY_CONVERSATIONS_MAX = 50_000;
 export const CONVERSATION_CHARS_MAX = 4_096;

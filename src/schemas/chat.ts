@@ -9,7 +9,7 @@ import { limits } from '../limits.ts';
 import { RoutingMetadata } from './routing-metadata.ts';
 import { StopCondition } from './server-tools.ts';
 
-/** Of a function in the chat API; others take longer ones. */
+/** The name of a function in the chat API. Other APIs accept longer names. */
 const FUNCTION_NAME_CHARS_MAX = 64;
 /** Pairs of `metadata`, and the characters of each side. */
 const METADATA_PAIRS_MAX = 16;

@@ -20,7 +20,7 @@ export const EndpointPrice = Type.Object(
     until: Type.Union([Type.String(), Type.Null()], { description: 'Until when; null for the last known prices.' }),
     changed: Type.Union([Type.Array(Type.String()), Type.Null()], {
       description:
-        'What differs from the prices before: classes of `pricing`, `price_tiers`, `service_tiers.<name>`; null for the first recorded prices.',
+        'The differences from the previous prices: classes of `pricing`, `price_tiers`, `service_tiers.<name>`; null for the first recorded prices.',
     }),
     pricing: Pricing,
     price_tiers: PriceTiers,

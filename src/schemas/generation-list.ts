@@ -78,7 +78,7 @@ export const GenerationSession = Type.Object(
   { title: 'GenerationSession' },
 );
 
-/** What leads to the next part of a list. */
+/** The cursor of the next part of a list. */
 export const NextCursor = nullable(
   Type.String({
     description:

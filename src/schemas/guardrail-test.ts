@@ -6,7 +6,7 @@ import { PipelineStage } from './routing-metadata.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** Body of `POST /guardrails/test`: a guardrail or a draft of one, and what is held against it. */
+/** Body of `POST /guardrails/test`: a guardrail or a draft of one, and the text or the requests to test it on. */
 export const TestGuardrailBody = Type.Object(
   {
     guardrail_id: Type.Optional(Type.String({ description: 'A stored guardrail. Either this, or `guardrail`.' })),

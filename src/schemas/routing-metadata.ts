@@ -133,7 +133,7 @@ export const RoutingMetadata = Type.Object(
         { description: 'The money reserved for the last attempt. Null: no budget counted it.' },
       ),
     ),
-    attempts: Type.Optional(Type.Array(Attempt, { description: 'Absent where a guardrail refused the call.' })),
+    attempts: Type.Optional(Type.Array(Attempt, { description: 'Absent if a guardrail refused the call.' })),
     adjusted_parameters: Type.Array(AdjustedParameter),
     warnings: Type.Array(ExpiryWarning),
     pipeline: Type.Optional(

@@ -87,7 +87,7 @@ export const Setup = Type.Object(
         is_done: Type.Boolean(),
         at: nullable(Type.String(), 'When it was done for the first time: a moment or a UTC day; null if not known.'),
         detail: Type.String({ description: 'What has happened, or what to do.' }),
-        command: Type.String({ description: 'A command that does it.' }),
+        command: Type.String({ description: 'A command that completes the step.' }),
       }),
     ),
     warnings: Type.Array(

@@ -7,7 +7,7 @@ import { limits } from '../limits.ts';
 import { ProviderPreferences } from './chat.ts';
 import { RoutingMetadata } from './routing-metadata.ts';
 
-/** Words to expect, of one request. */
+/** Characters of the words to expect, for one request. */
 const TRANSCRIPTION_PROMPT_CHARS_MAX = 16_384;
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));

@@ -10,7 +10,7 @@ function largestCover(charges: readonly Charged[]): number {
   return most;
 }
 
-/** One literal, without a list of columns of its own for what is listed: it is made for each call. */
+/** One object literal, for speed: it is made for each call. */
 function generationRow(settle: Settle, nodeId: string, series: number | undefined) {
   const { listed } = settle;
   return {

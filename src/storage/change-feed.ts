@@ -9,7 +9,7 @@ export interface Announcement {
   id: string;
 }
 
-/** Without the new keys: nobody has to wait until all nodes know of them. */
+/** The changes without new keys, whose announcement no caller waits for. */
 export function urgent(changes: readonly Announcement[]): readonly Announcement[] {
   return changes.filter(({ topic }) => topic !== 'key_made');
 }

@@ -8,7 +8,7 @@ import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
 import { type MachineClock, StoreClock } from './store-clock.ts';
 import { StoreReach } from './store-reach.ts';
 
-/** One statement. */
+/** The timeout of one statement. */
 const DATABASE_STATEMENT_MS_MAX = 30_000;
 
 export type { Queries } from './queries.ts';
@@ -40,7 +40,9 @@ export interface DatabaseOptions {
 export interface Database {
   readonly engine: 'sqlite' | 'postgres';
   readonly queries: Queries;
-  /** The same for reads that requests wait for: bounded by `limits.store_read_ms_max`, and refused while the store does not answer. */
+  /**
+   * Queries for reads that requests wait for: bounded by `limits.store_read_ms_max`, and refused while the store does not answer.
+   */
   readonly prompt: Queries;
   /** The store's time. */
   readonly clock: StoreClock;

@@ -49,11 +49,11 @@ export async function addDeletedCharges(tx: Queries, charged: Map<string, number
 
 /** The sums of a series on a day of which generations are deleted. */
 export interface DeletedDay {
-  /** As the generations say. */
+  /** The sum of the generations. */
   cost: number;
   requests: number;
   key_hash: string;
-  /** As the hours of usage say. */
+  /** The sum of the hours of usage. */
   actual_cost: number;
   actual_requests: number;
 }
@@ -83,7 +83,7 @@ export async function deletedDays(tx: Queries): Promise<Map<string, DeletedDay>>
   }
 }
 
-/** What is kept of generations that are deleted, in the rows of its tables. */
+/** The sums that are kept of deleted generations, as rows of their tables. */
 export interface DeletedSums {
   /** In the order of their ids. `deleted_to`: milliseconds since 1970, after the last admission. */
   nodes: { id: string; deleted_to: number }[];

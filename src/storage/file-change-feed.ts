@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Announcement, type ChangeFeed, urgent } from './change-feed.ts';
 
-/** Processes on an embedded store look for changes of others so often, when they serve; a change waits longer than that. */
+/** The interval at which serving processes on an embedded store check for changes of others. A change waits longer than that. */
 const FEED_LOOK_MS = 20;
 export const FEED_SETTLE_MS = 30;
 

@@ -63,7 +63,7 @@ const COLUMNS = {
   workspace: columnsOf('workspace', 'w'),
 };
 
-/** What drivers do for columns that are not cast. */
+/** Converts a value as drivers do for columns that are not cast. */
 function readValue(kind: Kind, value: unknown): unknown {
   if (value === null) return null;
   if (kind === 'boolean') return Boolean(value);

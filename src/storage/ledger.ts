@@ -29,7 +29,10 @@ import { WindowStatements } from './window-statements.ts';
 const CHARGES_LEASES = 1;
 const MARKS_SCARCE = 2;
 
-/** So often a node reads all windows of its leases: a change of a limit may have missed a window that was being opened. */
+/**
+ * The interval at which a node reads all windows of its leases: a change of a limit may have missed a window that was being
+ * opened.
+ */
 const ALL_WINDOWS_MS = 60_000;
 
 interface NodeRow extends Position {
@@ -181,7 +184,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   const allReadAt = new Map<string, number>();
   // Not known before the first `watch`. All processes on an embedded store are of one version.
   let olderNodesMayRun = engine === 'postgres';
-  /** As above, of nodes that do not mark windows that are scarce. */
+  /** Whether nodes that do not mark scarce windows may run. */
   let unmarkedMayBeScarce = engine === 'postgres';
 
   /** One transaction of a batch that charges `charged`; does nothing if the store has one of these already. */

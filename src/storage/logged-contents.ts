@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Queries } from './queries.ts';
 
 const LOGGED_SWEEP_ROWS_MAX = 1_000;
-/** Whose lengths are added up in one question. */
+/** Rows whose lengths are added up in one query. */
 const LOGGED_SUM_ROWS = 20_000;
 
 /** The sealed request and answer of one call, and its owners. */

@@ -15,7 +15,7 @@ function inOrder<Row extends LeaseRow>(rows: Row[]): Row[] {
   return rows.sort((a, b) => (name(a) < name(b) ? -1 : 1));
 }
 
-/** Raises the spent and the leased amount of a window. Whether money is scarce then shows the next batch. */
+/** Raises the spent and the leased amount of a window. The next batch shows whether money is scarce then. */
 async function raiseWindow(tx: Queries, { budget_id, window_start }: LeaseRow, by: { spent: number; leased: number }) {
   await tx
     .updateTable('ledger_windows')

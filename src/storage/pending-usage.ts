@@ -5,7 +5,7 @@ import { type HourSums, hoursOf, hoursText, UsageStatements, usageRowsOf } from 
 
 /** Batches whose sums are added in one transaction. */
 const PORTION_BATCHES = 64;
-/** A node adds its pending sums after so many calls or batches. */
+/** The calls, and the batches, after which a node adds its pending sums. */
 const PENDING_CALLS_MAX = 8_000;
 const PENDING_BATCHES_MAX = PORTION_BATCHES;
 
@@ -35,7 +35,7 @@ export class PendingUsage {
   readonly #insert = new BulkStatement<PendingRow>((tx, rows) =>
     tx.insertInto('analytics_pending').values(rows).compile(),
   );
-  /** The first statement of whoever adds sums, so that they wait for each other and not in a cycle. */
+  /** The first statement of a transaction that adds sums: such transactions wait for each other, not in a cycle. */
   readonly #takeTurn = new BulkStatement<{ name: string; value: number }>((tx, rows) =>
     tx
       .insertInto('counters')

@@ -1,4 +1,4 @@
-/** So many rows of parameters go into one statement. */
+/** Rows of parameters of one statement. */
 const STATEMENT_ROWS_MAX = 500;
 
 /** The rows in portions that each fit the parameters of one statement. */

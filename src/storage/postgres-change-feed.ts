@@ -7,14 +7,14 @@ import { isRefusal } from './postgres-pool.ts';
 import type { Queries } from './queries.ts';
 import type { MachineClock } from './store-clock.ts';
 
-/** How long a revocation waits for nodes that do not say that they heard of it. */
+/** How long a revocation waits for nodes that do not confirm it. */
 export const ANNOUNCE_MS_MAX = 1_000;
-/** A node that serves sends itself a message so often through PostgreSQL, and stops when it served nobody for so long. */
+/** The interval at which a serving node sends itself a message through PostgreSQL, and the idle time after which it stops. */
 export const FEED_BEAT_MS = 150;
 const FEED_REST_MS = 10_000;
-/** A message that did not come back for so long is worth a warning. */
+/** The time without the return of a message after which a warning is logged. */
 export const FEED_WARN_MS = 5_000;
-/** After a connection for notifications broke: doubled from the first to the last. */
+/** The wait before a broken connection for notifications is opened again: doubled from the first value to the last. */
 const FEED_RETRY_MS_MIN = 100;
 const FEED_RETRY_MS_MAX = 5_000;
 

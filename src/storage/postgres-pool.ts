@@ -1,10 +1,10 @@
 import { Client, type ClientConfig } from 'pg';
 import { isUnavailable, StoreUnavailable } from './unavailable.ts';
 
-/** After a server refused a connection, when the next is tried: doubled from the first to the last. */
+/** The wait before the next connection after a server refused one: doubled from the first value to the last. */
 const POOL_RETRY_MS_MIN = 50;
 const POOL_RETRY_MS_MAX = 1_000;
-/** A connection that nobody used for so long is closed, unless it is the last. */
+/** The idle time after which a connection is closed, unless it is the last. */
 const POOL_IDLE_MS = 10_000;
 
 /** PostgreSQL, appendix A: read_only_sql_transaction. */

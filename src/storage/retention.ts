@@ -6,7 +6,7 @@ import type { Database } from './database.ts';
 import { type DeletedSums, sumsOf } from './deleted-generations.ts';
 import { storeNow } from './store-now.ts';
 
-/** What is deleted by settings. */
+/** The kinds of rows that settings delete. */
 export const SWEPT_KINDS = ['generations', 'audit', 'closed_windows'] as const;
 export type SweptKind = (typeof SWEPT_KINDS)[number];
 

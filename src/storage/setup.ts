@@ -5,7 +5,7 @@ import type { Tables } from './schema.ts';
 /** The counter that marks a store with invented data. */
 const DEMO = 'demo';
 
-/** What has happened for the first time in an organization. */
+/** The first events of an organization. */
 export interface SetupFacts {
   /** The first key that calls models. */
   first_key: { name: string; created_at: string } | undefined;

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** An answer of the store that was on its way for longer does not tell its time, where that is known. */
+/** The longest round trip of an answer of the store that adjusts an already known time. */
 const STORE_CLOCK_WAY_MS_MAX = 500;
 
 /** The two clocks of a machine: the monotonic one stops while the machine is suspended. */

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** How often a store that does not answer is asked whether it does again. */
+/** The interval of probes of a store that does not answer. */
 const STORE_PROBE_MS = 250;
 
 export interface StoreReachOptions {

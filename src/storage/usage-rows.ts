@@ -529,7 +529,7 @@ export class UsageStatements {
     return [this.#usage.step(usage), this.#histograms.step(histograms)];
   }
 
-  /** What is stored of calls apart from their sums. */
+  /** The steps that store the series of calls and what they have spent. */
   callSteps({ series, spent }: Pick<CountedCalls, 'series' | 'spent'>): Step[] {
     return [this.#series.step(series), this.#spent.step(spent)];
   }

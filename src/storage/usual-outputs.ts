@@ -14,7 +14,10 @@ interface OutputSum {
   output_tokens: number;
 }
 
-/** What answers of each model at each provider came to in the last days. Reads at most `limits.usual_output_rows_max` sums, the newest. */
+/**
+ * The output of the completed answers of each model at each provider in the last days. Reads at most
+ * `limits.usual_output_rows_max` sums, the newest.
+ */
 export async function usualOutputs(queries: Queries, nowMs: number): Promise<OutputSum[]> {
   await new PendingUsage(queries).addAll();
   const today = Math.floor(nowMs / HOUR_MS / DAY_HOURS) * DAY_HOURS;

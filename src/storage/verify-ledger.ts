@@ -220,7 +220,7 @@ async function pendingSums(tx: Queries): Promise<PendingSums> {
   );
 }
 
-/** What an hour of a series is stored with. */
+/** The stored sums of an hour of a series. */
 interface StoredHour {
   start: number;
   series: number;

@@ -274,7 +274,7 @@ export class WindowStatements {
       this.#openWindows.step(fresh.map(emptyWindow)),
       ...(this.#engine === 'postgres' ? [this.#lockWindows.step(raising.map(nameOf))] : []),
       raised,
-      // After the locks of windows: whoever has locked windows and waits for a lease waits for no cycle.
+      // After the locks of windows: a transaction that has locked windows and waits for a lease cannot be part of a cycle.
       chargedLeases,
       this.#writeLeases.step(raising.map((raise) => leaseRow(raise, node))),
       this.#endLeases.step(raising.filter(isUsedUp).map((raise) => leaseName(raise, node))),

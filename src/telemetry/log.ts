@@ -1,10 +1,13 @@
 import { write, writeSync } from 'node:fs';
 import pino, { type Logger as PinoLogger } from 'pino';
 
-/** Log lines are written when so much has gathered, or after this time. */
+/** Log lines are written when this many characters have gathered, or after this time. */
 const LOG_GATHER_CHARS = 64 * 1024;
 export const LOG_GATHER_MS_MAX = 100;
-/** Lines that wait while standard output takes none, more are lost; and how long a process that ends tries to write its last to a slow reader. */
+/**
+ * Characters of lines that wait while standard output accepts none (further lines are lost), and how long an ending process tries
+ * to write its last lines.
+ */
 const LOG_WAITING_CHARS_MAX = 8 * 1024 * 1024;
 const LOG_STOP_MS_MAX = 2_000;
 
@@ -67,7 +70,7 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Standard output, written in large pieces, so that the system is called seldom. If it accepts nothing (a file on a full disk,
- * a slow reader), lines wait, up to a limit, and nothing else does. pino's own destination would never let the process end then.
+ * a slow reader), lines wait, up to a limit, and no other work waits. pino's own destination would never let the process end then.
  */
 export function standardOutput(): Destination {
   // Node's stream makes the pipe non-blocking: a write that waited for room would keep the process from ending.
@@ -106,7 +109,7 @@ export function standardOutput(): Destination {
     });
   };
   process.on('exit', () => {
-    // What is being written already is written by the system.
+    // The system completes a write that has begun.
     if (writing) piece = NOTHING;
     take();
     const until = performance.now() + LOG_STOP_MS_MAX;

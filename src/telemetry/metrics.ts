@@ -6,7 +6,7 @@ import { createDurations } from './durations.ts';
 
 /** Values of one label of a metric. Further values are counted as `other`. */
 export const METRIC_LABEL_VALUES_MAX = 2_000;
-/** How often the store is asked what lost nodes have set aside. */
+/** The interval of queries for the reservations of lost nodes. */
 const DOUBT_READ_MS = 15_000;
 
 /** The state of the ledger's recorder, for the gauges. */
@@ -229,7 +229,7 @@ export function createMetrics(): Metrics {
   });
   const brokenRules = new Counter({
     name: 'gateway_broken_rules_total',
-    help: 'Rules of money and streams that did not hold: faults of the gateway. What was set aside for such a call stays set aside. Alert on any increase.',
+    help: 'Broken rules of money and streams: faults of the gateway. Money that is reserved for such a call stays reserved. Alert on any increase.',
     labelNames: ['rule'],
     registers,
   });

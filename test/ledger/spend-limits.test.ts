@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createServer } from '../../src/http/create-server.ts';
-import { METERED, type Metered } from '../../src/http/metered.ts';
+import { METERED, type MeteredInference } from '../../src/http/metered.ts';
 import { limits } from '../../src/limits.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -262,7 +262,7 @@ describe('every operation that runs models', () => {
       server.route({ method: 'POST', url: `/planted-${tags}`, config, schema: { tags }, handler: () => 'free' });
     for (const tag of ['Chat', 'Messages', 'Responses', 'Embeddings', 'Audio']) {
       expect(() => plant({ access: 'any' }, [tag])).toThrow('runs models without metering them');
-      expect(() => plant({ metered: {} as Metered }, [tag])).toThrow('runs models without metering them');
+      expect(() => plant({ metered: {} as MeteredInference }, [tag])).toThrow('runs models without metering them');
     }
     expect(() => plant({ metered: { [METERED]: true } }, ['Chat'])).not.toThrow();
     expect(() => plant({ access: 'any' }, ['Accounting'])).not.toThrow();

@@ -21,7 +21,7 @@ const AnalyticsMeta = Type.Object(
   { title: 'AnalyticsMeta' },
 );
 
-/** Serves `GET /analytics/meta`: what `POST /analytics/query` can be read. */
+/** Serves `GET /analytics/meta`: the metrics, dimensions, granularities and operators of `POST /analytics/query`. */
 export function getAnalyticsMeta(server: Server): void {
   server.route({
     method: 'GET',

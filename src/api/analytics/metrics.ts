@@ -7,7 +7,7 @@ type Sums = Readonly<Record<string, number>>;
 /** Calls by bucket; none where a bucket is missing. */
 export type Buckets = readonly (number | undefined)[];
 
-/** One metric: what it reads, and how it is made of that. */
+/** One metric: the sums that it reads, and the function of its value. */
 export interface Metric {
   label: string;
   format: 'number' | 'currency' | 'percent' | 'latency' | 'throughput';

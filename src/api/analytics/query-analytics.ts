@@ -163,7 +163,7 @@ export function queryAnalytics(server: Server, dependencies: QueryAnalyticsDepen
   });
 }
 
-/** Minutes are summed over the generations, which a setting may have deleted. */
+/** Minutes are summed from the generations, which retention may have deleted. */
 function deletedWarning(deletedBefore: string | null, { from }: { from: number }): string[] {
   if (deletedBefore === null || from >= Date.parse(deletedBefore)) return [];
   return [

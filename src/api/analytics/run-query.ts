@@ -221,7 +221,7 @@ export async function runQuery(
     store,
     bounds,
   });
-  /** By time: rows of one time are many. */
+  /** The text of each time, since many rows share one. */
   const texts = new Map<number, string>();
   let rows = groups.all().map(({ start, values, sums, buckets }): Row => {
     const row: Row = {};

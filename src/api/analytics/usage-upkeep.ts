@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AnalyticsStore } from '../../storage/analytics.ts';
 
-/** Between two portions, so that calls settle in between. */
+/** The pause between two portions, in which calls can settle. */
 const PORTION_PAUSE_MS = 100;
-/** Between two looks for generations that a node of an older version has stored since. */
+/** The interval of searches for generations that nodes of an older version have stored since. */
 const LOOK_MS = 600_000;
 
 export interface UsageUpkeepOptions {
@@ -42,7 +42,7 @@ export function createUsageUpkeep({ store, log }: UsageUpkeepOptions) {
       look();
       looks = setInterval(look, LOOK_MS).unref();
     },
-    /** Waits for the portion under way. */
+    /** Waits for the portion in progress. */
     async stop(): Promise<void> {
       clearInterval(looks);
       stopped.abort();

@@ -67,7 +67,7 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
       const query = queryOf(request);
       const returnTo = returnPath(query.get('return_to'));
       const code = query.get('code');
-      // The code is used up by the form alone: whatever opens addresses in advance must not spend it.
+      // Only the form uses the code: programs that open links in advance must not use it up.
       if (code !== undefined) return sendPage(reply, 200, linkPage(code.slice(0, CODE_CHARS_MAX), returnTo));
       const session = await sessions.find(request, reply);
       if (session && returnTo !== undefined) return goTo(reply, returnTo);

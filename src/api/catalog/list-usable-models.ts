@@ -18,7 +18,7 @@ import { factsOf, type ModelFacts, matchesQuery, paged, sorted } from './model-s
 import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
-/** Models whose use by a key is worked out in one turn of the loop. */
+/** Models that are evaluated for a key in one turn of the event loop. */
 const USABLE_MODELS_AT_ONCE = 100;
 
 const ExcludedModel = Type.Object(

@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { pricedEndpoints, pricesSince } from '../../catalog/price-history.ts';
 import type { EndpointPriceStore } from '../../storage/endpoint-prices.ts';
 
-/** Between two looks whether the catalog is still the same object. */
+/** The interval of checks whether the catalog is still the same object. */
 const LOOK_MS = 5_000;
 /** Another node may add the same rows at the same time. */
 const ATTEMPTS_MAX = 3;
@@ -63,7 +63,7 @@ export function createPriceHistory({ catalog, store, now_ms, log }: PriceHistory
       run();
       looks = setInterval(run, LOOK_MS).unref();
     },
-    /** Waits for the look under way. */
+    /** Waits for the check in progress. */
     async stop(): Promise<void> {
       clearInterval(looks);
       await work;

@@ -11,7 +11,7 @@ import { writeParts } from '../shared/json-parts.ts';
 import { openBroughtEnvelopes } from '../shared/opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { requestedModel } from '../shared/unanswered.ts';
-import { ChatStreamEncoder, completionOf, type Envelope } from './encode.ts';
+import { type ChatAnswerFields, ChatStreamEncoder, completionOf } from './encode.ts';
 import { chatRequest, usesFunctions } from './parse-request.ts';
 
 export interface ChatOptions extends AnswerOptions {
@@ -45,7 +45,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       const organizationId = request.principal?.organization_id ?? '';
       chat.messages = openBroughtEnvelopes(chat.messages, () => options.envelopes(organizationId));
       const call = callOf(request, chat, options.clock);
-      const envelope: Envelope = {
+      const fields: ChatAnswerFields = {
         id: call.generation_id,
         created: Math.floor(call.accepted_ms / 1000),
         model: requestedModel(chat),
@@ -55,8 +55,8 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
         hide_reasoning: hidesReasoning(chat),
       };
       const answer: ClientAnswer = {
-        whole: (answer) => writeParts([{ value: completionOf(answer, envelope) as JsonObject }]),
-        stream: () => new ChatStreamEncoder(envelope),
+        whole: (answer) => writeParts([{ value: completionOf(answer, fields) as JsonObject }]),
+        stream: () => new ChatStreamEncoder(fields),
         heartbeat: COMMENT_HEARTBEAT,
       };
       return answerCall(request, reply, call, answer, options);

@@ -20,7 +20,7 @@ import { textFinish } from '../shared/text-finish.ts';
 import { failedProvider } from '../shared/unanswered.ts';
 
 /** Fields of every object of one answer, and how it is encoded. */
-export interface Envelope {
+export interface ChatAnswerFields {
   id: string;
   /** Unix seconds. */
   created: number;
@@ -95,7 +95,7 @@ function publicAnnotation(annotation: Annotation): Annotation {
   return url_citation.title == null ? { ...annotation, url_citation: { ...url_citation, title: '' } } : annotation;
 }
 
-function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
+function textChoice(choice: Choice, { hide_reasoning }: ChatAnswerFields): Record<string, unknown> {
   const { message, logprobs, error } = choice;
   const made: Record<string, unknown> = {
     index: choice.index,
@@ -120,7 +120,7 @@ function functionMessage({ tool_calls, ...message }: Record<string, unknown>): R
   return call === undefined ? message : { ...message, function_call: call.function };
 }
 
-function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelope): Record<string, unknown> {
+function messageChoice(choice: Choice, { hide_reasoning, function_form }: ChatAnswerFields): Record<string, unknown> {
   const made: Record<string, unknown> = {
     index: choice.index,
     logprobs: choice.logprobs ?? null,
@@ -134,26 +134,26 @@ function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelo
 }
 
 /** The whole answer as the contract states it, field by field. */
-export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<string, unknown> {
+export function completionOf(answer: WholeAnswer, fields: ChatAnswerFields): Record<string, unknown> {
   const { completion, served, usage, metadata } = answer;
-  const written = envelope.text_form ? textChoice : messageChoice;
+  const written = fields.text_form ? textChoice : messageChoice;
   const made: Record<string, unknown> = {
-    id: envelope.id,
+    id: fields.id,
     object: 'chat.completion',
-    created: envelope.created,
+    created: fields.created,
     model: served.model,
     provider: served.provider,
     system_fingerprint: completion.system_fingerprint ?? null,
     service_tier: completion.service_tier ?? null,
-    choices: completion.choices.map((choice) => written(choice, envelope)),
+    choices: completion.choices.map((choice) => written(choice, fields)),
     usage,
   };
   return Object.assign(made, metadataMembers(metadata));
 }
 
 /** The whole answer as JSON text. */
-export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
-  return JSON.stringify(completionOf(answer, envelope));
+export function encodeCompletion(answer: WholeAnswer, fields: ChatAnswerFields): string {
+  return JSON.stringify(completionOf(answer, fields));
 }
 
 function frame(json: string): string {
@@ -164,7 +164,7 @@ const ROLE = '"role":"assistant",';
 
 /** Encodes a stream of chunks, each in a few microseconds: fixed parts are made once. A class rather than closures, since every stream has one. */
 export class ChatStreamEncoder implements StreamEncoder {
-  readonly #envelope: Envelope;
+  readonly #fields: ChatAnswerFields;
   readonly #textForm: boolean;
   readonly #functionForm: boolean;
   readonly #hideReasoning: boolean;
@@ -176,23 +176,23 @@ export class ChatStreamEncoder implements StreamEncoder {
   readonly #begunChoices: Set<number> | undefined;
   #serviceTier: string | null = null;
 
-  constructor(envelope: Envelope) {
-    this.#envelope = envelope;
-    this.#textForm = envelope.text_form;
-    this.#functionForm = envelope.function_form === true;
-    this.#hideReasoning = envelope.hide_reasoning;
-    this.#head = headOf(envelope, envelope);
-    this.#begunChoices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
+  constructor(fields: ChatAnswerFields) {
+    this.#fields = fields;
+    this.#textForm = fields.text_form;
+    this.#functionForm = fields.function_form === true;
+    this.#hideReasoning = fields.hide_reasoning;
+    this.#head = headOf(fields, fields);
+    this.#begunChoices = (fields.choices ?? 1) === 1 ? undefined : new Set();
   }
 
   open(served: Served): string {
-    this.#head = headOf(this.#envelope, served);
+    this.#head = headOf(this.#fields, served);
     return '';
   }
 
   debug({ served, body: echoUpstreamBody }: SentBody): string {
     return frame(
-      `${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}`,
+      `${headOf(this.#fields, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}`,
     );
   }
 
@@ -227,7 +227,7 @@ export class ChatStreamEncoder implements StreamEncoder {
 
   failed(error: GatewayError): string {
     const shown = metadataJson(error.gateway_metadata);
-    const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
+    const failed = headOf(this.#fields, { model: this.#fields.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
     return `${frame(failureJson(failed, error, this.#textForm))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
@@ -285,7 +285,7 @@ export class ChatStreamEncoder implements StreamEncoder {
 }
 
 /** The first fields of every object of a stream, without the closing brace. */
-function headOf({ id, created }: Envelope, by: { model: string; provider?: string | undefined }): string {
+function headOf({ id, created }: ChatAnswerFields, by: { model: string; provider?: string | undefined }): string {
   const provider = by.provider === undefined ? '' : `,"provider":${JSON.stringify(by.provider)}`;
   return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(by.model)}${provider}`;
 }

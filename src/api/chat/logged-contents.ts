@@ -20,7 +20,7 @@ const LOGGED_BATCH_CHARS_MAX = 4 * 1024 * 1024;
 const LOGGED_RETRY_MS = 1_000;
 const LOGGED_STOP_MS_MAX = 5_000;
 const LOGGED_SWEEP_MS = 600_000;
-/** Once so much was written, what is beyond the bounds is looked for before its time. */
+/** Characters written after which contents beyond the bounds are deleted at once, before the next regular deletion. */
 const LOGGED_UNSWEPT_CHARS_MAX = 128 * 1024 * 1024;
 /** Kept calls that a replay reads at a time. */
 const REPLAY_PAGE_ROWS = 20;

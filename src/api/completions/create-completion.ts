@@ -20,7 +20,7 @@ import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { requestedModel } from '../shared/unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
-import { completionOf, createCompletionStream, type Envelope, logprobsOf } from './encode.ts';
+import { type CompletionAnswerFields, completionOf, createCompletionStream, logprobsOf } from './encode.ts';
 import type { CompletionLogprobs } from './logprobs.ts';
 import { type CompletionRequest, completionRequests } from './parse-request.ts';
 
@@ -29,7 +29,7 @@ export interface CompletionOptions extends AnswerOptions {
   clock: Clock;
 }
 
-function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[]): Envelope {
+function fieldsOf(body: CompletionRequest, lead: Call, calls: readonly Call[]): CompletionAnswerFields {
   return {
     id: lead.generation_id,
     created: Math.floor(lead.accepted_ms / 1000),
@@ -83,16 +83,16 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
       reply.header('x-generation-id', lead.generation_id);
       const streamed = body.stream === true;
       request.log_facts = () => logFacts(calls);
-      const envelope = envelopeOf(body, lead, calls);
-      if (streamed) return stream(request, reply, { calls, envelope }, options);
+      const fields = fieldsOf(body, lead, calls);
+      if (streamed) return stream(request, reply, { calls, fields }, options);
       return answerWhole(
         reply,
         { cancellation: new JointCancellation(calls) },
         () => completeAll(inference, calls),
         (answers) => {
           const write = (logprobs?: readonly (CompletionLogprobs | null)[]) =>
-            writeParts([{ value: completionOf(answers, envelope, logprobs) as JsonObject }]);
-          return envelope.has_logprobs ? inTurns(logprobsOf(answers)).then<string | Buffer>(write) : write();
+            writeParts([{ value: completionOf(answers, fields, logprobs) as JsonObject }]);
+          return fields.has_logprobs ? inTurns(logprobsOf(answers)).then<string | Buffer>(write) : write();
         },
       );
     },
@@ -121,10 +121,10 @@ class JointCancellation implements Pick<Cancellation, 'cancel' | 'stop' | 'stopp
 async function stream(
   request: HttpRequest,
   reply: HttpReply,
-  { calls, envelope }: { calls: readonly Call[]; envelope: Envelope },
+  { calls, fields }: { calls: readonly Call[]; fields: CompletionAnswerFields },
   { inference, heartbeat_first_ms, heartbeat_ms }: CompletionOptions,
 ): Promise<void> {
-  const encoder = createCompletionStream(envelope);
+  const encoder = createCompletionStream(fields);
   const logFault = (error: { status: number; cause?: unknown }) => {
     if (error.status === 500) {
       request.log.error({ request_id: request.id, err: error.cause ?? error }, 'stream failed');

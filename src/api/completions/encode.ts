@@ -10,7 +10,7 @@ import { failedProvider } from '../shared/unanswered.ts';
 import { type CompletionLogprobs, createLogprobs, wholeLogprobs } from './logprobs.ts';
 
 /** Fields of every object of one answer, and how it is encoded. */
-export interface Envelope {
+export interface CompletionAnswerFields {
   id: string;
   /** Unix seconds. */
   created: number;
@@ -62,7 +62,10 @@ function failedChoice(index: number, error: GatewayError): JsonObject {
 }
 
 /** The routing of the prompts: for one as in chat; for several with the generation of each. */
-function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unknown> | null | undefined)[]): object {
+function routingOf(
+  { prompts }: CompletionAnswerFields,
+  metadata: readonly (Record<string, unknown> | null | undefined)[],
+): object {
   if (prompts.length === 1) return metadataMembers(metadata[0]);
   const generations = prompts.map(({ generation_id: id }, index) => {
     const shown = metadata[index];
@@ -86,10 +89,10 @@ export function* logprobsOf(
 /** The whole answer: one choice per prompt, in order. At least one prompt was answered. `logprobs` has those of each if they were requested. */
 export function completionOf(
   answers: readonly PromptAnswer[],
-  envelope: Envelope,
+  fields: CompletionAnswerFields,
   logprobs: readonly (CompletionLogprobs | null)[] = [],
 ): Record<string, unknown> {
-  const { id, created, prompts } = envelope;
+  const { id, created, prompts } = fields;
   const completed = answers.flatMap((answer) => ('answer' in answer ? answer.answer : []));
   const [lead] = completed;
   const choices = answers.map((answer, index) => {
@@ -99,7 +102,7 @@ export function completionOf(
     return {
       index,
       text: (prompts[index]?.echo ?? '') + textOf(message),
-      ...(reasoning && !envelope.hide_reasoning ? { reasoning } : {}),
+      ...(reasoning && !fields.hide_reasoning ? { reasoning } : {}),
       logprobs: logprobs[index] ?? null,
       finish_reason: textFinish(finish_reason),
       native_finish_reason,
@@ -110,14 +113,14 @@ export function completionOf(
     id,
     object: 'text_completion',
     created,
-    model: lead?.served.model ?? envelope.model,
+    model: lead?.served.model ?? fields.model,
     provider: lead?.served.provider,
     system_fingerprint: lead?.completion.system_fingerprint ?? null,
     service_tier: lead?.completion.service_tier ?? null,
     choices,
     usage: sumUsage(completed.map(({ usage }) => usage)) ?? NO_USAGE,
     ...routingOf(
-      envelope,
+      fields,
       answers.map((answer) => ('answer' in answer ? answer.answer.metadata : answer.error.gateway_metadata)),
     ),
   };
@@ -139,8 +142,8 @@ export interface CompletionStream {
 }
 
 /** Makes the writer of a stream. Fixed parts are made once. */
-export function createCompletionStream(envelope: Envelope): CompletionStream {
-  const { id, created, model: requested, prompts, hide_reasoning, has_logprobs } = envelope;
+export function createCompletionStream(fields: CompletionAnswerFields): CompletionStream {
+  const { id, created, model: requested, prompts, hide_reasoning, has_logprobs } = fields;
   const isBatch = prompts.length > 1;
   const heads: string[] = [];
   const logprobs = prompts.map(() => createLogprobs());
@@ -211,7 +214,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
       return failAlone(index, error);
     },
     close() {
-      const shown = JSON.stringify(routingOf(envelope, metadata)).slice(1, -1);
+      const shown = JSON.stringify(routingOf(fields, metadata)).slice(1, -1);
       const tier = `,"service_tier":${JSON.stringify(serviceTier)}`;
       return usageEvent(lastHead + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
     },

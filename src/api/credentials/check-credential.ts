@@ -6,7 +6,9 @@ import type { CredentialCheck } from '../../schemas/credential-check.ts';
 const CHECK_MS_MAX = 15_000;
 /** Lists of models can be long; of a longer one the status is enough. */
 const CHECK_BYTES_MAX = 2 * 1024 * 1024;
-/** No provider accepts it: if it lists its models all the same, a list says nothing about a credential. */
+/**
+ * No provider accepts this credential: if a provider lists its models with it, a list does not show that a credential is valid.
+ */
 const WRONG_CREDENTIAL = 'not-a-credential';
 
 export interface CheckOptions {

@@ -64,14 +64,14 @@ const Query = Type.Object({
     'true: only calls that failed, or whose end is unknown, as `error_count` of analytics; false: only others.',
   ),
   failure: name(
-    'Only calls with an attempt that failed so, such as `rate_limited`; `failures` of a record has the names.',
+    'Only calls with an attempt that failed for this reason, such as `rate_limited`; `failures` of a record has the names.',
   ),
   fell_back: flag('true: only calls with an attempt that failed, whatever their outcome; false: only others.'),
   failed_endpoint: name(
     'Only calls with a failed attempt at the endpoint with this id, whatever their outcome: `endpoint_id` of `GET /endpoints/failing`.',
   ),
   guardrail: flag('true: only calls in which a guardrail or filter acted; false: only others.'),
-  finish_reason: name('Only answers that ended so.'),
+  finish_reason: name('Only answers with this finish reason.'),
   session_id: name('Only calls with this session id.'),
   app: name(
     'Only calls of this application: its title, or its address if it has none; `other`: those of the applications that analytics sums as `other`.',

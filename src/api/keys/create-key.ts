@@ -77,7 +77,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, Date.parse(at)) : null,
           created_at: at,
           updated_at: null,
-          // The name is the member's choice, so no setting of rate limits may go by it.
+          // The member chooses the name, so settings of rate limits must not apply to it.
           made_by: ownUser === undefined ? null : 'session',
         });
         await audit({

@@ -1,6 +1,6 @@
 import type { KeyStore } from '../../storage/keys.ts';
 
-/** Between two writes: the last use that the API shows is late by as much. */
+/** The interval of writes, and so the delay of the last use that the API shows. */
 const WRITE_MS = 30_000;
 /** Secrets that are remembered between two writes. Further ones are written at once. */
 const SECRETS_MAX = 1_000;
@@ -45,7 +45,7 @@ export function createPreviousSecretUses({ keys, log }: PreviousSecretUsesOption
     for (const [digest, at] of failed) if (uses.size < SECRETS_MAX - 1) use(digest, at);
   }
 
-  /** Writes what is remembered, after the writes under way. Never rejects. */
+  /** Writes the remembered uses, after the writes in progress. Never rejects. */
   function write(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;

@@ -6,7 +6,10 @@ import { ledgerOperations } from '../../storage/ledger-operations.ts';
 import type { Home } from '../../storage/organizations.ts';
 import type { Change } from '../change.ts';
 
-/** How often lost nodes are looked for, where what they have set aside is booked as spent; setting `ledger.lost_node_release_after`. */
+/**
+ * The interval of searches for lost nodes, if their reservations are to be booked as spent; setting
+ * `ledger.lost_node_release_after`.
+ */
 const LOST_NODES_LOOK_MS = 15_000;
 
 export interface LostNodesOptions {

@@ -32,7 +32,7 @@ export function verifyLedgerNow(server: Server, { verify, recorder, home, clock 
     schema: {
       operationId: 'verifyLedger',
       tags: ['Ledger'],
-      summary: 'Adds up every limit window and every day again from the generations, and returns what differs.',
+      summary: 'Recomputes every limit window and every day from the generations, and returns the differences.',
       description:
         `The same as the command \`ledger verify\`. Changes nothing. Takes at most ${VERIFY_SECONDS_MAX} seconds: for a larger store use the command. ` +
         'For management keys and administrators of the organization that runs the gateway.',

@@ -24,7 +24,10 @@ import { storedAnswer } from './stored-answer.ts';
 import type { StoredResponses } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
 
-/** What a Response object repeats of its request: written once, in its first two events and in its last, and sent. */
+/**
+ * Copies in memory of the request's fields that a Response object repeats: encoded once, in its first two events and in its last,
+ * and sent.
+ */
 const REPEATED_COPIES = 6;
 
 export interface ResponsesOptions extends AnswerOptions {

@@ -9,7 +9,7 @@ import { createCitations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { Events } from './events.ts';
 import type { ItemContext, ItemStatus, ItemWriter, Opening } from './item.ts';
-import { createMessage, type MessageWriter } from './message-item.ts';
+import { createMessageWriter, type MessageWriter } from './message-item.ts';
 import { createImage, createNative } from './own-items.ts';
 import { createReasoning } from './reasoning-item.ts';
 
@@ -132,7 +132,7 @@ export function createItems(options: ItemsOptions): Items {
       case 'native':
         return { writer: createNative(context), message: undefined };
       default: {
-        const message = createMessage(context);
+        const message = createMessageWriter(context);
         return { writer: message, message };
       }
     }

@@ -33,7 +33,7 @@ export interface MessageWriter extends ItemWriter {
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
 
 /** Writes a message of the assistant: each block of text or refusal is a part of it (translation 3.4). */
-export function createMessage(context: ItemContext): MessageWriter {
+export function createMessageWriter(context: ItemContext): MessageWriter {
   const { events, citations } = context;
   const parts: Part[] = [];
   let rest: JsonObject = {};

@@ -182,7 +182,7 @@ export function checkRepeated(body: JsonObject): void {
   if (!isLongJson(echoOf(body, {}), limits.repeated_chars_max)) return;
   throw new GatewayError(
     400,
-    `What a response repeats of its request (instructions, tools, text and the like) must not have more than ${limits.repeated_chars_max} characters together; send long texts as input`,
+    `The fields that a response repeats of its request (instructions, tools, text and the like) must not have more than ${limits.repeated_chars_max} characters together; send long texts as input`,
   );
 }
 

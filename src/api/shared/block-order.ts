@@ -3,7 +3,7 @@ import { deltasOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
 import { JsonProgress } from '../../schemas/json-progress.ts';
 
-/** Blocks of a stream that wait for the one before them, as JSON; an upstream that interleaves more breaks off. */
+/** Characters of blocks of a stream that wait for the one before them, as JSON. An upstream that interleaves more breaks off. */
 export const WAITING_BLOCKS_CHARS_MAX = 8 * 1024 * 1024;
 
 /** Emits the chunks of a turn block by block, in the order in which the blocks opened. */

@@ -13,9 +13,12 @@ import './sampler-off-values.ts';
 import { tagsOf } from './tags.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
-/** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
+/**
+ * From this length on a request is serialized in pieces, and passes over it take turns of the event loop of their own, without
+ * another check of its length.
+ */
 const LONG_REQUEST_BYTES_MIN = 256 * 1024;
-/** Categories that an application gives for itself. */
+/** Categories that an application states for itself. */
 const APP_CATEGORIES_MAX = 10;
 const APP_CATEGORY_CHARS_MAX = 30;
 

@@ -88,7 +88,7 @@ function hostFault(host: string, rules: AddressRules): string | undefined {
   return 'must be on the public internet, or a host that the operator lists in media.private_hosts';
 }
 
-/** What is wrong with an address in a field whose name says nothing of one: only that it leads into a network. */
+/** What is wrong with an address in a field whose name does not announce one: only that it leads into a network. */
 function otherFault(text: string, rules: AddressRules): string | undefined {
   const head = text.slice(0, HEAD_CHARS).trim();
   if (/^file:[\\/]/i.test(head)) return 'must not be the address of a local file';
@@ -96,7 +96,7 @@ function otherFault(text: string, rules: AddressRules): string | undefined {
   const isRelative = /^[\\/]{2}/.test(head);
   const url = URL.parse(isRelative ? `http:${head}` : head);
   if (url === null || url.hostname === '' || listedAs(rules, url) !== undefined) return undefined;
-  // In these, and in addresses of other schemes, which are often names, a single word is no machine.
+  // In relative addresses and in other schemes, whose addresses are often names, a single word is not a host.
   const isWeb = !isRelative && WEB_SCHEME.test(url.protocol);
   const isMachine = isWeb || url.hostname.includes('.') || url.hostname.startsWith('[');
   return isMachine && isInside(url) ? 'must not be an address inside a network' : undefined;
@@ -149,9 +149,9 @@ function checkOf(rules: AddressRules): Parameters<typeof eachAddress>[1] {
 }
 
 /**
- * Checks the addresses in a body, in every field of every client API: schemes other than https, http and data, hosts inside a network, and
- * fields between servers are refused. Throws a 400 that names the field. Whoever fetches an address checks what its name resolves to
- * (`createMediaFetcher`).
+ * Checks the addresses in a body, in every field of every client API: schemes other than https, http and data, hosts inside a
+ * network, and fields between servers are refused. Throws a 400 that names the field. The code that fetches an address checks
+ * what its name resolves to (`createMediaFetcher`).
  */
 export function checkAddresses(body: unknown, rules: AddressRules): void {
   checkOptions(body, '');

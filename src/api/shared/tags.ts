@@ -15,7 +15,7 @@ const TAGS_CHARS_MAX = 1_024;
 export function tagsOf(headers: IncomingHttpHeaders, body: unknown): string[] | undefined {
   const header = headerOf(headers, 'x-gateway-tags');
   const { metadata } = (body ?? {}) as { metadata?: { tags?: unknown } | null };
-  // Of a text or a number there is no such member.
+  // A text or a number has no such member.
   const listed = metadata?.tags;
   if (header === undefined && listed === undefined) return undefined;
   const texts = [...(Array.isArray(listed) ? listed.slice(0, TAGS_MAX) : [listed]), header];

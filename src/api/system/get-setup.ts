@@ -10,7 +10,7 @@ import { principalOf } from '../change.ts';
 import type { SystemFacts } from './system-facts.ts';
 
 const WARNINGS_OF_A_KIND_MAX = 20;
-/** How long before its last day a model is warned of. */
+/** The days before a model's last day from which it is reported. */
 const EXPIRY_NOTICE_DAYS = 30;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1|\[::1\])$/;
 
@@ -35,7 +35,7 @@ export function getSetup(server: Server, { database, catalog, now, system }: Get
       tags: ['System'],
       summary: 'Returns which first steps are done, and what should be looked at before others use the gateway.',
       description:
-        'Each step has what has really happened and one command that does it. For management keys and administrators.',
+        'Each step has its actual state and a command that completes it. For management keys and administrators.',
       response: { 200: Type.Object({ data: Setup }), ...errors(401, 403, 429, 500) },
     },
     handler: async (request) => {
@@ -145,7 +145,7 @@ function operatorWarnings(
     warnings.push({
       warning: 'secret_beside_data',
       message:
-        'Provider credentials are encrypted with the secret in the data directory: who copies the directory can read them. Keep the secret elsewhere, set it as GATEWAY_SECRET and remove the file.',
+        'Provider credentials are encrypted with the secret in the data directory: anyone who copies the directory can read them. Keep the secret elsewhere, set it as GATEWAY_SECRET and remove the file.',
       command: 'GATEWAY_SECRET="$(cat data/secret)"',
     });
   return warnings;

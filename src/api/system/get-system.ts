@@ -31,7 +31,7 @@ export function getSystem(server: Server, { database, recorder, home, now, syste
       tags: ['System'],
       summary: 'Returns the version, the nodes, the migrations and the settings in force, with the source of each.',
       description:
-        'No secret, no address and no other text of the configuration is in the answer: of those, whether they are set. ' +
+        'The answer contains no secret, no address and no other text of the configuration, only whether each is set. ' +
         'For management keys and administrators of the organization that runs the gateway.',
       response: { 200: Type.Object({ data: System }), ...errors(401, 403, 429, 500) },
     },

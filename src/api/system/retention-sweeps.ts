@@ -8,9 +8,9 @@ import { retentionStore, SWEPT_KINDS, SweepLost, type SweepPlace, type SweptKind
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Change } from '../change.ts';
 
-/** How often a process looks whether something is to be deleted. A sweep is due once a day: what is deleted ends with a UTC day. */
+/** The interval of checks whether a sweep is due. A sweep is due once a day, since deleted periods end with a UTC day. */
 const LOOK_MS = 600_000;
-/** Between two portions, at least; and as a multiple of the time that the last one took. */
+/** The shortest pause between two portions, and the pause as a multiple of the last portion's duration. */
 const PAUSE_MS = 50;
 const PAUSE_SHARE = 4;
 const DAY_MS = 86_400_000;
@@ -109,7 +109,7 @@ export function createRetentionSweeps({ days, database, change, home, clock, met
       void look();
       looks = setInterval(() => void look(), LOOK_MS).unref();
     },
-    /** Waits for the portion under way. */
+    /** Waits for the portion in progress. */
     async stop(): Promise<void> {
       clearInterval(looks);
       stopped.abort();

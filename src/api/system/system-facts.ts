@@ -1,7 +1,7 @@
 import type { EffectiveSetting } from '../../schemas/system.ts';
 import type { RetentionDays } from './retention-sweeps.ts';
 
-/** What a running gateway says of itself. It holds no secret: only whether one is set. */
+/** Facts about a running gateway, for operators. Of secrets it has only whether they are set. */
 export interface SystemFacts {
   version: string;
   runtime: string;

@@ -44,7 +44,7 @@ export function updateWorkspace(server: Server, { change }: { change: Change }):
             after: describeWorkspace(after),
           });
           announce({ topic: 'policy', id: before.id });
-          // Its guardrails count what it counts, also for keys of other workspaces.
+          // Its guardrails follow this setting, also for keys of other workspaces.
           if (after.include_byok_in_budgets !== before.include_byok_in_budgets) {
             const { data } = await guardrailStore(tx).listBy({ organization_id, workspace_id: before.id }, ALL);
             for (const { id } of data) announce({ topic: 'policy', id });

@@ -112,7 +112,7 @@ export const guardrails = section(
       ),
       {
         sentence: 'countries whose national telephone numbers are recognized; international numbers (+…) always are',
-        // One array: filters are made once for each.
+        // The same array for every reader: filters are made once for each array.
         default: ['US'],
       },
     ),

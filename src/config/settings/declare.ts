@@ -139,7 +139,7 @@ export function listOfGroups<S extends TSchema>(
   return { ...facts, ...all, schema: list, kind: 'optional' } satisfies Setting as Setting<typeof list, 'optional'>;
 }
 
-/** What the file says of these settings, with their defaults for the rest. */
+/** The values of these settings in the file, with the defaults of those that it does not set. */
 export function filled<T extends Settings>(
   { settings }: { settings: T },
   value: Partial<Record<keyof T, unknown>> | undefined,

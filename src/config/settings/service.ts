@@ -77,7 +77,7 @@ export const ledger = section(
       default: limits.journal_keep_bytes_max,
     }),
     lost_node_release_after: setting(integer(1, 31_536_000, 'a whole number of seconds, at most a year'), {
-      sentence: 'the seconds after which what a lost node has set aside is booked as spent',
+      sentence: 'the seconds after which money that a lost node has reserved is booked as spent',
       defaultText: 'an operator releases it',
     }),
     unknown_price: setting(oneOf(['refuse', 'allow']), {
@@ -94,7 +94,7 @@ export const ledger = section(
       default: 'full',
     }),
     unknown_outcome: setting(oneOf(['hold', 'metered']), {
-      sentence: 'what an attempt costs if its end is not known: what was reserved, or (`soft` only) what was metered',
+      sentence: 'the charge of an attempt whose end is unknown: the reserved amount, or (`soft` only) the metered cost',
       default: 'hold',
     }),
     default_output_tokens: setting(count, {

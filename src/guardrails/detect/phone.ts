@@ -133,7 +133,9 @@ export class PhoneFinder {
     return PHONE_LABEL_END.test(run.text.charAt(start - 1)) && PHONE_LABEL.test(wordsBefore(run.text, start));
   }
 
-  /** As it is dialled inside a region: one that is asked for, or any that is known where the number says that it is one. */
+  /**
+   * A number as it is dialled inside a region: a configured region, or any known one if the number has a trunk prefix or a label.
+   */
   #national(run: NumberRun, first: number): Span | undefined {
     const before = run.gap(first - 1);
     if (!isLoose(before) || run.digitsOf(first, run.count - 1) < DIGITS_MIN) return undefined;

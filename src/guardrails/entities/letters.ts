@@ -95,7 +95,7 @@ export function letterBeyond(point: number): number {
   return letters()[code] ?? BREAK;
 }
 
-/** The characters of a pattern or a text of ours, read as a word's are; ASCII stays as it is. */
+/** Folds the characters of a pattern or a text of the gateway like those of a word. ASCII stays unchanged. */
 export function folded(text: string): string {
   return text.replace(/[^\0-\x7f]/g, (character) => {
     const code = letters()[character.charCodeAt(0)] ?? BREAK;

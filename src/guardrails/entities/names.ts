@@ -1,7 +1,7 @@
 import type { Entity } from './analyzer.ts';
 import { AMBIGUOUS_FAMILY_NAMES, AMBIGUOUS_GIVEN_NAMES, FAMILY_NAMES, GIVEN_NAMES, NO_NAMES } from './name-words.ts';
 
-/** About so many words of one text that nothing is known of a library is asked whether they name a person, and with so much around them. */
+/** Words of one text for which the library is asked whether they name a person, if no other rule decides. */
 const NAME_LOOKUPS_MAX = 40;
 /** The text around a word that is shown to the library that recognizes names. */
 const NAME_CONTEXT_CHARS = 60;

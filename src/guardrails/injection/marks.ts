@@ -5,7 +5,10 @@ export interface MarkRule {
   expression: RegExp;
 }
 
-/** How an order begins that is put into a system's mouth; `You are a …` begins ordinary system prompts as well. */
+/**
+ * Beginnings of an order that pretends to be from the system, without `You are a …`, which begins ordinary system prompts as
+ * well.
+ */
 const SAYS =
   "(?:you (?:are (?:now|no longer|free|not|being|in|required)|must|will|should|have|can|may|shall|need)|(?:ignore|disregard|forget|override|bypass|reveal|disable|enable|print|output|execute|grant)\\s{1,3}(?:all|any|the|your|every|previous|last|prior|safety|system|current|this|these|access|everything)|from now|new (?:instruction|order|rule|directive|task|role)|your (?:new|instructions|task|role|rules)|(?:the |this )?user (?:is|has|may|must)|do not|don't|never|always|obey|comply)";
 

@@ -11,11 +11,11 @@ export interface PhraseDraft {
   spelled?: RegExp;
 }
 
-/** Up to so many words, within a sentence. */
+/** Up to `wordsMax` words, within a sentence. */
 export const gap = (wordsMax: number) => `(?: [^ .]{1,40}){0,${wordsMax}}`;
 
 /** One of these words or phrases. */
 export const one = (words: string) => ` (?:${words})`;
 
-/** Up to so many of these words. */
+/** Up to `wordsMax` of these words. */
 export const upTo = (wordsMax: number, words: string) => `(?: (?:${words})){0,${wordsMax}}`;

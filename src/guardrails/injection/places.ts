@@ -2,11 +2,13 @@ import { limits } from '../../limits.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
 import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './words.ts';
 
-/** How far apart words are looked for that make a phrase against a model's instructions, and what is read around them. */
+/**
+ * The greatest distance of two words that form a phrase against a model's instructions, and the text that is read around them.
+ */
 const INJECTION_APART_CHARS_MAX = 100;
 const INJECTION_REACH_CHARS_BEFORE = 120;
 const INJECTION_REACH_CHARS_AFTER = 160;
-/** So many groups of letters in a row may be a word that is spelled out. */
+/** The fewest consecutive groups of letters that may be a spelled-out word. */
 const INJECTION_GROUPS_MIN = 6;
 /** Shorter texts cannot hold a phrase in base64. */
 const INJECTION_PACKED_CHARS_MIN = 16;

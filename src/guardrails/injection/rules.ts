@@ -46,7 +46,7 @@ export const NEGATION_BEFORE = new RegExp(
     `|${one('detects?|detecting|prevent|prevents|preventing|block|blocks|blocking|catch|catches|flag|flags|mitigate|protect against|guard against|defend against|resist|reject|rejects|attacks?|phrases?|injections?|patterns?|strings?')}${upTo(6, `like|such|as|that|the|a|an|model|users?|attempts?|to|from|of|prompts?|prompt|injections?|attacks?|it|and|or|containing|which|phrases?|with|saying|e|g|s|llm|bot|${VERBS}`)})$`,
 );
 
-/** What stands before a phrase in the same sentence where developers ask how something is done. */
+/** Text before a phrase, in the same sentence, in questions of developers about how something is done. */
 export const HOW_TO_BEFORE = new RegExp(
   `${one('how|way|ways|possible|option|options|function|method|flag|parameter|setting|script|command|class|tests?|feature|endpoint|button|code|api|tool|hook|want to|need to|trying to|tried to|able to|allows?|allow|lets?|should|i can|can i|could i|we|i|which|where|why|when|if|whether|that|it|he|she|they|users|developers|admins|admin|does|did|is|was|are|using|used to|config|configuration|what happens')}(?= )`,
 );

@@ -5,9 +5,9 @@ import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
 import { re2 } from './re2.ts';
 
-/** So many steps are compiled before others are served. */
+/** Steps of compilation before other requests are served. */
 const FILTER_COMPILE_SLICE_STEPS = 4_000;
-/** Instructions of patterns that are looked for together, and the memory for the states that they are in. */
+/** Instructions of patterns that are matched together, and the memory for the states of the match. */
 const FILTER_GROUP_SIZE_MAX = 3_000;
 const FILTER_STATES_BYTES_MAX = 1024 * 1024;
 

@@ -8,27 +8,29 @@ import { type Redacted, settled } from '../streams/settled.ts';
 
 /** Sets of filters that stay compiled. */
 const FILTER_SETS_MAX = 64;
-/** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
+/**
+ * Characters that the filter of a stream holds back for one match. A longer match is found only if the text contains it whole.
+ */
 const FILTER_MATCH_CHARS_MAX = 320;
-/** How far back what stands before a held match is held as well, since it would be read otherwise beside what stands for it. */
+/** Characters before a held match that are held as well: beside the replacement they could match something else. */
 const FILTER_BESIDE_CHARS_MAX = 640;
 const FILTER_BESIDE_LOOKS_MAX = 24;
 
 export type FilterSlug = BuiltinFilter['slug'];
 export type FilterAction = BuiltinFilter['action'];
 
-/** One filter that holds for a caller: what all guardrails together say of a slug or a pattern. */
+/** One filter of a caller: the combined setting of all guardrails for a slug or a pattern. */
 export interface ActiveFilter {
-  /** What the gateway finds by itself. */
+  /** The built-in filter. */
   slug?: FilterSlug;
   /** A pattern of the guardrail's owner. */
   pattern?: string;
   action: FilterAction;
-  /** What it is called in messages. */
+  /** Its name in messages. */
   label: string;
-  /** What stands in place of what it finds. */
+  /** The text that replaces a match. */
   placeholder: string;
-  /** The guardrail whose action holds. */
+  /** The guardrail whose action applies. */
   guardrail_id: string;
   guardrail_scope: BoundGuardrail['scope'];
 }

@@ -2,9 +2,9 @@ import { limits } from '../../limits.ts';
 import type { Finding } from '../finding.ts';
 import type { FilterSet } from '../policy/filter-set.ts';
 
-/** The fixed cost of a look at one text, in characters. */
+/** The fixed cost of scanning one text, in characters. */
 const SCAN_TEXT_CHARS = 64;
-/** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
+/** Texts of one request whose findings are cached (keys and words that repeat), and their length. */
 const SCAN_REMEMBERED_MAX = 10_000;
 const SCAN_REMEMBERED_CHARS_MAX = 200;
 

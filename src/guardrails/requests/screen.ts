@@ -319,7 +319,7 @@ function refusalOf({ findings, kind, field }: Unit, { filters }: FilterSet): Ref
   // An id can be replaced by another.
   if (kind === 'link') return undefined;
   const isPinned = kind === 'pinned';
-  // A text may have millions of findings, which are not looked through for a refusal that cannot be.
+  // A text may have millions of findings, which are not searched if none of them can refuse the request.
   if (!isPinned && !filters.some(({ action }) => action === 'block')) return undefined;
   const refuses = ({ filter }: Finding) => {
     const action = filters[filter]?.action;

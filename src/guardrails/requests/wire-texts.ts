@@ -46,7 +46,7 @@ const WORD = /^[A-Za-z][\w.:/+-]{0,99}$/;
 /** Fields of ids by which blocks of one conversation refer to each other. */
 const LINKS = new Set(['id', 'call_id', 'tool_call_id', 'tool_use_id', 'tool_id', 'caller_id', 'approval_request_id']);
 
-/** What names or points at something that is not in the request, by names that do not tell it. */
+/** Fields that name or point at something outside the request, although their names do not show it. */
 const PINNED = new Set(
   (
     'name tool_name server_name server_label mcp_server_name toolset_name namespace container image_url file_url audio_url video_url ' +
@@ -62,11 +62,11 @@ const OPAQUE = new Set(
     'partial_image_b64 fallback_credit_token'
   ).split(' '),
 );
-/** Shorter, it is looked at: sealed state is long. */
+/** Shorter values are filtered: sealed state is long. */
 const OPAQUE_CHARS_MIN = 128;
 const BASE64 = /^[\w+/=-]*$/;
 
-/** Objects of the client's own making: every key and value in them is text. */
+/** Objects that the client defines: every key and value in them is text. */
 const FREE = new Set([
   'arguments',
   'input',
@@ -84,10 +84,10 @@ const NAMED_SCHEMAS = new Set(['properties', '$defs', 'definitions', 'patternPro
 /** Values of a JSON Schema that are no schemas. */
 const SCHEMA_VALUES = new Set(['default', 'const', 'enum', 'example', 'examples', 'dependentRequired']);
 const SCHEMA_WORDS = new Set(['type', 'format']);
-/** Point into the schema, by the names that stand in it. */
+/** Pointers into the schema, by its names. */
 const REFERENCES = new Set(['$ref', '$dynamicRef']);
 
-/** A name of a field as wires have them: structure, not what a client says. */
+/** Matches the name of a wire's field: structure, not text of the client. */
 const FIELD = /^[$A-Za-z_][\w$]*$/;
 
 const isObject = (value: unknown): value is JsonObject =>

@@ -30,7 +30,7 @@ function endOf(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Where a string ends that begins with the quote at an offset; undefined where it does not end. */
+/** The end of the string that begins with the quote at an offset; undefined if it does not end. */
 function stringEnd(text: string, from: number): number | undefined {
   for (let at = text.indexOf('"', from + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;
@@ -50,18 +50,18 @@ function stringToken(text: string, start: number, names: Set<string> | undefined
   }
 }
 
-/** A number as it is most plainly written: `4.1e1` says 41. */
+/** The token of a number, whose text is in plain decimal form: `41` for `4.1e1`. */
 function numberToken(text: string, start: number, end: number): JsonToken {
   const written = text.slice(start, end);
   return { start, end, text: /[.eE]/.test(written) ? String(Number(written)) : written, names: undefined };
 }
 
 /**
- * The strings, names and numbers of a text of JSON, in order, also those that a reader of it drops: of two members with one name
- * the first. Returns whether the text is JSON: only then they are all there are.
+ * The strings, names and numbers of a JSON text, in order, including those that parsers drop: of two members with one name the
+ * first. Returns whether the text is JSON; only then the tokens are complete.
  */
 export function* jsonTokens(text: string): Generator<JsonToken, boolean> {
-  /** What is open: the names of an object, or undefined for a list. */
+  /** The open values: the names of an object, or undefined for a list. */
   const open: (Set<string> | undefined)[] = [];
   let wants: 'value' | 'value or end' | 'name' | 'name or end' | 'more' = 'value';
   let at = endOf(SPACE, text, 0);

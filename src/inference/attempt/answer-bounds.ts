@@ -185,8 +185,8 @@ class PartCut {
 }
 
 /**
- * Cuts the parts of a whole answer off that are beyond the bounds, so that they are not decoded. Returns the failure of such an answer; it
- * is counted for what is left, and fails.
+ * Cuts off the parts of a whole answer beyond the bounds, so that they are not decoded. Returns the failure of such an answer,
+ * which is metered by the remaining parts and fails.
  */
 export function cutParts(body: JsonValue): UpstreamError | undefined {
   const cut = new PartCut();
@@ -194,7 +194,7 @@ export function cutParts(body: JsonValue): UpstreamError | undefined {
   return cut.failure;
 }
 
-/** Runs a decoder. What it cannot read is the upstream's failure. */
+/** Runs a decoder. An answer that it cannot read is a failure of the upstream. */
 export function readable<T>(read: () => T): T {
   try {
     return read();

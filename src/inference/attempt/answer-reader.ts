@@ -13,7 +13,10 @@ import { AnswerBounds, AnswerTail, asUpstreamFailure, tooComplex } from './answe
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
-/** Of the bytes of a stream of small events so little is kept at least: what is around the text goes. */
+/**
+ * The divisor of a stream's bytes that gives the part kept in memory: the JSON around the text is dropped, and so is most of the
+ * text.
+ */
 const STREAM_KEPT_DIVISOR = 16;
 /** An answer is counted with all its copies (`countAnswer`). Of its probabilities there are two: with the bytes of each token, and without. */
 const PROBABILITY_COPIES_DIVISOR = 2;
@@ -217,7 +220,7 @@ export class AnswerReader implements AnswerChunks {
     return this.#isLong || chunks.length > limits.stream_slice_chunks ? this.#slice(chunks) : chunks;
   }
 
-  /** As many as are handed on in one turn; the others wait. */
+  /** Each read is counted once: after all of it was passed on, or, if it has a long event, before that. */
   #slice(chunks: ChatChunk[]): ChatChunk[] {
     const end = this.#isLong ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;

@@ -130,7 +130,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     if (needs.length === 0) return undefined;
     this.#fetched ??= createCallMedia(this.#state.call, this.#parts.options.media);
     return this.#fetched.gather(needs).then((media) => {
-      // A hedge does not wait for it: it may come when another attempt is got ready.
+      // A hedge does not wait for media: they may arrive while another attempt is prepared.
       if (nth === this.#prepared) this.#media = media;
     });
   }

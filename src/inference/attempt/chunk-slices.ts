@@ -58,7 +58,7 @@ export function probabilitiesOf(token: JsonValue): { count: number; chars: numbe
   return { count, chars };
 }
 
-/** Where the chunks end that are handed on in one turn of the loop. */
+/** The end of the chunks that are passed on in one turn of the event loop. */
 export function sliceEnd(
   chunks: readonly ChatChunk[],
   from: number,

@@ -18,7 +18,7 @@ const CONTINUED_CHARS_MAX = 64 * 1024;
 const OVERLAP_CHARS_MIN = 16;
 /** The same if the repeated text is all that was shown. */
 const OVERLAP_WHOLE_CHARS_MIN = 4;
-/** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
+/** An answer that shares at least this many first characters with the shown text, and then differs, is a restart. */
 const RESTART_CHARS_MIN = 32;
 
 /** Follows the text that a stream has shown. Another endpoint can continue it only if there is nothing but text. */
@@ -49,8 +49,8 @@ function hasMore({ role: _, ...rest }: Delta): boolean {
 }
 
 /**
- * Fields of one server or another that bind an answer to a form, or have it thought over: what goes on in its middle would begin the
- * form anew (https://docs.vllm.ai/en/latest/features/structured_outputs.html,
+ * Fields of some servers that constrain the form of an answer, or make the model reason first: a continuation would begin the
+ * form again (https://docs.vllm.ai/en/latest/features/structured_outputs.html,
  * https://docs.sglang.ai/advanced_features/structured_outputs.html).
  */
 const SHAPES: readonly string[] = [
@@ -93,7 +93,7 @@ export function isContinuable(request: ChatRequest): boolean {
   return messages.at(-1)?.role !== 'assistant' && isText && !thinks && choicesOf(request) === 1;
 }
 
-/** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */
+/** Whether an endpoint is known to continue a trailing assistant message. */
 export function continuesText({ endpoint: { quirks } }: Candidate): boolean {
   const can = quirks.prefill === true || quirks.prefill_prefix === true || quirks.continue_final_message === true;
   return can && quirks.no_prefill !== true && quirks.thinking_default === undefined;
@@ -165,7 +165,7 @@ export function continuedRequest(
   if (tokens >= Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity)) return undefined;
   return {
     ...request,
-    // A trailing blank is refused by some wires, and comes again.
+    // Some wires refuse a trailing blank; the model writes it again.
     messages: [...request.messages, { role: 'assistant', content: text.trimEnd() }],
     ...(max_tokens == null ? {} : { max_tokens: max_tokens - tokens }),
     ...(max_completion_tokens == null ? {} : { max_completion_tokens: max_completion_tokens - tokens }),
@@ -178,9 +178,9 @@ export function fitContinued(request: ChatRequest, { endpoint }: Candidate): Cha
   return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
 }
 
-/** The length of the shortest piece that a text is made of, over and over; the last time perhaps not to its end. */
+/** The length of the shortest piece whose repetition makes the text; the last repetition may be incomplete. */
 function periodOf(text: string): number {
-  // Of each beginning, how long the longest of its ends is that is also a beginning of it.
+  // For each prefix, the length of its longest proper suffix that is also its prefix.
   const ends: number[] = [0];
   let end = 0;
   for (let at = 1; at < text.length; at += 1) {
@@ -197,7 +197,7 @@ function isRefrain(text: string, more: string): boolean {
   return text.endsWith(period * 2 <= more.length ? more.slice(0, period) : more + more);
 }
 
-/** How many characters at the beginning of `more`, which continues `sent`, are also at the end of `text`; 0 if that may be chance. */
+/** How many characters at the beginning of `more`, which continues `sent`, repeat the end of `text`; 0 if that may be chance. */
 function repetitionOf(text: string, more: string, sent: string): number {
   for (let length = Math.min(text.length, more.length); length >= OVERLAP_WHOLE_CHARS_MIN; length -= 1) {
     if (length < OVERLAP_CHARS_MIN && length < text.length) continue;
@@ -225,7 +225,9 @@ function isRestart(shown: string, more: string): boolean {
   return more.length > RESTART_CHARS_MIN && shown.startsWith(beginning) && !isRefrain(shown.trimEnd(), beginning);
 }
 
-/** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
+/**
+ * Removes from a continuation the repetition of the text before it, and holds its beginning back while it may be a repetition.
+ */
 export class OverlapCut {
   readonly #shown: string;
   #more = '';
@@ -274,14 +276,14 @@ export class OverlapCut {
   #release(isCut = false): ChatChunk[] {
     this.#isDone = true;
     const more = this.#more;
-    // An answer that began again and ended before anything new; one that was cut may be short.
+    // An answer may begin again and end before any new text; if it was cut, it may be short.
     const leastChars = isCut ? OVERLAP_WHOLE_CHARS_MIN : OVERLAP_CHARS_MIN;
     const isOld = more.length >= leastChars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
     let left = isOld ? more.length : overlapOf(this.#shown, more);
     const held = this.#held;
     this.#held = [];
     if (left === 0 && isRestart(this.#shown, more)) {
-      // No fault of the endpoint's that others should suffer from, so none that cools it down.
+      // A failure class that does not cool the endpoint down, since it concerns this call only.
       throw new UpstreamError('conflict', 'The next provider started a new answer instead of continuing the text');
     }
     if (left === 0) return held;

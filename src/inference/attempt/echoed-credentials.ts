@@ -1,23 +1,26 @@
-/** A part of a credential of several parts that is cut out of what an upstream says; shorter ones are names, as of a region. */
+/**
+ * The shortest part of a credential of several parts that is redacted in an upstream's text. Shorter parts are names, such as
+ * regions.
+ */
 const CREDENTIAL_PART_CHARS_MIN = 16;
-/** So much of a credential is looked for in what a provider says, in every way of writing it. */
+/** Characters of a credential that are searched for in a provider's text, in every encoding of it. */
 export const CREDENTIAL_ECHO_CHARS_MAX = 4_096;
 
 /**
- * Finds a credential in what a provider says, however it writes it: in another case, spaced or chunked, as base64 or base64url (alone
- * or beside a user's name), as hexadecimal, in a URL, in JSON or in HTML. Also a part of one, which is how long echoes are cut.
+ * Finds a credential in a provider's text in any spelling: in another case, spaced or chunked, as base64 or base64url (alone
+ * or beside a user's name), as hexadecimal, in a URL, in JSON or in HTML. It also finds a part of one, as in a truncated echo.
  *
- * Text and credential are reduced to letters and digits without case; what they share for so many of these is the credential's.
+ * Text and credential are reduced to letters and digits without case; a run of `SHARED_CHARS` of these that both contain belongs to the credential.
  * The work is one look-up for each character of both.
  */
 const SHARED_CHARS = 12;
 
-/** Shorter credentials occur in words: they are looked for as they are written alone. */
+/** Shorter credentials occur in words: only their exact spelling is searched for. */
 const SHARED_CHARS_MIN = 8;
 
 const MARK = '[redacted]';
 
-/** Letters and digits of a text without case, and where each stands. */
+/** The letters and digits of a text in lower case, and the offset of each. */
 function reduced(text: string): { chars: string; at: number[] } {
   const at: number[] = [];
   let chars = '';
@@ -71,12 +74,12 @@ const escapes: readonly ((code: string) => string)[] = [
   (code) => String(Number.parseInt(code, 16)),
 ];
 
-/** How a credential may be written, reduced to letters and digits. */
+/** The encodings of a credential, reduced to letters and digits. */
 function* writings(secret: string): Generator<string, void, undefined> {
   const bytes = Buffer.from(secret);
   yield reduced(secret).chars;
   yield bytes.toString('hex');
-  // Base64 depends on how many bytes stand before: a user's name, or nothing.
+  // Base64 depends on the number of bytes before the credential: a user's name, or none.
   for (let before = 0; before < 3; before += 1) {
     yield reduced(Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')).chars.slice(before === 0 ? 0 : 2);
   }
@@ -89,7 +92,7 @@ function* writings(secret: string): Generator<string, void, undefined> {
 
 const TOKEN = /[A-Za-z0-9+/_-]/;
 
-/** Replaces by a mark what a text shares with a credential. */
+/** Replaces the parts of a text that it shares with a credential by a mark. */
 function withoutEcho(text: string, secret: string): string {
   const whole = reduced(secret).chars;
   if (whole.length < SHARED_CHARS_MIN) return text;
@@ -97,7 +100,7 @@ function withoutEcho(text: string, secret: string): string {
   const isEcho = new Uint8Array(text.length);
   let hasEcho = markShared(reduced(text), writings(secret), length, isEcho);
   if (/[^A-Za-z0-9]/.test(secret)) {
-    // Also of a text that was escaped twice.
+    // Also finds a credential in a text that was escaped twice.
     let view: View | undefined = { text, at: Array.from({ length: text.length }, (_none, i) => i) };
     for (let time = 0; time < 2 && view !== undefined; time += 1) {
       view = unescaped(view);
@@ -159,7 +162,7 @@ function marked(text: string, isEcho: Uint8Array): string {
   return made;
 }
 
-/** Of a credential that is JSON text, its longer parts: upstreams quote what they were shown of it. */
+/** The longer parts of a credential that is JSON text: upstreams quote single parts. */
 function partsOf(credential: string): string[] {
   if (!credential.trimStart().startsWith('{')) return [credential];
   const parts: string[] = [credential];
@@ -169,7 +172,7 @@ function partsOf(credential: string): string[] {
       return value;
     });
   } catch {
-    // Its text is what there is to hide.
+    // A credential that is not JSON has no parts: its whole text is redacted.
   }
   return parts;
 }
@@ -177,7 +180,7 @@ function partsOf(credential: string): string[] {
 /** Names and addresses in a credential are no secrets by themselves: parts of them stand in many messages. */
 const isRandom = (part: string) => !part.includes('@') && !part.includes('://') && !part.trimStart().startsWith('{');
 
-/** A text of a provider's without the credential that it was shown. */
+/** A provider's text without the credential that was sent to it. */
 export function withoutCredential(text: string, credential: string | undefined): string {
   if (credential === undefined || credential.length < 4) return text;
   let shown = text;

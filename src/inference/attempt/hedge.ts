@@ -159,8 +159,8 @@ export interface Hedges {
     work: Work<P, T, M>,
   ): HedgePlan | undefined;
   /**
-   * The endpoint that answers first, answers; the other attempt is abandoned. Sets whose end `state` waits for. Throws what
-   * `send` of that one throws, which is not noted yet, or `Final`.
+   * The endpoint that answers first serves the call; the other attempt is abandoned. Sets the attempt that `state` waits for.
+   * Throws the error of that attempt, which is not noted yet, or `Final`.
    */
   send<P extends Prepared, T, M extends Account>(
     state: CallState,

@@ -71,12 +71,12 @@ class Slices implements AnswerChunks {
 /** An answer whose headers have arrived. */
 interface Opening {
   response: UpstreamResponse;
-  /** What decoders read: what the encoder left for them, and the answer's headers. */
+  /** The input of decoders: the encoder's state and the answer's headers. */
   state: AttemptState;
   call: Call;
   meter: Meter;
   upstreamCall: UpstreamCall;
-  /** Of its JSON. */
+  /** The bounds of its JSON. */
   bounds: StructureBounds;
 }
 
@@ -178,7 +178,7 @@ function decodeBody(prepared: PreparedAttempt, opening: Opening, body: JsonValue
       isTemplated ? decodeTemplated(dialect, body, state, received) : dialect.decodeResponse(body, state, received),
     );
   } catch (error) {
-    // As of a broken stream, what was decoded before the fault is counted, and the reported usage.
+    // As for a broken stream, the chunks decoded before the fault and the reported usage are metered.
     received.push(...usageIn(dialect, body, state));
     return failCounted(meter, dividedChunks(received), error);
   }

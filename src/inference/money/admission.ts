@@ -22,7 +22,7 @@ const HOLD_SLICE_TOKENS_MIN = 32;
 const OVERRUN_TOKENS_MAX = 256;
 const OVERRUN_FACTOR_MAX = 2;
 
-/** How spend limits are enforced: the `ledger` section of the configuration. */
+/** The tokens and the factor by which an answer may exceed its bound, by the gateway's estimate, before it is cut. */
 export interface SpendingRules {
   budgets: BudgetMode;
   hold: 'full' | 'sliced';
@@ -165,7 +165,7 @@ export function createAdmission({
     return output_tokens ?? rules.default_output_tokens ?? limits.output_tokens_default;
   }
 
-  /** The terms of an attempt. One beside another is not worth a lower bound than the client's. */
+  /** The terms of an attempt. A hedge never gets a lower bound than the client's. */
   function termsOf<P extends Prepared>(
     { call }: Pick<PendingAttempt<P>, 'call'>,
     prepared: P,
@@ -271,7 +271,10 @@ export function createAdmission({
     return share === undefined || outputFor(exposure, granted_nano) < limits.output_tokens_default;
   }
 
-  /** Admits an attempt at the organization's own account that no limit counts. The ledger learns of it for the hold of earlier attempts. */
+  /**
+   * Admits an attempt at the organization's own account that no limit counts. The ledger is notified because of the hold of
+   * earlier attempts.
+   */
   async function admitUncounted<P extends Prepared>({
     call,
     hold,

@@ -108,7 +108,7 @@ function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Part
   };
 }
 
-/** The cost of an attempt that did not answer: its billed usage; if its end is unknown the most of both. Undefined if nothing was billed. */
+/** The cost of an attempt that did not answer: its billed usage; if its end is unknown the larger of both. Undefined if nothing was billed. */
 export function endCost(
   state: CallState,
   attempt: Attempt,
@@ -152,11 +152,11 @@ export function priceAnswer(state: CallState, attempt: Attempt, rules: UnknownRu
   return countedNano;
 }
 
-/** Over so many answers the usual length is found, and of so many endpoints it is known. */
+/** The answers over which the usual length is averaged, and the endpoints whose usual length is kept. */
 const USUAL_OUTPUT_ANSWERS = 64;
 const USUAL_OUTPUT_ENDPOINTS_MAX = 10_000;
 
-/** Where a call is answered. */
+/** The endpoint and the model that answer a call. */
 type Place = Pick<Candidate, 'endpoint' | 'model' | 'provider'>;
 
 /** The output of completed answers of a model at a provider, on all nodes, as the store sums it up. */

@@ -47,7 +47,7 @@ export function createPay({
       const ask = { id, at, budgets, is_byok: false, mode, store_wait };
       state.hold = await recorder.reserve({ ...ask, full_nano: mostNano, least_nano: mostNano }, state.hold);
     }
-    // Kept in the state: what was paid for is settled even if no attempt follows.
+    // Kept in the state: paid work is settled even if no attempt follows.
     const { attempts, fees } = state;
     const record = state.record ?? openRecord(call, candidate, state);
     await recorder.attempt({
@@ -91,7 +91,7 @@ export function createPay({
     const mostNano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
     if (mostNano > 0) await setAside(state, mostNano);
     const outcomes = await run().catch((error: unknown) => {
-      // What was begun for a client that left may be billed.
+      // Work that was begun for a client that left may be billed.
       if (error instanceof CallCancelled) {
         charge(
           state,
@@ -110,7 +110,7 @@ export function createPay({
 export function feesOf(state: CallState, pay: Pay): Fees {
   return {
     async spend(fee, run) {
-      // A hedge that needs it is not made: what is set aside is the running attempt's.
+      // A hedge that needs paid work is not sent: the hold belongs to the running attempt.
       if (state.current?.isSent === true)
         throw new GatewayError(503, 'The limit does not cover this fee while an attempt is running');
       const [value] = await pay(state, [fee], async () => [await run()]);

@@ -179,7 +179,7 @@ export function expectedCost(
   return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;
 }
 
-/** Of a plan, and of what was left out of it, so many endpoints are kept in a generation's record. */
+/** Endpoints of a plan, and excluded endpoints, that a generation's record keeps. */
 export const ROUTING_RECORDED_MAX = 8;
 
 /** How a call was routed, in the short form of its generation's record. Endpoints of `model` are named by their tag alone. */

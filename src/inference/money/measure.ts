@@ -24,7 +24,7 @@ export const TOKEN_BYTES_MAX = 128;
 /** The most UTF-8 bytes of a UTF-16 unit. */
 export const UTF8_BYTES_MAX = 3;
 
-/** The measure of an attempt whose cost no tokenizer tells more exactly. */
+/** The measure of an attempt whose cost a tokenizer cannot bound more tightly. */
 export function fixedMeasure(exposure: WorstCaseCost, leastTokens = 0): Measured {
   return { exposure, floor: () => exposure, least_tokens: leastTokens, count: async () => undefined };
 }

@@ -247,7 +247,7 @@ export class AnswerMeter implements Meter {
   get is_void(): boolean {
     if (this.produced) return false;
     if (this.finish_reason === null || this.finish_reason === 'error') return true;
-    // Decoders make up an end if the upstream sends none (Snowflake).
+    // Decoders add a finish reason if the upstream sends none (Snowflake).
     return this.native_finish_reason === null && (this.reported === undefined || outputTokens(this.reported) === 0);
   }
 

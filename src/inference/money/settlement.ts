@@ -25,7 +25,7 @@ import type { Meter } from './meter.ts';
 
 /** Notes the attempts of a call and writes its record at the end. */
 export interface Settlement {
-  /** Notes that an attempt answers or has failed, and keeps aside what it may have cost. Sets its `record`. */
+  /** Notes that an attempt answers or has failed, and keeps its possible cost held. Sets its `record`. */
   note(state: CallState, attempt: Attempt, end: AttemptEnd): void;
   /** Another attempt is to be sent beside this one: until its end is noted it counts as if that end stayed unknown. */
   assume(state: CallState, attempt: Attempt): void;
@@ -73,7 +73,7 @@ export function createSettlement(options: {
 }): Settlement {
   const { clock, metrics, recorder, rules, log, traffic, usual } = options;
 
-  /** After a fault of the gateway's: its money does not stay held, nor uncounted. */
+  /** Ends a call after a fault of the gateway, so that its money stays neither held nor uncounted. */
   function lost({ hold, call }: CallState, fault: unknown): unknown {
     void recorder.lose(hold);
     call.outcome.isSettled = true;

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 
-/** A count that takes longer, the loading of the vocabulary included, is not waited for. */
+/** The timeout of a count, including the loading of the vocabulary. */
 const TOKENIZER_MS_MAX = 2_000;
 
 /** Counts tokens with a model's own tokenizer, if that is public. */

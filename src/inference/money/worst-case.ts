@@ -111,7 +111,7 @@ function* soundTokens(base64: string): SlicedWork<number | undefined> {
   return Math.max(tokensByBytes, Math.ceil((durationMs / 1000) * limits.sound_tokens_per_second));
 }
 
-/** What a provider may read a part as: its data's media type goes before the type of the part. */
+/** The kind as which a provider may read a part: the media type of its data takes precedence over the type of the part. */
 function readAs(part: InnerPart, mediaType: string): 'image' | 'audio' | 'video' | 'file' {
   const kind = mediaType.split('/')[0];
   if (kind === 'video' || kind === 'audio') return kind;

@@ -16,7 +16,7 @@ const BROADCAST_BATCH_ENTRIES_MAX = 200;
 const BROADCAST_BATCH_CHARS_MAX = 4 * 1024 * 1024;
 const BROADCAST_TIMEOUT_MS = 10_000;
 export const BROADCAST_ANSWER_BYTES_MAX = 64 * 1024;
-/** A batch is dropped after so many tries. */
+/** The tries after which a batch is dropped. */
 const BROADCAST_TRIES_MAX = 8;
 /** The longest wait between two tries. */
 const BROADCAST_RETRY_MS_MAX = 30_000;

@@ -7,9 +7,9 @@ import { lengthWithout } from '../../schemas/trailing.ts';
 
 /** Levels of a kept JSON value. */
 const LOGGED_DEPTH_MAX = 64;
-/** Of longer media no hash is kept. */
+/** Longer media are logged without a hash. */
 export const LOGGED_MEDIA_HASHED_CHARS_MAX = 4 * 1024 * 1024;
-/** Of longer addresses of media the length alone is kept. */
+/** Longer addresses of media are logged as their length only. */
 export const LOGGED_ADDRESS_CHARS_MAX = 64 * 1024;
 
 /** The end of a text that was cut. */

@@ -10,7 +10,7 @@ import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
 export const LOGGED_OUTPUT_CHARS_MAX = 256 * 1024;
 /** The kept error of a call. Longer content is cut, and marked as cut. */
 const LOGGED_ERROR_CHARS_MAX = 32 * 1024;
-/** A tool call that is numbered so far beyond those before it is not kept. */
+/** The largest gap in the ordinals of tool calls. A call beyond it is not kept. */
 const LOGGED_CALL_GAP_MAX = 128;
 
 /** Fields that are logged separately, or that select the model: no model reads them. */

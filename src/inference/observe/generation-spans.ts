@@ -12,7 +12,7 @@ import type { Call } from '../call.ts';
 import { Copier } from './content-copy.ts';
 import type { EndedCall } from './request-log.ts';
 
-/** Of one call's messages, and of its answer, in a broadcast. */
+/** Characters of one call's messages, and of its answer, in a broadcast. */
 const BROADCAST_CONTENT_CHARS_MAX = 64 * 1024;
 /** Fields of `trace` and `metadata` in a span. */
 const BROADCAST_FIELDS_MAX = 32;

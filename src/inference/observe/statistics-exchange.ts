@@ -10,7 +10,7 @@ const STATISTICS_PAGE_ROWS = 2_000;
 /** Rows that were written up to this long before the last read are read again: a slow transaction shows late. */
 export const STATISTICS_OVERLAP_MS = 15_000;
 const STATISTICS_SWEEP_MS = 60_000;
-/** How long a stopping process tries to write its last. */
+/** How long a stopping process tries to write its last rows. */
 const STATISTICS_STOP_MS_MAX = 2_000;
 
 /** A row as the store keeps it. */

@@ -6,7 +6,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 import type { ToolCallCount } from '../money/called-tools.ts';
 
-/** An answer that came in less time after its first token came in one piece. */
+/** An answer that ends within this time after its first token arrived in one piece. */
 const THROUGHPUT_MS_MIN = 20;
 
 /** One answer, times in monotonic milliseconds. */

@@ -31,7 +31,7 @@ import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 /** JSON values of a transcript, which has some for each word. */
 export const TRANSCRIPT_VALUES_MAX = 2_000_000;
-/** So many questions in a row may fail before it is given up. */
+/** Consecutive polls that may fail before a transcription is given up. */
 const TRANSCRIPTION_POLL_FAILURES_MAX = 5;
 
 interface PreparedTranscription extends Prepared {

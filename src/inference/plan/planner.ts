@@ -27,9 +27,9 @@ import { type ModelSource, type Requested, requestedModels } from './requested-m
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
 export interface PlannerOptions {
-  /** Asked once a request, so that a reload takes effect at once. */
+  /** Called once for each request, so that a reload takes effect at once. */
   catalog(): ModelSource;
-  /** The same with the providers that are only active for callers with their own credential. */
+  /** The catalog with the providers that are only active for callers with their own credential. */
   wholeCatalog(): ModelSource;
   /** The enabled credentials of the caller's workspace. Synchronous if the workspace was used recently. */
   ownCredentials(
@@ -44,7 +44,7 @@ export interface PlannerOptions {
   /** A random number from 0 to below 1. */
   chance(): number;
   allow_unpriced: boolean;
-  /** Asked once a request, so that a reload takes effect at once. */
+  /** Called once for each request, so that a reload takes effect at once. */
   routing(): RoutingRules;
   /** Prepares chat calls; calls of other operations are planned as they are. */
   prepareCall: PrepareCall;
@@ -93,7 +93,7 @@ export interface Planner {
    * `CallCancelled` if the client left.
    */
   giveUp(state: CallState, ended: Ended): Promise<unknown>;
-  /** How the call was routed, for a client that asks. */
+  /** The routing metadata, for a client that requests it. */
   metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined;
   /** The client's error for a failure after the endpoint began to answer. */
   lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError;

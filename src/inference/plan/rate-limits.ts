@@ -16,9 +16,9 @@ import {
 } from './rate-limit-reservation.ts';
 import type { Requested } from './requested-models.ts';
 
-/** The time between two looks for unused amounts. */
+/** The interval of checks for unused amounts. */
 const RATE_SWEEP_MS = 500;
-/** How often one request asks: more than that, and others are always faster, or the store's clock makes no sense. */
+/** The requests to the store for one call: beyond that, other nodes are always faster, or the store's clock is wrong. */
 const RATE_ASKS_PER_REQUEST_MAX = 50;
 /** The time between two sweeps of the store. */
 const RATE_STORE_SWEEP_MS = 600_000;

@@ -1,7 +1,7 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
 
-/** A name that is no model's is compared with so many ids, if it is not longer than that, and up to so many letters apart. */
+/** The ids that an unknown name is compared with, the longest name that is compared, and the greatest distance in letters. */
 const NEAR_MODELS_MAX = 5_000;
 const NEAR_NAME_CHARS_MAX = 100;
 const NEAR_DISTANCE_MAX = 3;

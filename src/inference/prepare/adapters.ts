@@ -36,7 +36,7 @@ export function concerns(subject: Subject | undefined, request: ChatRequest): bo
 
 /** A feature that fits calls to endpoints. */
 export interface Adapter {
-  /** It is asked only for requests with this. Not set: for all. */
+  /** Applies only to requests with this subject. Not set: to all. */
   readonly of?: Subject;
   /** Creates the adapter of a call; undefined if the call does not need one. */
   create(call: Call, resources: CallResources): CallAdapter | undefined;
@@ -70,7 +70,7 @@ export function combineAdapters(adapters: readonly CallAdapter[]): CallAdapter {
 
 /** A feature that changes calls before they are planned. */
 export interface Preparation {
-  /** It is asked only for requests with this. Not set: for all. */
+  /** Applies only to requests with this subject. Not set: to all. */
   readonly of?: Subject;
   /**
    * Changes a call when its possible models are known. Returns the same call if nothing changes. Sends nothing. Rejects with

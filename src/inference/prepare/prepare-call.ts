@@ -15,7 +15,7 @@ export interface PrepareCallOptions {
   preparations?: readonly Preparation[] | undefined;
 }
 
-/** What is known of a call before its plan. */
+/** The facts about a call before its plan. */
 interface PlanContext {
   models: readonly Model[];
   catalog: ModelSource;

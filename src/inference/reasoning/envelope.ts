@@ -1,7 +1,7 @@
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 
-/** Reasoning of one wire on its way through a client of another, packed; above, it is left out. */
+/** Characters of a packed envelope. Larger reasoning is left out. */
 export const ENVELOPE_CHARS_MAX = 1024 * 1024;
 
 /**
@@ -29,7 +29,7 @@ export function createEnvelopes(secret: string): Envelopes {
   const texts = createSignedTexts(secret, 'reasoning envelope', ENVELOPE_CHARS_MAX);
   return (organizationId) => ({
     wrap(details) {
-      // Base64 of so many characters is too long, whatever else there is.
+      // The base64 of this many characters is too long already.
       if (textChars(details) > ENVELOPE_CHARS_MAX) return undefined;
       const packed = Buffer.from(JSON.stringify(details)).toString('base64url');
       return packed.length > ENVELOPE_CHARS_MAX ? undefined : texts.sign(packed, organizationId);

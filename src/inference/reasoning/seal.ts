@@ -3,9 +3,9 @@ import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 import { type SealedTurn, shorterTurns } from './turn-state.ts';
 
-/** What rebuilds a turn in the last reasoning detail of an answer, packed; above, less of it. */
+/** Characters of a packed seal. A larger turn is sealed in a shortened form. */
 export const SEAL_CHARS_MAX = 16 * 1024;
-/** The same unpacked: a request may hold thousands of seals. */
+/** Bytes of an unpacked seal: a request may hold thousands of seals. */
 export const SEAL_UNPACKED_BYTES_MAX = 128 * 1024;
 
 /** Makes seals: details from which a turn can be rebuilt when a client sends it back. */

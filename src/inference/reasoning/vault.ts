@@ -4,14 +4,14 @@ import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
 
-/** Of longer arguments and of a longer message, only the ends identify a turn. */
+/** Characters of arguments and messages that identify a turn. Of longer ones only the ends do. */
 const TURN_IDENTITY_CHARS_MAX = 256 * 1024;
-/** Remembered turns are written so many at once; so many more may wait for a store that fails. */
+/** Turns of one write, and turns that may wait for a store that fails. */
 const TURN_BATCH_MAX = 100;
 const TURNS_UNWRITTEN_MAX = 5_000;
 export const TURNS_UNWRITTEN_CHARS_MAX = 64 * 1024 * 1024;
 const TURN_WRITE_RETRY_MS = 1_000;
-/** That the store has nothing of a turn is believed so long: another process may just be writing it. */
+/** How long an absent turn counts as absent: another process may be writing it. */
 export const TURN_ABSENCE_MS = 10_000;
 /** How long a request waits for the store to return former turns. */
 const TURN_READ_MS_MAX = 500;

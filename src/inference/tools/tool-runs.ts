@@ -12,7 +12,7 @@ import type { ServerCall } from './tool-turn.ts';
 
 /** Calls of the gateway's own tools that run at the same time. */
 const SERVER_TOOLS_AT_ONCE_MAX = 8;
-/** The result of one run. */
+/** Characters of the result of one run. */
 const SERVER_TOOL_RESULT_CHARS_MAX = 400_000;
 
 /** The result of one call. */
@@ -100,7 +100,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     const content = outcome.content.slice(0, SERVER_TOOL_RESULT_CHARS_MAX).toWellFormed();
     if (call.screening === undefined) return { ...outcome, content };
     try {
-      // As a tool's result, so that what its strings say is looked at, however it is escaped.
+      // Filtered as a tool's result, so that escaped strings are filtered as well.
       const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }], {
         isOptional: true,
       });

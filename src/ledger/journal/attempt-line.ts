@@ -2,13 +2,16 @@ import type { JournalRecord } from '../records.ts';
 import { type ContextFields, type ContextValues, contextFor, contextOf, type RecordContext } from './record-context.ts';
 import { attemptOf, attemptValues, list, present } from './record-values.ts';
 
-/** So many contexts of a file are remembered. A forgotten one is defined again. */
+/** Contexts of one file that are remembered. A forgotten one is defined again. */
 const CONTEXTS_OF_FILE_MAX = 2_000;
 
 /** The journal's record of an attempt. */
 export type AttemptEntry = Extract<JournalRecord, { t: 'A' }>;
 
-/** What is not in the context of an attempt's record. Values that are rarely set come last: undefined ones at the end are left out. */
+/**
+ * The values of an attempt's record that are not in its context. Values that are rarely set come last: undefined ones at the end
+ * are left out.
+ */
 function entryValues({ attempt, endpoint, hold, grant_nano, mode, is_byok = false, least, record }: AttemptEntry) {
   return list(
     record.id,
@@ -41,7 +44,7 @@ export interface AttemptLine {
   d?: ContextValues;
 }
 
-/** Encodes the attempts of one file. What calls have in common is defined once; later lines name it by a number. */
+/** Encodes the attempts of one file. The common values of calls are defined once; later lines name them by a number. */
 export class AttemptLines {
   readonly #numbers = new Map<RecordContext, number>();
 

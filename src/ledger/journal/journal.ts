@@ -10,7 +10,7 @@ import { journalProblem } from './journal-problem.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 
-/** On a full disk the segment being written is left for a new one, so that it can go, where it is as large as this. */
+/** The size from which, on a full disk, the current segment is closed so that it can be deleted. */
 const JOURNAL_LEAVE_BYTES_MIN = 64 * 1024;
 
 /** `group`: an attempt is synced before it is sent, and survives a power loss. `os`: it survives the end of the process. */

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import { type Disk, isDiskFull } from './disk.ts';
 import type { Segment } from './segment.ts';
 
-/** A small disk has room for so many segments. */
+/** The segments that a small disk must have room for. */
 const JOURNAL_SEGMENTS_PER_DISK = 16;
 
 /** How long settled segments are kept for a store that is set back, and the largest size of the journal because of them. */

@@ -6,7 +6,7 @@ const CROWDED_GAP_MS = 0.5;
 const GAP_SHARE = 1 / 16;
 /** A longer gap does not count as longer, so that the estimate follows a rising load soon. */
 const GAP_MS_MAX = 20;
-/** After so many waits in vain, one after the other, the next records do not wait: a single client calls, one call at a time. */
+/** Consecutive waits in vain after which the next records do not wait: a single client sends one call at a time. */
 const VAIN_MAX = 4;
 const UNATTENDED = 16;
 
@@ -31,11 +31,11 @@ export class SyncPace {
   /** How many records the next sync should serve; 1: it begins at once. */
   get records(): number {
     if (this.#unattended > 0 || this.#gapMs < CROWDED_GAP_MS) return 1;
-    // Company that is a little less than certain is waited for as well.
+    // Also waits if a further record is slightly less than certain.
     return 1 + Math.floor(SYNC_COMPANY_MS / this.#gapMs + 0.4);
   }
 
-  /** A sync begins for so many records; `waited`: they waited for company as long as they may. */
+  /** Notes that a sync begins for `records` records; `waited`: they waited for others as long as they may. */
   begins(records: number, waited: boolean): void {
     if (this.#unattended > 0) this.#unattended--;
     if (records > 1) this.#vain = 0;

@@ -66,8 +66,8 @@ export function maxGrant(request: HoldRequest, lines: readonly HoldLine[]): numb
 }
 
 /**
- * What calls may have now of the money in this node's leases: the budgets that an attempt counts against, what these allow, the
- * money that is taken for it, and the refusal if it is too little. Nothing here waits: `Leases` lets a request wait for more.
+ * Decides what this node's leases grant calls now: the budgets that an attempt counts against, what these allow, the money that
+ * is taken for it, and the refusal if it is too little. Nothing here waits: in `Leases` requests wait for more.
  */
 export class Grants {
   /** False until the replay has queued everything: nothing is granted or returned before. */

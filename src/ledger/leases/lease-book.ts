@@ -4,13 +4,16 @@ import type { Charged } from '../records.ts';
 import { type LeaseRow, SCARCE_TIMES, type Settle, type WindowState } from '../settle.ts';
 import type { Hold, HoldLine, Lease } from './hold.ts';
 
-/** A lease that nobody used for so long is returned if money of its window is scarce. */
+/** The idle time after which a lease is returned if money of its window is scarce. */
 export const LEASE_IDLE_MS = 5_000;
-/** With a lease that was kept for `limits.lease_kept_ms` all go back that were kept for this part of it, so that few batches return money. */
+/**
+ * When a lease is returned after `limits.lease_kept_ms`, all leases that were unused for this part of that time are returned too,
+ * so that few batches return money.
+ */
 const KEPT_PART = 4 / 5;
-/** How often all leases are looked through for those to be returned. */
+/** The interval of searches for leases to be returned. */
 const LEASE_SWEEP_MS = 250;
-/** A lease holds what its node spends in about so long, where the limit is far. */
+/** The time whose spending a lease covers, if the limit is far. */
 const LEASE_SPAN_MS = 2_000;
 
 /** The public part of a lease. */

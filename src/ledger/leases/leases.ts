@@ -6,13 +6,13 @@ import { Grants, type GrantsOptions, maxGrant, reachOf, roomOf } from './grants.
 import type { Hold, HoldLine, HoldRequest, Lease } from './hold.ts';
 import { freeOf, LeaseBook } from './lease-book.ts';
 
-/** A node that gave back what another wished for asks for none of it for so long. */
+/** How long a node that returned money for another node's claim requests none of it. */
 const CLAIM_YIELD_MS = 40;
 
 /** Leases that one batch returns because nobody uses them. */
 const RETURNS_MAX = 1_000;
 
-/** A lease is filled ahead of need once one part in so many of what its node spends in `LEASE_SPAN_MS` is missing. */
+/** A lease is filled in advance once one part in `LACKING_PART` of its node's spending in `LEASE_SPAN_MS` is missing. */
 const LACKING_PART = 4;
 
 /** A request that this node lacks the money for. */

@@ -5,7 +5,7 @@ import type { RateAnswer, RateAsk, RateLimit } from '../../schemas/rate-limit.ts
 const RATE_BLOCK_MS = 1_000;
 /** A node returns what it does not use for this time. */
 const RATE_IDLE_MS = 1_000;
-/** After a refusal, as much is refused without asking for so long. */
+/** The time after a refusal in which as much is refused without a request to the store. */
 const RATE_REFUSAL_MS = 250;
 
 /** A moment by both clocks of the machine: the wall clock may be set, the monotonic clock stops while the machine sleeps. */

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { Annotation, Message } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 
-/** What earlier answers say that their files hold: so many are looked at. */
+/** File annotations of earlier answers that are read. */
 const FILE_ANNOTATIONS_MAX = 256;
 
 /** The text of a file in an answer. A client that sends it back saves reading the file again. */

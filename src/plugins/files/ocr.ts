@@ -6,7 +6,7 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { OcrSettings } from '../../schemas/ocr.ts';
 import type { PdfText } from './pdf-reader.ts';
 
-/** An engine that reads pictures of pages: its time, and its answer. */
+/** The time and the answer's length of the OCR engine. */
 const OCR_MS_MAX = 120_000;
 const OCR_ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
 
-/** One buffer of a reader, and all: an unpacked stream is one. */
+/** The bytes of one buffer of a reader, and of all: a decompressed stream is one buffer. */
 const PDF_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const PDF_BUFFERS_BYTES_MAX = 256 * 1024 * 1024;
 const PDF_PAGE_ITEMS_MAX = 500_000;

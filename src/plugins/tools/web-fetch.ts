@@ -11,7 +11,7 @@ import { AS_DATA } from '../web/results.ts';
 import { plainText } from '../web/search.ts';
 import { pageText } from './page-text.ts';
 
-/** The part of its text that a model gets if it does not say. */
+/** Tokens of a page that a model gets if its call names no number. */
 const PAGE_TOKENS_DEFAULT = 25_000;
 /** Bytes that count as one token of a page. */
 const PAGE_BYTES_PER_TOKEN = 4;

@@ -4,7 +4,7 @@ import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';
 import type { DomainRule, DomainRules } from './domains.ts';
 import type { EngineRequest, EngineWire, UserLocation } from './engine.ts';
 
-/** The part of a query that single engines accept. */
+/** Characters of a query that engines with a limit of their own accept. */
 const FIRECRAWL_QUERY_CHARS_MAX = 500;
 const PARALLEL_QUERY_CHARS_MAX = 200;
 const SEARXNG_QUERY_CHARS_MAX = 1_000;

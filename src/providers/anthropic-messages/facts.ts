@@ -6,7 +6,10 @@ import { anthropicModelQuirks } from './model-quirks.ts';
 import { spendBounds } from './spend-bounds.ts';
 import { WIRE } from './wire.ts';
 
-/** Messages of a prompt that is shortened, at upstreams of the Messages API (the same page). */
+/**
+ * The most messages of a shortened prompt at upstreams of the Messages API (public service's documentation, "Message
+ * transforms").
+ */
 const COMPRESSED_MESSAGES_MAX = 1_000;
 
 /** Parameters without a field on this wire, whatever the provider accepts on another wire. */

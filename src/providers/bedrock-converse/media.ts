@@ -93,7 +93,7 @@ function contentOf(url: string, field: string, { media }: Encoding): Content {
   if (fetched !== undefined) {
     return { source: { bytes: fetched.base64 }, media_type: fetched.mime_type, ending: endingOf(url) };
   }
-  if (WEB_URL.test(url)) throw new GatewayError(400, `${field}: what the address points at could not be fetched.`);
+  if (WEB_URL.test(url)) throw new GatewayError(400, `${field}: the content of this address could not be fetched.`);
   throw new GatewayError(400, `${field}: the address must be an http(s), s3 or data URL.`);
 }
 
@@ -132,7 +132,7 @@ const PDF_BASE64 = 'JVBERi';
 /** A file as the block of its kind: a document, an image or a video. Throws `GatewayError` 400 for other types. */
 export function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
   const { file_data: fileData, filename } = part.file;
-  if (!fileData) throw new GatewayError(400, `${field}: this model's provider takes files by their data only.`);
+  if (!fileData) throw new GatewayError(400, `${field}: this model's provider accepts files as data only.`);
   const url = fileData.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${fileData}` : fileData;
   const content = contentOf(url, field, encoding);
   if (filename && content.ending === undefined) content.ending = endingOf(filename);
@@ -141,7 +141,7 @@ export function encodeFile(part: FilePart, field: string, encoding: Encoding): W
   if (formatOf(content, VIDEOS) !== undefined) return videoBlock(content, field, rest, encoding);
   const format = formatOf(content, DOCUMENTS) ?? (content.media_type?.startsWith('text/') === true ? 'txt' : undefined);
   if (format === undefined) {
-    throw new GatewayError(400, `${field}: this model's provider takes no files of type ${typeOf(content)}.`);
+    throw new GatewayError(400, `${field}: this model's provider does not accept files of type ${typeOf(content)}.`);
   }
   return {
     document: { ...rest, format, name: nameDocument(filename ?? '', encoding.documents), source: content.source },
@@ -170,21 +170,21 @@ export function encodeVideo(part: VideoPart, field: string, encoding: Encoding):
 }
 
 function videoBlock(content: Content, field: string, rest: WireBlock, encoding: Encoding): WireBlock {
-  if (!accepts('video', encoding)) throw new GatewayError(400, `${field}: this model takes no films.`);
+  if (!accepts('video', encoding)) throw new GatewayError(400, `${field}: this model does not accept video.`);
   const format = formatOf(content, VIDEOS);
   if (format === undefined) {
-    throw new GatewayError(400, `${field}: this model's provider takes no films of type ${typeOf(content)}.`);
+    throw new GatewayError(400, `${field}: this model's provider does not accept video of type ${typeOf(content)}.`);
   }
   return { video: { ...rest, format, source: content.source } };
 }
 
 /** An audio recording as a block. */
 export function encodeAudio(part: AudioPart, field: string, encoding: Encoding): WireBlock {
-  if (!accepts('audio', encoding)) throw new GatewayError(400, `${field}: this model takes no sound.`);
+  if (!accepts('audio', encoding)) throw new GatewayError(400, `${field}: this model does not accept audio.`);
   const { data, format } = part.input_audio;
   const name = format.toLowerCase();
   if (!AUDIOS.has(name)) {
-    throw new GatewayError(400, `${field}: this model's provider takes no sound of format ${format}.`);
+    throw new GatewayError(400, `${field}: this model's provider does not accept audio of format ${format}.`);
   }
   const bytes = readDataUrl(data)?.base64 ?? data;
   return { audio: { ...restOf(part.ext), format: name, source: { bytes } } };

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asObject } from '../shared/json-shape.ts';
 
-/** What is put into one schema in place of its references. */
+/** Characters that the expanded references of one schema may have. */
 const SCHEMA_EXPANDED_CHARS_MAX = 256 * 1024;
 
 /**

@@ -22,7 +22,7 @@ export function encodeUserPart(part: InnerPart, field: string, encoding: Encodin
       encoding.addReport('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     default:
-      throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
+      throw new GatewayError(400, `${field}: this model's provider does not accept ${part.type} parts.`);
   }
 }
 
@@ -64,5 +64,5 @@ function readFile(
   if (data?.media_type.startsWith('text/') || data?.media_type === 'application/json') {
     return { kind: 'text', text: decodeText(Buffer.from(data.base64, 'base64')), name: filename || undefined };
   }
-  throw new GatewayError(400, `${field}: this model's provider takes files of text and images only.`);
+  throw new GatewayError(400, `${field}: this model's provider accepts text and image files only.`);
 }

@@ -3,7 +3,10 @@ import { shareOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig } from './wire.ts';
 
-/** What a thinking budget leaves for the answer (Cohere, documentation page "Reasoning"), where the output bound is five times that. */
+/**
+ * Tokens that a thinking budget leaves for the answer (Cohere, documentation page "Reasoning"): a fifth of the output bound if
+ * that is less.
+ */
 const ANSWER_TOKENS_MIN = 1_000;
 
 /** The setting of thinking in a request: off, on or not set. */

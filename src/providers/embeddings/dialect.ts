@@ -72,6 +72,6 @@ export interface EmbeddingDialect {
    * other dimensions or a partial input would be a different vector. Never changes `request`.
    */
   encodeRequest(request: EmbeddingRequest, endpoint: DialectEndpoint, media: Media): EncodedEmbedding;
-  /** Throws `UpstreamError`. The caller checks that each input has a vector: an answer that lacks some was billed all the same. */
+  /** Throws `UpstreamError`. The caller checks that each input has a vector: an answer that lacks some was billed nevertheless. */
   decodeResponse(body: JsonValue, headers: Record<string, string | string[] | undefined>): EmbeddingAnswer;
 }

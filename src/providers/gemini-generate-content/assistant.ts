@@ -66,7 +66,7 @@ export function encodeAssistant(
     else if (kind === 'refusal' && message.refusal) parts.push({ text: message.refusal });
     else if (kind === 'image') addImages(Math.min(at + 1, message.images?.length ?? 0), ext);
     else if (kind === 'audio')
-      encoding.addReport('dropped', `${field}.audio`, 'this provider does not accept sound of the model');
+      encoding.addReport('dropped', `${field}.audio`, 'this provider does not accept audio of the model');
     else if (kind === 'native') append(parts, encodePart(natives[at]!, field, encoding));
     else if (kind === 'call') {
       const call = calls[at]!;

@@ -74,7 +74,7 @@ export function encodeAssistant(
         break;
       }
       default:
-        encoding.addReport('dropped', `${field}.${kind}`, 'this provider does not accept sound of the assistant');
+        encoding.addReport('dropped', `${field}.${kind}`, 'this provider does not accept audio of the assistant');
     }
   }
   // Reasoning without a following item is refused (translation M11).

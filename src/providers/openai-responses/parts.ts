@@ -46,7 +46,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
     case 'file':
       return { ...encodeFile(part, field), ...breakpoint(part, encoding) };
     default:
-      throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
+      throw new GatewayError(400, `${field}: this model's provider does not accept ${part.type} parts.`);
   }
 }
 

@@ -208,7 +208,7 @@ function textOptions(fields: ChatRequest, rest: JsonObject, encoding: Encoding):
 /** The wire has three levels; the public API has more above them. */
 function verbosityOf(verbosity: string, encoding: Encoding): string {
   if (verbosity !== 'xhigh' && verbosity !== 'max') return verbosity;
-  encoding.addReport('clamped', 'verbosity', 'high is the most this upstream knows');
+  encoding.addReport('clamped', 'verbosity', 'the highest value of this upstream is high');
   return 'high';
 }
 

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { ChatDialect, DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 
 /**
- * `url`: an address or a data URL; `data`: base64, or one of those; `other`: an address in a field whose name says nothing of one;
+ * `url`: an address or a data URL; `data`: base64, or one of those; `other`: an address in a field whose name does not announce one;
  * `host`: the name of a machine, perhaps with a port.
  */
 export type AddressKind = 'url' | 'data' | 'other' | 'host';
@@ -24,7 +24,7 @@ const LIKE_FILE =
   /(?:^|_)(?:image|img|picture|photo|pic|thumbnail|screenshot|mask|video|audio|file|pdf|media|attachment|asset|blob|container|source|cached_content)s?(?:_ur[il])?$/i;
 /** The most frequent fields, which never hold an address by the rules below, except the `id` of a file: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
-/** Further fields of the client APIs and wires whose text nobody fetches from, whatever it is. */
+/** Further fields of the client APIs and wires whose text is never fetched, even if it is an address. */
 const OTHER_TEXT: ReadonlySet<string> = new Set(
   `prompt input inputs texts instructions system system_prompt description title thinking reasoning reasoning_content reasoning_text
   summary signature refusal arguments query queries question output result context cited_text quote suffix prefix stop stop_sequences
@@ -57,7 +57,7 @@ function kindOf(name: string, text: string): AddressKind | undefined {
   return LIKE_ADDRESS.test(words) ? 'url' : 'other';
 }
 
-/** Fields that nobody fetches from: arguments of calls, sources that an answer cites, a client's own notes. */
+/** Fields whose addresses are never fetched: arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
   'arguments metadata trace annotations citations logit_bias action search_results sources'.split(' '),
 );
@@ -73,7 +73,7 @@ export function inlinesMedia(
   return quirks.inline_media === true && facts.takesAddresses;
 }
 
-/** Parts that record what was read before: nobody fetches their addresses again. */
+/** Parts that record what was read before: their addresses are not fetched again. */
 const HISTORY: ReadonlySet<unknown> = new Set(
   `tool_result tool_call function_call custom_tool_call mcp_call mcp_tool_result computer_call shell_call local_shell_call apply_patch_call
   search_result web_search_call web_search_result web_search_tool_result web_fetch_result web_fetch_tool_result file_search_call
@@ -104,16 +104,16 @@ export function* addressSteps(body: unknown, visit: Visit): Generator<void, void
   }
 }
 
-/** Members that are looked at before other requests are served. An address counts as many, and as more if it is long. */
+/** Members that are visited before other requests are served. An address counts as several, a long one as more. */
 const STEP_MEMBERS = 16 * 1024;
 const ADDRESS_MEMBERS = 64;
 const MEMBER_CHARS = 64;
 
-/** What is looked at of a list or an object; all of it by default. */
+/** The part of a list or an object to visit; default: all of it. */
 interface WalkOptions {
   /** The first member. */
   from?: number;
-  /** A member that was looked at already. */
+  /** A member that was visited already. */
   skipped?: string | undefined;
   /** The field of a list, also of one in a list. */
   listName?: string | undefined;
@@ -124,7 +124,7 @@ interface WalkOptions {
 const WHOLE: WalkOptions = {};
 const IN_SCHEMA: WalkOptions = { isSchema: true };
 
-/** A list or an object that was not looked at to its end. */
+/** A list or an object that is not visited to its end. */
 interface Rest extends WalkOptions {
   of: object;
   path: (string | number)[];
@@ -144,7 +144,7 @@ class AddressWalk {
     this.#left = stepMembers;
   }
 
-  /** Goes on with what waits, in the order of the text. Returns what still waits. */
+  /** Continues the waiting visits in the order of the text. Returns those that still wait. */
   step(waiting: readonly Rest[]): Rest[] {
     this.#left = this.#stepMembers;
     this.#unfinished = [];
@@ -162,7 +162,7 @@ class AddressWalk {
     this.#visit(address, [...this.#path, ...steps], kind);
   }
 
-  /** Looks at a text that is not plain, or goes into an object, which must not be null. */
+  /** Visits a text that is not plain, or the members of an object, which must not be null. */
   #member(object: Record<string, unknown>, name: string, value: string | object, isItem: boolean): void {
     if (typeof value === 'string') {
       if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) this.#report(value, 'url', name);
@@ -199,7 +199,7 @@ class AddressWalk {
     if (names.some((name) => typeof name === 'string' && LIKE_FILE.test(inWords(name)))) this.#report(id, 'other', 'id');
   }
 
-  /** Looks at a member of a schema, which is not null. */
+  /** Visits a member of a schema, which must not be null. */
   #schemaMember(step: string | number, value: unknown): void {
     if (typeof value === 'string') {
       if (REFERENCES.has(step as string) && isLikeUrl(value)) this.#report(value, 'other', step);
@@ -210,7 +210,7 @@ class AddressWalk {
     }
   }
 
-  /** Looks at the members of a list or an object, which is at the current path. */
+  /** Visits the members of the list or object at the current path. */
   walk(value: object, { skipped, listName, isSchema, from = 0 }: WalkOptions = WHOLE): void {
     const path = this.#path;
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
@@ -338,7 +338,7 @@ export interface LeftAddress {
 
 /** Whether the reader of a body would fetch this address. */
 function isFetched(address: string, kind: AddressKind): boolean {
-  // A public address in a field whose name says nothing of one is not media: nothing could replace it.
+  // A public address in a field whose name does not announce one is not media: nothing could replace it.
   if (kind === 'other' || kind === 'host') return false;
   return (kind === 'url' || /^[a-z][a-z0-9+.-]*:/i.test(address)) && !/^data:/i.test(address);
 }

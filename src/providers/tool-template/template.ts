@@ -221,7 +221,7 @@ export function templated(request: ChatRequest): TemplatedRequest {
   if (format !== undefined) {
     delete converted.response_format;
     const reason =
-      'the endpoint has no native tools, and an answer that is held to a format cannot call any: the prompt asks for it';
+      'the endpoint has no native tools, and an answer in an enforced format cannot call any: the prompt requests the format';
     report.push({ kind: 'changed', field: 'response_format', reason });
   }
   const text = instructions(policy);

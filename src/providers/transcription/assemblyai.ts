@@ -11,7 +11,7 @@ import { asText } from '../shared/json-shape.ts';
 import { amount, dropped, requireFormat, textOf, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionAsk, TranscriptionDialect } from './dialect.ts';
 
-/** The first wait between two questions to a provider that transcribes in the background. */
+/** The first wait between two polls of a provider that transcribes in the background. */
 const TRANSCRIPTION_POLL_MS_MIN = 500;
 
 const FORMATS: readonly SoundFormat[] = soundFormats;

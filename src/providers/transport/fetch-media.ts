@@ -14,9 +14,9 @@ import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { MemoryBudget } from './room.ts';
 import { Client } from './undici.ts';
 
-/** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
+/** Copies in memory of fetched media: received, as base64, in the request that is written for an upstream, and sent. */
 export const MEDIA_COPIES = 5;
-/** The connection for one fetch. */
+/** The timeout for the connection of one fetch. */
 const MEDIA_CONNECT_MS_MAX = 5_000;
 
 /** Addresses that the operator allows in addition to the public internet at the usual ports. */
@@ -74,7 +74,7 @@ export interface PageFetcher {
 export interface FetchOptions {
   signal: AbortSignal;
   bytes_max: number;
-  /** The caller for whom it is fetched: nobody may occupy all fetches. */
+  /** The caller for whom it is fetched. No caller may occupy all fetches. */
   owner: string;
   /** Counts the memory of what is read; not counted if not set. */
   room?: MemoryBudget | undefined;
@@ -328,7 +328,7 @@ async function decompressed({ bytes, encoding }: FetchedBody, bytesMax: number):
     return await decompress(bytes, { maxOutputLength: bytesMax });
   } catch (cause) {
     const isLarge = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw new MediaRefused(isLarge ? `it is larger than ${bytesMax} bytes` : 'what its server sent is broken', {
+    throw new MediaRefused(isLarge ? `it is larger than ${bytesMax} bytes` : 'its server sent invalid data', {
       cause,
     });
   }
@@ -409,7 +409,7 @@ async function requestOnce(target: Target, bounds: Bounds): Promise<FetchResult>
       method: 'GET',
       path: `${url.pathname}${url.search}`,
       headers: { host: url.host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
-      ...boundInterim(bounds.signal, () => new MediaRefused('its server sent interim answers in place of one')),
+      ...boundInterim(bounds.signal, () => new MediaRefused('its server sent too many interim answers')),
       ...boundedReads,
     });
     return await readAnswer(answer, bounds);

@@ -6,14 +6,17 @@ import { UpstreamError } from '../dialect.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 
-/** Accounts of Google whose tokens are remembered; how long before its end a token is no longer used, and how long one is waited for. */
+/**
+ * Google accounts whose tokens are cached, the remaining lifetime below which a token is no longer used, and the timeout of a
+ * request for one.
+ */
 const GOOGLE_ACCOUNTS_MAX = 1_000;
 const GOOGLE_TOKEN_MARGIN_MS = 300_000;
 const GOOGLE_TOKEN_MS_MAX = 10_000;
-/** An account that Google refused is not shown again for so long, and one that it could not be asked about for so long. */
+/** How long an account is not sent again after Google refused it, and after a request for its token failed. */
 export const GOOGLE_REFUSAL_MS = 30_000;
 export const GOOGLE_FAILURE_MS = 1_000;
-/** How long the statement is good that a token is got for: the most that Google takes. */
+/** The lifetime of the assertion that requests a token: Google's maximum. */
 const GOOGLE_ASSERTION_S = 3_600;
 /** Google makes keys of 2048 bits, and takes longer ones that were uploaded (https://cloud.google.com/iam/docs/keys-upload). */
 const GOOGLE_KEY_BITS_MAX = 4_096;

@@ -3,7 +3,7 @@ import { boundInterim } from './interim-answers.ts';
 import { boundedReads, yieldingReads } from './pieces.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
-/** To search engines, analyzers, collectors: each. */
+/** Connections to one origin of a service: a search engine, an analyzer, a collector. */
 const SERVICE_CONNECTIONS_PER_ORIGIN_MAX = 64;
 const SERVICE_CONNECT_MS_MAX = 5_000;
 
@@ -75,7 +75,7 @@ export function createServices(proxies?: ProxyRules): Services {
           method,
           headers,
           body: body ?? null,
-          ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
+          ...boundInterim(signal, () => new ServiceFailed('it sent too many interim answers')),
           ...boundedReads,
         });
         const parts: Buffer[] = [];

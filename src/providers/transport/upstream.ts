@@ -10,7 +10,7 @@ import type { AnswerControl, AnswerReceiver } from './http1/connection.ts';
 import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
 import type { MemoryBudget } from './room.ts';
 
-/** An answer of an upstream: received, read, written for the client, and sent. */
+/** Copies in memory of an upstream's answer: received, parsed, written for the client, and sent. */
 const ANSWER_COPIES = 4;
 
 export interface UpstreamTimeouts {
@@ -200,7 +200,7 @@ function sendThrough(send: Upstream['send']): SendRequest {
   };
 }
 
-/** What an exchange needs of a controller of undici, and of a connection of our own client. */
+/** The control of a request: undici's controller, or a connection of the gateway's own client. */
 type Control = AnswerControl | Dispatcher.DispatchController;
 
 function resume(control: Control, exchange: HttpExchange): void {

@@ -6,11 +6,11 @@ import { ResponseParser } from './parser.ts';
 import type { Timed, Wheel } from './wheel.ts';
 
 const TCP_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
-/** How long before the time that a server states an idle connection is closed, and when at the latest. */
+/** The margin by which an idle connection is closed before the time that its server states, and the longest idle time. */
 const IDLE_MARGIN_MS = 2_000;
 const IDLE_MS_MAX = 600_000;
 
-/** What a handshake by TLS chooses. A connection that may speak HTTP/2 is closed with this code. */
+/** The protocol that a TLS handshake may choose in place of HTTP/1.1, and the code with which such a connection is closed. */
 export const HTTP2 = 'h2';
 
 /** All sockets read into this buffer: what is kept of a read is copied. */

@@ -3,7 +3,7 @@ const FIELD_BYTES_MAX = 16 * 1024;
 const FIELDS_MAX = 1_000;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .*)?$/;
 const VERSION = 'HTTP/1.';
-/** What no line may have: control characters but for tabs. */
+/** Matches characters that no line may have: control characters except tabs. */
 const CONTROL = /[^\t\x20-\x7e\x80-\xff]/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;

@@ -1,6 +1,6 @@
 import { ResponseHead } from './head.ts';
 
-/** What is read of a head at once. */
+/** Bytes of a head that are read at once. */
 const HEAD_STEP_BYTES = 2_048;
 const CHUNK_SIZE_DIGITS_MAX = 13;
 const CHUNK_EXTENSION_BYTES_MAX = 1_024;
