@@ -1,7 +1,7 @@
 import { Connection } from './connection.ts';
 import { EventCounter } from './event-counter.ts';
 
-/** What a load has measured since its window began. */
+/** The measurements of a load since its window began. */
 interface Tally {
   completed: number;
   failed: number;

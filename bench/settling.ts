@@ -49,7 +49,7 @@ async function load(tree: string): Promise<Sources> {
   return Object.assign({}, ...modules);
 }
 
-/** What a call has cost in one round. */
+/** The cost of a call in one round. */
 interface Cost {
   thread_us: number;
   process_us: number;

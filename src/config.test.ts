@@ -158,7 +158,7 @@ describe('providers of the table', () => {
     ['mx-central-1', false],
   ])('AWS_REGION %s is reported as a mistake: %s', (AWS_REGION, isReported) => {
     const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
-    const warning = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
+    const warning = `AWS_REGION is "${AWS_REGION}", which does not look like one of Amazon Bedrock; an example is us-east-1`;
     expect(warnings).toEqual(isReported ? [warning] : []);
   });
 

@@ -82,7 +82,7 @@ export interface Config {
   bundled_catalog: boolean;
   /** Providers that are on. */
   providers: readonly Provider[];
-  /** Providers that are on for organizations that bring a credential. */
+  /** Providers that are enabled for organizations with a credential of their own. */
   providers_own_only: readonly Provider[];
   providers_off: readonly ProviderOff[];
   models: readonly DeclaredModel[];

@@ -427,7 +427,7 @@ export const limits = {
   upstream_total_ms_max: 3_600_000,
   /** Tokens of an answer that an estimate of its cost assumes. */
   expected_completion_tokens: 500,
-  /** At the start of a process the usual length of answers is that of these days, from so many sums of usage. */
+  /** At the start of a process the usual length of answers is that of these days, from at most this many sums of usage. */
   usual_output_days: 7,
   usual_output_rows_max: 20_000,
   /** Requests of one attempt for embeddings. */

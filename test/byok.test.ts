@@ -269,7 +269,7 @@ describe('a credential may be used', () => {
     expect(arrived()).toEqual([GATEWAYS_OWN, OURS]);
   });
 
-  test('by nobody while it is disabled; a change applies once it is answered', async () => {
+  test('by no request while it is disabled; a change applies once it is answered', async () => {
     const id = await bring({ disabled: true });
     await ask('wire/one');
     await manage('PATCH', `/byok/${id}`, { disabled: false });

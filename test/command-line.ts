@@ -75,7 +75,7 @@ async function runNow(args: readonly string[], { env, cwd }: RunOptions): Promis
     process.exit = ((code: number) => {
       ended.code = code;
     }) as typeof process.exit;
-    // Its main module is loaded anew each time; all others stay loaded.
+    // Its main module is loaded again each time; all others stay loaded.
     await import(`${pathToFileURL(MAIN).href}?run=${++runs}`);
     return ended;
   } finally {

@@ -17,8 +17,9 @@ const RETIRED =
   /^(?:told|asked|given|came|gone|said|heard|wish|skin|door|grip|sieve|passage|citer|spare|manners|sofar)(?:s|es)?$/;
 /** Names in which such a word is a term of the field or of a wire. */
 const TERMS = /^(?:given_?names?|.*_given_names?|retrieval_passage)$/i;
-/** Words and openings of comments that a reader has to decode. Write `Undefined if …`, `Not set if …`. */
-const RIDDLE = /\btold\b|\bnowhere\b|\b(?:Absent|Undefined|Null|Empty|Nowhere|False|True):(?=\s)/g;
+/** Words and openings of comments that a reader has to decode. Write `Undefined if …`, `Not set if …`, `again`, `continues`, `at most 5`. */
+const RIDDLE =
+  /\b(?:told|nowhere|anew|all the same|whom|hear[ds]|brings?|brought|gone by|given up|goes on|so many|so often|without ado|else than)\b|\b(?:Absent|Undefined|Null|Empty|Nowhere|False|True):(?=\s)|\bAsked for\b/g;
 
 /** The same in titles of tests, and subjects without a noun. Write `an unknown model is …`, not `what nobody knows is …`. */
 const RIDDLE_TITLE =
@@ -28,7 +29,7 @@ const BEFORE_TITLE = /(?:\b(?:test|it|describe\w*)(?:\.\w+)?|\))\(\s*$/;
 
 /** Comments, strings, templates, regular expressions, names; `#` is part of a private name. */
 const TOKEN =
-  /\/\/.*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\$]|\\[\s\S]|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`|(?<=[=(,:[!&|?{};\n]\s*)\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*|#?[A-Za-z_$][\w$]*/g;
+  /\/\/.*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\$]|\\[\s\S]|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`|(?<=(?:[=(,:[!&|?{};\n]|\breturn\b)\s*)\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*|#?[A-Za-z_$][\w$]*/g;
 
 const KINDS = ['names', 'comments', 'titles', 'casing'] as const;
 type Kind = (typeof KINDS)[number];
@@ -159,6 +160,9 @@ test.each([
   ['a private name in snake_case', 'this.#held_bytes = 1;', '#held_bytes'],
   ['a name after a regular expression with a quote', `const x = /'/.test(y); const found = 1;`, 'found'],
   ['a verb in a comment', '// What was told.', 'told'],
+  ['a phrase in a comment', '/** The vectors of so many inputs. */', 'so many'],
+  ['an adverb in a comment', '// The stream begins anew.', 'anew'],
+  ['a participle that opens a comment', '/** Asked for each time a request needs it. */', 'Asked for'],
   ['an opening of a comment', '/** Absent: the default. */', 'Absent:'],
 ])('the scan reports %s', (_, source, text) => {
   expect(scan('src/x.ts', source).map((fault) => fault.text)).toEqual([text]);

@@ -230,7 +230,7 @@ export const nativeItems = (bytes: number) =>
     }),
   );
 export const longError = (bytes: number) => whole(JSON.stringify({ error: { message: text(bytes), code: 502 } }));
-/** The vectors of so many inputs. */
+/** The vectors of `count` inputs. */
 export const vectors = (count: number, bytes: number) =>
   whole(
     JSON.stringify({

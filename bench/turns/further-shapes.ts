@@ -16,7 +16,7 @@ const short = () => wholeTexts['openai-chat']!(10);
 const base = { path: '/chat/completions', is_legal: true, answer: short } as const;
 const managed = { is_legal: true, is_managed: true } as const;
 
-/** A PDF of so many pages, each with a line of text. */
+/** A PDF of `pages` pages, each with a line of text. */
 function pdf(pages: number): string {
   const content = 'BT /F1 12 Tf 20 20 Td (Some text of this page.) Tj ET';
   const kids = list(pages, (at) => `${at * 2 + 4} 0 R`).replaceAll(',', ' ');

@@ -17,11 +17,11 @@ import {
 
 let lastTurn = 0;
 
-/** What an answer cost at the organization's own account at the provider. */
+/** The cost of an answer at the organization's own account at the provider. */
 export const ownCostOf = ({ cost_details }: Usage): number => cost_details?.upstream_inference_cost ?? 0;
-/** What an answer cost, whoever billed it. */
+/** The cost of an answer, billed by the gateway or by the provider. */
 const costOf = (usage: Usage): number => (usage.cost ?? 0) + ownCostOf(usage);
-/** What the answers of turns cost, as far as they state it. */
+/** The cost of the answers of turns, as far as they state it. */
 export const costOfTurns = (of: readonly Turn[]): number =>
   of
     .flatMap(({ cells }) => cells.flatMap(({ steps }) => steps.value))

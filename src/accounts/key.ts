@@ -69,7 +69,7 @@ export interface WindowStarts {
 
 const PREFIX = 'sk-gw-v1-';
 
-/** What a key is looked up by: lower-case hex SHA-256 of a whole secret. */
+/** The lower-case hex SHA-256 of a whole secret, by which a key is looked up. */
 export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }

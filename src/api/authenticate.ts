@@ -163,7 +163,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
-  // The owner of the organization, for whom the management key of the environment acts, may be another after any change.
+  // The owner of the organization, for which the management key of the environment acts, may be another after any change.
   const loadEnvironment = async (): Promise<Remembered> => {
     const caller = await environmentCaller();
     const { organization_id, workspace_id: idOrSlug } = caller;

@@ -22,7 +22,7 @@ const live: readonly (keyof Config)[] = [
 /** The fields whose changes are logged and apply at the next start. */
 const restart = fields.filter(({ takesEffect }) => takesEffect === 'at the next start');
 
-/** What a reload did. */
+/** The result of a reload. */
 export interface Reloaded {
   changes: readonly CatalogChange[];
   /** Settings beside the catalog that changed and are in force. */

@@ -14,7 +14,7 @@ export function databaseOf(config: Config): Pick<DatabaseOptions, 'database_url'
   return { database_url, listen_url, connections_max: connectionsMax };
 }
 
-/** What a command works with: the configured store, and the way to change it. */
+/** The dependencies of a command: the configured store, and the way to change it. */
 export interface OpenStore {
   database: Database;
   home: Home;

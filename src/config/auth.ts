@@ -10,7 +10,7 @@ export interface AuthConfig {
   issuer: IssuerConfig | undefined;
 }
 
-/** An OpenID Connect issuer and whom it may sign in. */
+/** An OpenID Connect issuer and the users that it may sign in. */
 export interface IssuerConfig {
   issuer: string;
   client_id: string;

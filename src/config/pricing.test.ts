@@ -121,7 +121,7 @@ test.each([
   [
     'a service tier with half a price',
     '{ service_tiers: { flex: { prompt: 1 } } }',
-    'pricing.service_tiers.flex must say completion',
+    'pricing.service_tiers.flex must have completion',
   ],
   [
     'a service tier with another name',

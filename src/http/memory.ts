@@ -203,7 +203,7 @@ export function structureBytes(json: string): number {
   return structure.memory_bytes + wideBytes(json);
 }
 
-/** What a text with wide characters takes, in bytes, beyond `limits.body_copies` of its length; 0 for others. */
+/** The bytes that a text with wide characters takes beyond `limits.body_copies` of its length; 0 for others. */
 export function wideBytes(text: string): number {
   return isWide(text) ? text.length * limits.body_copies : 0;
 }

@@ -41,7 +41,7 @@ class RequestQueue {
   }
 }
 
-/** What Node's HTTP server calls for each parsed request; 2: an upgrade of the protocol, after which it parses nothing more. */
+/** The function that Node's HTTP server calls for each parsed request; 2: an upgrade of the protocol, after which it parses nothing more. */
 interface Parser {
   onIncoming: () => number;
 }
@@ -55,7 +55,7 @@ function cutOff(socket: Socket): void {
 
 /**
  * Processes the requests of a connection one at a time, in order. While others wait, nothing is read from the connection. If one read
- * brings more than `pipelined_requests_max` requests, the connection is closed.
+ * has more than `pipelined_requests_max` requests, the connection is closed.
  */
 export function inTurn(server: Server, handle: RequestListener, onExcess: (socket: Socket) => void): void {
   const begin = (queue: RequestQueue, response: ServerResponse) => {

@@ -29,7 +29,7 @@ export interface Principal {
     default_image_model: string | null;
     default_provider_sort: string | null;
   };
-  /** What the workspace wants stored or broadcast of its requests; not set if nothing. */
+  /** The contents of its requests that the workspace wants stored or broadcast; not set if none. */
   logging?: Logging;
   /** Null if the setting of the gateway applies. */
   budget_mode: BudgetMode | null;

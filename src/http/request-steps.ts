@@ -18,7 +18,7 @@ import { ambiguous } from './request-head.ts';
 import { type Access, accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
 
-/** What the steps of a request need of the service. */
+/** The dependencies of the steps of a request. */
 export interface StepOptions {
   authenticate: Authenticate;
   /** Not set: credentials alone identify callers. */

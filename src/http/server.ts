@@ -64,7 +64,7 @@ declare module 'fastify' {
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;
   }
   interface FastifyRequest {
-    /** The options of the route, stored because Fastify makes `routeOptions` anew at each access. */
+    /** The options of the route, stored because Fastify makes new `routeOptions` at each access. */
     route: FastifyRequest['routeOptions'];
     /** Called if the client leaves before the answer is sent. The code that sets it must unset it. */
     on_leave: (() => void) | undefined;

@@ -37,7 +37,7 @@ export class StoreWait {
     if (this.#reads === 0) this.#waitedMs += this.#monotonicMs() - this.#begunMs;
   }
 
-  /** Starts anew after attempts: refusing the call for its waits before them would waste what they cost. */
+  /** Starts again after attempts: refusing the call for its waits before them would waste what they cost. */
   renew(): void {
     this.#waitedMs = 0;
     this.#begunMs = this.#monotonicMs();

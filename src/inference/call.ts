@@ -22,7 +22,7 @@ export interface Cancellation {
   readonly stopped: boolean;
   /** The client has left. */
   cancel(): void;
-  /** The gateway stops: work that goes on without a client ends too. */
+  /** The gateway stops: work that continues without a client ends too. */
   stop(): void;
   /** Calls a listener once, immediately if already cancelled. Returns a function that removes the listener. */
   onCancel(listener: () => void): () => void;
@@ -91,7 +91,7 @@ export interface Screening {
 
 /** How content is filtered. */
 export interface ScreeningOf {
-  /** The call goes on without the blocked content. */
+  /** The call continues without the blocked content. */
   isOptional: boolean;
 }
 
@@ -136,8 +136,8 @@ export interface Call {
   wants_public_metadata?: boolean;
   /** Applies the caller's filters to content that joins the call later: files, pages, results of tools. Not set if there are none. */
   screening?: Screening;
-  /** What was recorded of it. Set by its settlement, before its client sees the end; shared by all copies of the call. */
+  /** Its record. Set by its settlement, before its client sees the end; shared by all copies of the call. */
   outcome: CallOutcome;
-  /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
+  /** The actions of guardrails and plugins on it so far, in order: each is appended when it happens, shared by all copies of the call. */
   stages: Stage[];
 }

@@ -1,4 +1,4 @@
-/** What the engine returns for a chat call: a whole answer, or the events of a stream. */
+/** The engine's result for a chat call: a whole answer, or the events of a stream. */
 import type { GatewayError } from '../errors.ts';
 import type { Source } from '../http/sources.ts';
 import type { ChatChunk, ChatCompletion, TokenClasses } from '../schemas/inner.ts';

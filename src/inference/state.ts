@@ -121,7 +121,7 @@ export interface CallPlan {
   home: (() => SessionAffinity) | undefined;
 }
 
-/** The state of one call. A class: every call has one, and a spread of so many fields is slow. */
+/** The state of one call. A class: every call has one, and a spread of all these fields is slow. */
 export class CallState implements CallPlan {
   readonly call: Call;
   readonly catalog: ModelSource;

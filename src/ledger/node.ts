@@ -273,7 +273,7 @@ export class Node implements Recorder {
     };
   };
 
-  /** What this node has of each window, for checks of the sums. */
+  /** This node's share of each window, for checks of the sums. */
   holdings(): Holding[] {
     return [...this.#leases.book.all];
   }

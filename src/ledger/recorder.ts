@@ -21,7 +21,7 @@ export interface RecorderOptions {
   disk?: Disk;
   /** How long acknowledged outcomes are kept, in case the store is set back; by default as in `limits`. */
   journal_keep?: JournalKeep;
-  /** What an attempt without an outcome is charged. */
+  /** The charge for an attempt without an outcome. */
   unknown_outcome: UnknownOutcome;
   /** Asks the provider about such an attempt first. */
   lookup?: Lookup | undefined;

@@ -39,7 +39,7 @@ export interface AttemptRecord {
   upstream_id: string | null;
   /** Why the gateway fell back to another endpoint; null for the attempt that answered. */
   failure: string | null;
-  /** What the organization owes for it; with `is_byok`, what its own account at the provider was charged. */
+  /** The cost that the organization owes; with `is_byok`, the cost charged to its own account at the provider. */
   cost_nano: number;
   /** Charged input and output tokens. Not set: none, or not known. */
   tokens?: readonly [input: number, output: number];
@@ -97,7 +97,7 @@ export interface RoutingRecord {
   pipeline?: Stage[];
 }
 
-/** What is known of a call when one of its attempts begins; part of the journal's attempt records. */
+/** The facts about a call when one of its attempts begins; part of the journal's attempt records. */
 export interface OpenRecord {
   id: string;
   request_id: string;
@@ -158,7 +158,7 @@ export interface GenerationRecord extends OpenRecord {
 /** One line of a hold: the total reserved amount, and the part that is the last attempt's grant. */
 export type HeldLine = [budget_id: string, window_start: string, amount_nano: number, granted_nano: number];
 
-/** What an attempt has used and cost so far, as metered by the gateway. */
+/** The usage and the cost of an attempt so far, as metered by the gateway. */
 export interface Metered {
   usage: TokenClasses;
   cost_nano: number;

@@ -39,7 +39,7 @@ interface Activity {
   reasoning_tokens: number;
 }
 
-/** What a node sends the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
+/** The data that a node sends the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
 export interface SettleBatch {
   node: string;
   epoch: number;
@@ -53,7 +53,7 @@ export interface SettleBatch {
   divisor: number;
 }
 
-/** What a node returns to one window, and what it requests of it. Nano-USD. */
+/** The amounts that a node returns to one window and requests of it, in nano-USD. */
 export interface WindowRequest {
   budget_id: string;
   window_start: string;
@@ -89,7 +89,7 @@ export interface WindowState {
   claims: boolean;
 }
 
-/** What a node holds of a window, by the store. */
+/** The amount of a window that a node holds, by the store. */
 export interface LeaseRow {
   budget_id: string;
   window_start: string;
@@ -120,7 +120,7 @@ interface Registration {
   instance: string;
   /** The new epoch is higher than this one and than the store's. */
   epoch_seen: number;
-  /** What `position` returned. If it has changed since, nothing is registered. */
+  /** The result of `position`. If it has changed since, nothing is registered. */
   known: Position;
   at: number;
 }
@@ -154,7 +154,7 @@ export interface LedgerStore {
   register(registration: Registration): Promise<Registered | undefined>;
   /** Applies a batch atomically and once, however often it is sent. Rejects with `UnstorableData` if the data of the batch are at fault. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
-  /** What a node with leases must know between its batches. Marks the node as alive at `at`. */
+  /** Reads the changes that a node with leases needs between its batches. Marks the node as alive at `at`. */
   watch(node: string, at: number): Promise<Watched>;
   /** Marks a node that neither settles nor watches as alive at `at`. */
   keepAlive(node: string, at: number): Promise<void>;

@@ -72,7 +72,7 @@ export function middleOf(bucket: number): number {
   return Math.exp(bucket * BUCKET_RATIO);
 }
 
-/** What one settled call adds to the sums of usage. */
+/** The amounts that one settled call adds to the sums of usage. */
 export interface UsageFacts {
   dimensions: UsageDimensions;
   measures: UsageMeasures;

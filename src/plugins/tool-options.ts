@@ -12,7 +12,7 @@ const WEB_RESULTS_TOTAL_DEFAULT = 50;
 const WEB_RESULTS_TOTAL_MAX = 1_000;
 /** One part of a searcher's location. */
 const WEB_PLACE_CHARS_MAX = 100;
-/** The words around the results of the plugin `web`, where a request brings its own. */
+/** The words around the results of the plugin `web`, for a request that has its own. */
 const WEB_PROMPT_CHARS_MAX = 10_000;
 const WEB_PAGE_TOKENS_MAX = 100_000;
 /** Characters of the text that introduces the results of the plugin `web`, if a request sets it. */

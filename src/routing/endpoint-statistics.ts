@@ -23,7 +23,7 @@ export interface EndpointStatistics {
   figures(endpointId: string, nowMs: number): Figures;
   /** The calls of the last minutes, at most a day, on all nodes. */
   counts(endpointId: string, minutes: number, nowMs: number): Counts;
-  /** Whether no process counted a call to it for so many minutes, at most a day. */
+  /** Whether no process counted a call to it in the last `minutes`, at most a day. */
   isQuiet(endpointId: string, minutes: number, nowMs: number): boolean;
   /** Rows of this process that are not stored yet, oldest first, at most `rowsMax`. */
   unwritten(rowsMax: number): BucketRow[];

@@ -9,7 +9,7 @@ const ERROR_SHARE_MIN = 0.05;
 const HALF_HOUR_MINUTES = 30;
 const DAY_MINUTES = 1_440;
 
-/** What is known of an endpoint that fails, or failed lately, at the gateway's own account. */
+/** The state of an endpoint that fails, or failed lately, at the gateway's own account. */
 export interface FailingEndpoint {
   endpoint: Endpoint;
   /** A service tier with prices of its own fails separately. */

@@ -11,7 +11,7 @@ export const COOL_DOWN_TRIAL_MS_MAX = 30_000;
 export const OUTAGE_RECENT_MS = 30_000;
 const OUTAGE_SHARE_MIN = 0.05;
 
-/** The values that so many percent of calls reach or exceed. */
+/** `pN`: N percent of calls reach or exceed this value. */
 export interface Percentiles {
   p50: number;
   p75: number;

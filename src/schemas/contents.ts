@@ -60,7 +60,7 @@ export class Contents implements RequestContents {
 
 /**
  * The facts about the messages of a request. Copies of the request that keep its `ext` and its list of messages share one result
- * (`RequestExt.contents`); a new list is walked anew.
+ * (`RequestExt.contents`); a new list is walked again.
  */
 export function contentsOf({ messages, ext }: Pick<ChatRequest, 'messages' | 'ext'>): RequestContents {
   if (ext?.contents?.messages === messages) return ext.contents;

@@ -18,7 +18,7 @@ export const ReplaySelection = Type.Object(
 );
 export type ReplaySelection = Static<typeof ReplaySelection>;
 
-/** What a guardrail would have done with logged requests. */
+/** The effects that a guardrail would have had on logged requests. */
 export const GuardrailReplay = Type.Object(
   {
     requests: Type.Integer({ description: 'The number of requests that were checked.' }),

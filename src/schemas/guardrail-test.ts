@@ -28,7 +28,7 @@ export const TestGuardrailBody = Type.Object(
 );
 export type TestGuardrailBody = Static<typeof TestGuardrailBody>;
 
-/** What a guardrail would do. */
+/** The effects that a guardrail would have. */
 export const GuardrailTest = Type.Object(
   {
     verdict: Type.Enum(['passed', 'flagged', 'redacted', 'blocked'] as const, {

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { limits } from '../limits.ts';
 import { LedgerNodeStatus } from './system.ts';
 
-/** What an administrator releases of a node that will not return. */
+/** The node whose reservations an administrator releases. It must not return. */
 export const LedgerReleaseRequest = Type.Object(
   {
     node_id: Type.String({

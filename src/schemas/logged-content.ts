@@ -97,7 +97,7 @@ export interface LoggedContent {
   not_kept?: NotKept;
 }
 
-/** What is stored of a call whose content cannot be logged. */
+/** The stored stub of a call whose content cannot be logged. */
 export function stubOf(notKept: NotKept): LoggedContent {
   return { request: { messages: [] }, output: { completion: null, reasoning: null }, error: null, not_kept: notKept };
 }

@@ -44,7 +44,7 @@ export class PendingUsage {
       .compile(),
   );
   readonly #delete = new BulkStatement<PendingName>((tx, rows) => deleteQuery(rows).compile(tx));
-  /** What this process has stored since it last added sums. */
+  /** The calls and batches that this process has stored since it last added sums. */
   #calls = 0;
   #batches = 0;
 

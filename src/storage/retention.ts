@@ -28,7 +28,7 @@ interface Sweep {
 /** The place of the last examined row, by the values that rows of its kind are ordered by; undefined at the beginning. */
 export type SweepPlace = readonly string[] | undefined;
 
-/** What one portion has deleted. `next`: where the next one begins; undefined: nothing is left. */
+/** The result of one portion of a sweep. `next`: where the next one begins; undefined: nothing is left. */
 export interface Portion {
   deleted: number;
   next: SweepPlace;

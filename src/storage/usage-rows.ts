@@ -68,8 +68,8 @@ function areSame(a: UsageDimensions, b: UsageDimensions): boolean {
 }
 
 /**
- * Names the series of calls, and bounds them: callers choose the application, the tags and the external user of a call. A process begins
- * anew after a start; then an hour may have more values, at most as many again.
+ * Names the series of calls, and bounds them: callers choose the application, the tags and the external user of a call. A process forgets
+ * them at its end; the next one may add as many values to the same hour.
  */
 export class SeriesNames {
   readonly #hours = new Map<string, Hour>();
@@ -257,7 +257,7 @@ export interface UsageRows {
   histograms: HistogramRow[];
 }
 
-/** What the calls of an organization at a node have cost it. */
+/** The cost of an organization's calls at a node. */
 interface SpentRow {
   organization_id: string;
   node_id: string;

@@ -33,7 +33,7 @@ export interface Verification {
 
 const PAGE = 5_000;
 
-/** What the generations of a series in an hour have cost, and how many there are. */
+/** The cost and the number of the generations of a series in an hour. */
 interface Counted {
   cost: number;
   requests: number;

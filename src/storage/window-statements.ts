@@ -34,7 +34,7 @@ interface LeaseRest {
   node: string;
   budget_id: string;
   window_start: string;
-  /** What remains of the lease before the batch. */
+  /** The rest of the lease before the batch. */
   rest: number;
 }
 

@@ -30,7 +30,7 @@ afterAll(() => {
 
 const never = () => new AbortController().signal;
 const rules = () => ({ ports: [], private_hosts: [`127.0.0.1:${port}`] });
-const REASON = 'interim answers in place of one';
+const REASON = 'too many interim answers';
 
 test('media', async () => {
   const url = `http://127.0.0.1:${port}/a.png`;

@@ -68,7 +68,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     }
   });
 
-  test.each(ADDRESSES)('closes a connection to %s that brings too many requests at once', async (host) => {
+  test.each(ADDRESSES)('closes a connection to %s with too many requests at once', async (host) => {
     await start();
     const client = await open(host);
     client.resume().write(GET_LIVE.repeat(4 * limits.pipelined_requests_max));

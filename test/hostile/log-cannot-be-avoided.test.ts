@@ -303,7 +303,7 @@ describe('if the content for the log cannot be built', () => {
     expect(JSON.stringify(kept)).toContain('cut');
   });
 
-  test('a call without a record is kept all the same', async () => {
+  test('a call without a record is kept as well', async () => {
     const inner = {
       async complete(call: Call) {
         Object.assign(call.outcome, { isSettled: true });

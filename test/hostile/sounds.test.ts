@@ -1,5 +1,5 @@
 /**
- * Audio is measured in steps of a bounded number of pieces. A file of very many of its smallest pieces is given up,
+ * Audio is measured in steps of a bounded number of pieces. A file of very many of its smallest pieces is abandoned,
  * whatever follows them.
  */
 import { readFileSync } from 'node:fs';

@@ -110,7 +110,7 @@ export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]
     for (const chunk of chunks) filter.take([chunk]);
     filter.end();
   },
-  citer(chunks) {
+  citations(chunks) {
     const extractor = createCitationExtractor([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
     for (const chunk of chunks) extractor.add([chunk]);
   },

@@ -11,7 +11,7 @@ import { describeStores } from './store-variants.ts';
 const AMOUNT = 12;
 /** Short, so that a test sees many windows begin and end. */
 const SPAN_MS = 500;
-const limit = { id: 'a', unit: 'requests', span_ms: SPAN_MS, amount: AMOUNT, told: '' } as unknown as RateLimit;
+const limit = { id: 'a', unit: 'requests', span_ms: SPAN_MS, amount: AMOUNT, message: '' } as unknown as RateLimit;
 
 /** A node on its own connection: it admits what it may, and returns the times. */
 function nodeOn({ queries, engine }: Database) {

@@ -1,6 +1,6 @@
 import type { LedgerStore, Registered } from '../../src/ledger/settle.ts';
 
-/** Registers a node anew, even if the store knows it. */
+/** Registers a node again, even if the store knows it. */
 export async function registerNode(
   store: LedgerStore,
   node: string,

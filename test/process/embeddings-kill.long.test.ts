@@ -12,7 +12,7 @@ test('embeddings that a kill interrupts cost what the provider billed for the re
     bundled_catalog: false,
     logging: { level: 'warn' },
     providers: {
-      asked: {
+      reporting: {
         dialect: 'openai-chat',
         base_url: `${sandbox.url}/v1`,
         attempts_url: `${sandbox.url}/sandbox/attempts`,
@@ -22,7 +22,7 @@ test('embeddings that a kill interrupts cost what the provider billed for the re
     models: {
       'money/vectors': {
         output_modalities: ['embeddings'],
-        endpoints: [{ provider: 'asked', upstream_model: `echo;delay_ms=${DELAY_MS}`, pricing: { prompt: 1000 } }],
+        endpoints: [{ provider: 'reporting', upstream_model: `echo;delay_ms=${DELAY_MS}`, pricing: { prompt: 1000 } }],
       },
     },
   });

@@ -161,7 +161,7 @@ test('if neither output nor errors can be written, as on a full disk, requests a
   expect(await stop(gateway)).toBe(0);
 });
 
-describeStores('a pipe that nobody reads', ({ freshUrl }) => {
+describeStores('a pipe without a reader', ({ freshUrl }) => {
   test('delays neither requests nor the end of a gateway', async () => {
     const folder = freshDir();
     const [node, pipe] = [join(folder, 'node'), join(folder, 'pipe')];

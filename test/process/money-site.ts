@@ -52,11 +52,11 @@ export function moneyConfiguration(url: string): string {
     logging: { level: 'warn' },
     providers: {
       upstream,
-      asked: { ...upstream, name: 'Asked', attempts_url: `${url}/sandbox/attempts` },
+      reporting: { ...upstream, name: 'Reporting', attempts_url: `${url}/sandbox/attempts` },
     },
     models: {
       'money/unit': model(endpoint('upstream', 'echo', unit)),
-      'money/asked': model(endpoint('asked', 'echo', unit)),
+      'money/asked': model(endpoint('reporting', 'echo', unit)),
       'money/tokens': model(endpoint('upstream', 'story', { completion: TOKEN_NANO / 1e3 })),
     },
   });

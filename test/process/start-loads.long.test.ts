@@ -9,7 +9,7 @@ const { isMainThread } = require('node:worker_threads');
 if (isMainThread) {
   const files = [];
   require('node:module').registerHooks({ load: (url, context, next) => { files.push(url); return next(url, context); } });
-  process.on('exit', () => require('node:fs').writeFileSync(process.env.TOLD, JSON.stringify([...process.moduleLoadList, ...files])));
+  process.on('exit', () => require('node:fs').writeFileSync(process.env.REPORT_FILE, JSON.stringify([...process.moduleLoadList, ...files])));
 }`;
 
 /** Modules that take megabytes and that most gateways never use, each with what its absence shows. */
@@ -41,7 +41,7 @@ test('a plain start loads no large module that it does not need', async () => {
         GATEWAY_PORT: String(port),
         GATEWAY_DATA_DIR: join(home, 'data'),
         GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
-        TOLD: reportFile,
+        REPORT_FILE: reportFile,
       },
     },
   );

@@ -33,7 +33,7 @@ export const NO_ANSWER: Readonly<Record<string, { status: number; failure: strin
 
 /**
  * Recordings whose last event has another answer than the events before it: the text was cut by hand, encrypted content
- * is encrypted anew each time, a call's arguments are in another order. The events count.
+ * is encrypted again each time, a call's arguments are in another order. The events count.
  */
 export const RETOLD: ReadonlySet<string> = new Set([
   'openai--events-openai-reasoning-encrypted-content-1.json',

@@ -20,7 +20,7 @@ export class ScriptedClock implements Clock {
     this.#passedMs += ms;
   }
 
-  /** Moves it to so many milliseconds after the start of the replay. */
+  /** Moves it to `passedMs` after the start of the replay. */
   moveTo(passedMs: number): void {
     this.#passedMs = passedMs;
   }
@@ -34,7 +34,7 @@ function draw(bytes: number): Buffer {
   return seed.update(`draw ${draws}`).digest().subarray(0, bytes);
 }
 
-/** The random numbers of this process begin anew. */
+/** Restarts the random numbers of this process. */
 export function restartChance(): void {
   draws = 0;
 }

@@ -103,7 +103,7 @@ test('no endpoint is probed without configuration', async () => {
   }
 });
 
-test('each probe requests one token, counts as traffic, and is recorded under a key that nobody can use', async () => {
+test('each probe requests one token, counts as traffic, and is recorded under a key without a secret', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 });
   const gateway = await startGateway({ yaml });
   try {
@@ -211,7 +211,7 @@ test('a probe without an answer delays no others', async () => {
   }
 });
 
-test('a probe in progress does not delay a stop, and is recorded as nobody’s failure', async () => {
+test('a probe in progress does not delay a stop, and is not recorded as a failure', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 1, [{ until: new Promise(() => {}) }]);
   const gateway = await startGateway({ yaml });
   try {

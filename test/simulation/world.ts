@@ -27,9 +27,9 @@ export interface Plan {
   store_clock: boolean;
   /** Providers bill more than their bound. */
   overruns: boolean;
-  /** An operator gives some nodes up while they are gone. */
+  /** An operator releases some nodes while they are stopped. */
   releases: boolean;
-  /** A node that is given up is booked as having spent its leases, as the gateway does by itself. */
+  /** A node that is released is booked as having spent its leases, as the gateway does by itself. */
   books_lost: boolean;
   /** Some machines' clocks are set during the run. */
   clock_steps: boolean;

@@ -144,7 +144,7 @@ function natives(wire: Wire, types: readonly string[], raws: readonly JsonObject
 }
 
 const filled = (names: readonly string[]): JsonObject =>
-  Object.fromEntries(names.map((name) => [name, { told: true }]));
+  Object.fromEntries(names.map((name) => [name, { filled: true }]));
 
 const ownEvents = namesOf(lists.responseEvents, 'own').map((type) => ({ type }));
 const pictureEvents = ownEvents.filter(({ type }) => type.startsWith('response.image_generation_call.'));

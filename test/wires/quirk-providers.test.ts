@@ -301,7 +301,7 @@ describe('a forced call of a tool, which upstreams refuse with thinking,', () =>
     ['deepseek', disabled],
     ['moonshotai', disabled],
     ['alibaba', { enable_thinking: false }],
-  ])('disables thinking that nobody requested at %s', (slug, off) => {
+  ])('disables thinking that was not requested at %s', (slug, off) => {
     const { encode } = provider(slug);
     for (const toolChoice of [force.tool_choice, 'required'] as const) {
       const { body, report } = encode({ ...force, tool_choice: toolChoice });

@@ -13,7 +13,7 @@ export type CheckedSettings = Omit<UpdateByokBody, 'key' | 'is_required'>;
 
 type ListField = 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids';
 
-/** What names are resolved with, and the credential that the body changes. */
+/** The data by which names are resolved, and the credential that the body changes. */
 interface Known {
   tx: Queries;
   organization_id: string;

@@ -116,7 +116,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   /** In order of arrival. */
   const queue = new Map<string, Waiting>();
   let queueChars = 0;
-  /** Stubs of contents that were given up, in order of arrival. */
+  /** Stubs of contents that were dropped, in order of arrival. */
   const stubs = new Map<string, Waiting>();
   /** Ids that are being written: they are not lost. */
   let batchIds: ReadonlySet<string> = new Set();

@@ -21,7 +21,7 @@ function charsOf(text: string): number {
   return chars;
 }
 
-/** What a provider sends as a number, or null. */
+/** A JSON value if it is a number, otherwise null. */
 function numberOf(value: JsonValue | undefined): number | null {
   return typeof value === 'number' ? value : null;
 }

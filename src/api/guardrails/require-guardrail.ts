@@ -13,7 +13,7 @@ export async function requireGuardrail(
   return stored;
 }
 
-/** What guardrails resolve names with. */
+/** The data by which guardrails resolve names. */
 export interface NameSources {
   /** Includes models of providers that are enabled only for callers with their own credential, since guardrails apply to these too. */
   wholeCatalog: () => Catalog;

@@ -18,7 +18,7 @@ import { innerCallId } from './tool-ids.ts';
 
 export type MessagesRequestBody = Static<typeof MessagesBody>;
 
-/** What the translation needs besides the body. */
+/** The input of the translation besides the body. */
 export interface ParseContext {
   envelope: Envelope;
   /** Values of the beta headers. */

@@ -8,7 +8,7 @@ export interface CustomInput {
   end(): string;
 }
 
-/** Arguments that do not begin in this form within so many characters have another form. */
+/** Arguments that do not begin in this form within this many characters have another form. */
 const BEGINNING_CHARS_MAX = 1_000;
 const BEGINNING = /^\s*\{\s*"input"\s*:\s*"/;
 const ESCAPES: Readonly<Record<string, string>> = lookupTable({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' });

@@ -7,7 +7,7 @@ import { type Events, NO_EVENTS } from './events.ts';
 import { createItems, type Items } from './items.ts';
 import { endingOf, type FinishedFacts, itemStatusOf, type ResponseObject } from './response-object.ts';
 
-/** What the encoding of an answer needs. */
+/** The input of the encoding of an answer. */
 export interface ResponseContext {
   generation_id: string;
   response: ResponseObject;

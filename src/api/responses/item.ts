@@ -29,7 +29,7 @@ export interface ItemWriter {
   partsOf?(finished: JsonObject): readonly JsonPart[] | undefined;
 }
 
-/** What the items of one answer share. */
+/** The fields common to the items of one answer. */
 export interface ItemContext {
   events: Events;
   /** Takes the index of the next item in the output. */

@@ -27,7 +27,7 @@ export interface ItemsOptions {
 /** The output items of one answer as it grows: receives chunks, sends events, and returns finished items, one at a time. */
 export interface Items {
   take(chunk: ChatChunk): void;
-  /** Another upstream continues the text. Ordinals of blocks start anew. */
+  /** Another upstream continues the text. Ordinals of blocks start again at 0. */
   resume(): void;
   /** Ends the open items. `status` is that of the last open item. */
   end(status: ItemStatus): void;

@@ -9,7 +9,7 @@ export const WAITING_BLOCKS_CHARS_MAX = 8 * 1024 * 1024;
 /** Emits the chunks of a turn block by block, in the order in which the blocks opened. */
 export interface BlockOrder {
   take(chunk: ChatChunk): void;
-  /** Emits all waiting chunks. Ordinals of blocks start anew afterwards. */
+  /** Emits all waiting chunks. Ordinals of blocks start again at 0 afterwards. */
   flush(): void;
 }
 

@@ -67,7 +67,7 @@ function attributionOf(headers: IncomingHttpHeaders, body: unknown): Attribution
   };
 }
 
-/** What the log line of a request says of its calls: their model, and endpoint, usage and cost of what was recorded; of several calls the sums. */
+/** The facts about its calls in the log line of a request: their model, and endpoint, usage and cost of what was recorded; of several calls the sums. */
 export function logFacts(calls: readonly Call[]): Record<string, unknown> {
   const [{ generation_id, request }] = calls as [Call];
   let servedModel: string | undefined;

@@ -128,7 +128,7 @@ export const model = group(
     model_hub_id: setting(text(), { sentence: 'the id of its weights at a model hub' }),
     distillable: setting(flag, { sentence: 'whether its answers may be used to train other models' }),
     categories: setting(list(oneOf(categories), `a list of ${categories.join(', ')}`), {
-      sentence: 'what the model is good for, as in `GET /models`',
+      sentence: 'the subject areas of the model, as in `GET /models`',
       defaultText: 'derived from the name',
     }),
     endpoints: listOfGroups(endpoint, {

@@ -14,7 +14,7 @@ export interface PhraseRule {
 
 /**
  * Every repeat in a phrase is of at most forty letters or nine words, and none stands in another without a word between: from
- * each word that a phrase may begin with, a search takes at most so many steps as its choices allow, whatever follows.
+ * each word that a phrase may begin with, the steps of a search are bounded by its choices, whatever follows.
  */
 function compiled({ pattern, needs, phrases, isCommon = false, spelled }: PhraseDraft): PhraseRule {
   const expression = new RegExp(`(?:${phrases.map(folded).join('|')})(?= |$)`, 'g');

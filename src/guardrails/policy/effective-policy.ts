@@ -7,7 +7,7 @@ const GROUPS = { anthropic: 'anthropic', openai: 'openai', google: 'google', xai
 
 type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ignored_providers';
 
-/** What all of these lists allow; null if none is set. */
+/** The members that all of these lists have; null if none is set. */
 function intersection(lists: readonly (readonly string[] | null)[]): string[] | null {
   const [first, ...others] = lists.filter((list) => list !== null);
   if (first === undefined) return null;

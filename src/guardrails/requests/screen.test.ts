@@ -142,12 +142,12 @@ test('a request without findings is the same object', async () => {
     metadata: { a: 'b' },
     ext: { wire: 'anthropic-messages', client: messagesClient, rest: { container: 'c' } },
   };
-  const { subject, matches: found } = await screen(
+  const { subject, matches } = await screen(
     (visit) => requestTexts(request, { visit, keeps_signatures: false }),
     screenerOf(emails),
   );
   expect(subject).toBe(request);
-  expect(found).toEqual([]);
+  expect(matches).toEqual([]);
 });
 
 test('names are found in the strings of JSON', async () => {

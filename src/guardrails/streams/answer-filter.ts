@@ -22,7 +22,7 @@ import { type Held, type Places, TextLane } from './text-lane.ts';
 export interface AnswerFilter {
   /** Takes chunks and returns the chunks that can be shown. */
   take(chunks: readonly ChatChunk[]): ChatChunk[];
-  /** Another endpoint continues the answer: its blocks are numbered anew, the text continues. */
+  /** Another endpoint continues the answer: its blocks are numbered again from 0, the text continues. */
   reopen(): ChatChunk[];
   /** Returns the remaining chunks. */
   end(): ChatChunk[];

@@ -143,7 +143,7 @@ export class AnswerReader implements AnswerChunks {
       }
     }
     const chunks = this.#rest === undefined ? this.#decode() : this.#slice(this.#rest);
-    // Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own.
+    // Some wires state an end and go on with their answer: its tail begins again with each part of the model's own.
     if (this.#decoder.isWhole()) {
       let isAnew = this.#tail === undefined;
       for (const { delta } of chunks) isAnew ||= isMeaningful(delta);

@@ -25,7 +25,7 @@ export type ChatAttempt = Attempt<PreparedAttempt, Meter>;
 /** Changes a request for one endpoint. */
 type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 
-/** What the attempts of all calls share. */
+/** The dependencies shared by the attempts of all calls. */
 export interface ChatAttemptsParts {
   options: ChatAttemptsOptions;
   measure: Measure<PreparedAttempt>;

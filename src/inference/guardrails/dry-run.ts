@@ -59,8 +59,8 @@ export async function dryRun<T>(
     pause: nextTurn,
     analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms).catch(unavailable),
   });
-  const { matches: found, refusal } = screened;
-  const findings = found.flatMap((one) => one.findings);
+  const { matches, refusal } = screened;
+  const findings = matches.flatMap((one) => one.findings);
   const stages = filterStages(set, findings, refusal?.filter);
   return { ...screened, verdict: verdictOf(findings, refusal, set), filters: set.filters, stages };
 }

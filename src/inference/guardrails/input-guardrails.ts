@@ -85,14 +85,9 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
   }
 
   /** Adds the findings to the stages of the call and to the metrics. */
-  function report(
-    call: Call,
-    set: FilterSet,
-    { matches: found, refusal }: Screened<unknown>,
-    isOptional: boolean,
-  ): void {
-    if (found.length === 0) return;
-    const findings = countFindings(found);
+  function report(call: Call, set: FilterSet, { matches, refusal }: Screened<unknown>, isOptional: boolean): void {
+    if (matches.length === 0) return;
+    const findings = countFindings(matches);
     const stages = filterStages(set, findings, refusal?.filter);
     call.stages.push(...(isOptional ? stages.map(leftOut) : stages));
     const counts = new Map<number, number>();
@@ -258,7 +253,7 @@ function keepsSignatures({ set, guardrails }: Screener): boolean {
 }
 
 /** Counts the memory of filtered texts, which exist beside the originals. */
-async function takeRoom({ room }: Call, { matches: found }: Pick<Screened<unknown>, 'matches'>): Promise<void> {
-  const chars = found.reduce((sum, { text }) => sum + text.length, 0);
+async function takeRoom({ room }: Call, { matches }: Pick<Screened<unknown>, 'matches'>): Promise<void> {
+  const chars = matches.reduce((sum, { text }) => sum + text.length, 0);
   if (chars > limits.counted_bytes_min) await room?.take(chars * limits.body_copies);
 }

@@ -18,7 +18,7 @@ import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 const HOLD_SLICE_TOKENS = 1_024;
 /** The least output tokens of a slice, if there is little money. */
 const HOLD_SLICE_TOKENS_MIN = 32;
-/** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
+/** By the gateway's estimate, an answer may pass its bound by these tokens and this factor before it is cut. */
 const OVERRUN_TOKENS_MAX = 256;
 const OVERRUN_FACTOR_MAX = 2;
 

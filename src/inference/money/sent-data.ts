@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isWalked, pieceEnd } from '../../schemas/json-pieces.ts';
 import type { SlicedWork } from './payload-search.ts';
 
-/** Longer data of a request are hashed once where they are asked for several times. */
+/** Longer data of a request are hashed once, even if they are needed several times. */
 const HASHED_ONCE_CHARS_MIN = 256 * 1024;
 
 /** The cost of visiting a value, in hashed characters. */

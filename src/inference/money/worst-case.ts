@@ -69,7 +69,7 @@ export function outputFor(exposure: WorstCaseCost, grantedNano: number): number 
   return low;
 }
 
-/** Data that is percent-encoded (RFC 2397) instead of base64: a dialect may encode it anew, so the payload does not show whether it was sent. */
+/** Data that is percent-encoded (RFC 2397) instead of base64: a dialect may encode it again, so the payload does not show whether it was sent. */
 function isPercentEncoded(data: string): boolean {
   return /^data:[^,]*,/i.test(data) && !/^data:[^,]*;\s*base64\s*,/i.test(data);
 }

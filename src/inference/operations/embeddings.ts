@@ -34,7 +34,7 @@ import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 /** JSON values in an answer, for each input of an embedding. */
 export const EMBEDDING_ANSWER_VALUES_MAX = 16_384;
-/** What a provider may add to each input of its own: a prompt for queries or documents, marks of the vocabulary. */
+/** Tokens that a provider may add to each input: a prompt for queries or documents, marks of the vocabulary. */
 const EMBEDDING_TEMPLATE_TOKENS_MAX = 64;
 /** Requests that one attempt at embeddings has under way at a time, where its inputs are too many for one. */
 export const EMBEDDING_REQUESTS_AT_ONCE_MAX = 8;

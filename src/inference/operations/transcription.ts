@@ -31,7 +31,7 @@ import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 /** JSON values of a transcript, which has some for each word. */
 export const TRANSCRIPT_VALUES_MAX = 2_000_000;
-/** Consecutive polls that may fail before a transcription is given up. */
+/** Consecutive polls that may fail before a transcription is abandoned. */
 const TRANSCRIPTION_POLL_FAILURES_MAX = 5;
 
 interface PreparedTranscription extends Prepared {
@@ -154,7 +154,7 @@ function bill(
   upstream.bill(usageOf({ text }, request, prepared));
 }
 
-/** Whether a failed poll may be repeated: the work of the upstream goes on. */
+/** Whether a failed poll may be repeated: the work of the upstream continues. */
 function mayPollAgain(error: unknown): boolean {
   if (!(error instanceof UpstreamError)) return false;
   return ['unavailable', 'overloaded', 'rate_limited', 'timeout'].includes(error.failure);

@@ -42,7 +42,7 @@ export interface Requested {
   request?: ChatRequest | undefined;
 }
 
-/** What names are resolved with. */
+/** The data by which names are resolved. */
 export interface Lookup {
   catalog: ModelSource;
   /** The default of the caller or of the configuration; called if a request names no model, or `gateway/auto`. */

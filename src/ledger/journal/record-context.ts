@@ -4,7 +4,7 @@ import type { OpenRecord } from '../records.ts';
 const CONTEXTS_MAX = 2_000;
 const CONTEXTS_OF_KEY_MAX = 8;
 
-/** What the records of one client's calls to one endpoint have in common. */
+/** The values common to the records of one client's calls to one endpoint. */
 export type ContextFields = Pick<
   OpenRecord,
   | 'api_type'

@@ -13,7 +13,7 @@ import { JOURNAL_FORMAT } from './journal-format.ts';
 import { epochOf, type Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
 
-/** What the last owner of a journal left unfinished. */
+/** The unfinished work of the last owner of a journal. */
 export interface Replay {
   /** Attempts without an outcome; see `outcomeOfUnfinished`. */
   unknown: Unfinished[];
@@ -32,7 +32,7 @@ export interface Outcome {
   charges: Charged[];
 }
 
-/** What an attempt without an outcome is charged: its hold, or, if its budgets are soft, what was metered of it. */
+/** The charge for an attempt without an outcome: its hold, or, if its budgets are soft, what was metered of it. */
 export type UnknownOutcome = 'hold' | 'metered';
 
 /** An attempt without an outcome, as recorded in the journal. */
@@ -40,7 +40,7 @@ export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
   is_soft: boolean;
-  /** What it is charged at least if no budget reserves money for it. */
+  /** The least usage and cost that are charged for it if no budget reserves money for it. */
   least: Metered | undefined;
   /** Its last recorded progress. */
   metered: Metered | undefined;

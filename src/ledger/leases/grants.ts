@@ -42,7 +42,7 @@ export function reachOf(line: HoldLine): number {
   return roomOf(line) + Math.max(0, store_free) + elsewhere;
 }
 
-/** What is left of one budget for the next attempt, on any node; before the store's first answer, all that is not known to be spent. */
+/** The rest of one budget for the next attempt, on any node; before the store's first answer, all that is not known to be spent. */
 function leftOf(line: HoldLine): number {
   const { budget, lease } = line;
   if (lease.elsewhere !== undefined) return reachOf(line);

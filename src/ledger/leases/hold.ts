@@ -2,7 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import type { Budget, BudgetInterval, BudgetMode } from '../../schemas/budget.ts';
 import type { Metered, OpenRecord } from '../records.ts';
 
-/** What this node has of one window. Nano-USD; times are by the monotonic clock. See `freeOf` of the lease book. */
+/** This node's share of one window, in nano-USD; times are by the monotonic clock. See `freeOf` of the lease book. */
 export interface Lease {
   readonly budget_id: string;
   readonly window_start: string;
@@ -32,7 +32,7 @@ export interface Lease {
   wanted: boolean;
   /** Other nodes return idle money for this node, until it withdraws its claim. */
   claims: boolean;
-  /** What a running request lacked for its next extension, to be requested; and when that was requested last. */
+  /** The amount that a running request lacked for its next extension, and the time of its last request. */
   growth: number;
   growth_requested_at: number;
   /** Until then nothing is requested, so that the node for which money was returned is served first. */

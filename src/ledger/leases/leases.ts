@@ -49,7 +49,7 @@ export class Leases {
   readonly #options: LeasesOptions;
   /** The sums. Code that only changes holds uses the book directly. */
   readonly book: LeaseBook;
-  /** What requests may have now. Code that needs nothing more uses it directly. */
+  /** Grants from the leases that the node has now. Code that never waits for more uses it directly. */
   readonly grants: Grants;
   #waiters: Waiter[] = [];
   #nodes = 1;

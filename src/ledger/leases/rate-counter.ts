@@ -69,7 +69,7 @@ export class RateCounter {
     return true;
   }
 
-  /** Whether the store has just refused so many. */
+  /** Whether the store has just refused `units`, or fewer. */
   isRefused(units: number, now: Moment): boolean {
     return units >= this.#refusedUnits && now.monotonic_ms < this.#refusedUntilMs && this.#isOpen(now);
   }

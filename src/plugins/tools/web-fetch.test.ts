@@ -139,7 +139,7 @@ describe('a page that cannot be read is reported as failed', () => {
       sends('text/plain', gzipSync(Buffer.alloc(limits.page_bytes_max + 1)), { 'content-encoding': 'gzip' }),
       /^it is larger than \d+ bytes$/,
     ],
-    ['broken gzip', sends('text/plain', 'no gzip', { 'content-encoding': 'gzip' }), /^what its server sent is broken$/],
+    ['broken gzip', sends('text/plain', 'no gzip', { 'content-encoding': 'gzip' }), /^its server sent invalid data$/],
     [
       'a connection that breaks off',
       (_request, response) => response.destroy(),

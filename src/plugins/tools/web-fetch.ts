@@ -26,7 +26,7 @@ function urlOf({ url }: JsonObject): string {
   return typeof url === 'string' ? url.trim() : '';
 }
 
-/** Cuts a text to about so many tokens, at four bytes each. */
+/** Cuts a text to about `tokens` tokens, at four bytes each. */
 function cutToTokens(text: string, tokens: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= tokens * PAGE_BYTES_PER_TOKEN) return text;

@@ -29,7 +29,7 @@ const NONE: Counts = {
   },
 };
 
-/** Tracks the usage of one answer: each event reports it anew, and it restarts with every step of Google's own tools. */
+/** Tracks the usage of one answer: each event reports all of it, and it restarts with every step of Google's own tools. */
 export interface UsageReader {
   take(usage: JsonObject): void;
   /** The classes so far: the sum of the steps, or, at the end of the answer, the last event's totals. */

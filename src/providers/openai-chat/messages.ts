@@ -10,7 +10,7 @@ import { pairToolMessages } from './pairing.ts';
 import { encodePart } from './parts.ts';
 import { isObject, textOf } from './wire.ts';
 
-/** Members of a message that this wire does not accept, or that are written anew. */
+/** Members of a message that this wire does not accept, or that are written in another form. */
 const REMOVED_MEMBERS = new Set([
   'ext',
   'reasoning',

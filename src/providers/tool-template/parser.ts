@@ -252,7 +252,7 @@ export class ToolCallParser {
     return args === undefined ? undefined : { name, arguments: args };
   }
 
-  /** Not a call: the text held for it is text, and the following text is parsed anew. */
+  /** Not a call: the text held for it is text, and the parser starts again after it. */
   #abandonCall(runs: Run[]): void {
     const raw = this.#pieces.join('') + this.#lead;
     const hasBegun = this.#pieces.length > 0;

@@ -74,7 +74,7 @@ export interface PageFetcher {
 export interface FetchOptions {
   signal: AbortSignal;
   bytes_max: number;
-  /** The caller for whom it is fetched. No caller may occupy all fetches. */
+  /** The caller that it is fetched for. No caller may occupy all fetches. */
   owner: string;
   /** Counts the memory of what is read; not counted if not set. */
   room?: MemoryBudget | undefined;

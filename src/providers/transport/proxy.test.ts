@@ -18,7 +18,7 @@ const ms = { upstream_connect_ms_max: 1_000, upstream_headers_ms_max: 2_000, ups
 
 /** The requests at the server behind the proxy, with the server name of the handshake. */
 let received: { servername: unknown; host: string | undefined; url: string | undefined; headers: object }[] = [];
-/** The targets that the proxy was asked for. */
+/** The requested targets. */
 let proxyRequests: { target: string; authorization: string | undefined }[] = [];
 let secure: Server;
 let proxy: Server;

@@ -218,7 +218,7 @@ export class Connection implements AnswerControl, Timed {
     else this.dueTick = wheel.after(timeouts.upstream_idle_ms_max);
   }
 
-  /** Parses what was received. Returns whether the socket goes on reading. */
+  /** Parses received bytes. Returns whether the socket continues to read. */
   #read(bytes: Buffer, length: number, piecesMax: number = limits.upstream_turn_pieces_max): boolean {
     const reader = this.#reader;
     const parser = this.#parser;
@@ -255,7 +255,7 @@ export class Connection implements AnswerControl, Timed {
     return !this.paused;
   }
 
-  /** Ends an answer, which nothing followed if it is alone. Returns whether the socket goes on reading. */
+  /** Ends an answer, which nothing followed if it is alone. Returns whether the socket continues to read. */
   #endAnswer(reader: AnswerReceiver, isAlone: boolean): boolean {
     this.#reader = undefined;
     const statedMs = this.#parser.head?.keptMs;

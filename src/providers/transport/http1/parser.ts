@@ -44,7 +44,7 @@ export class ResponseParser {
   #body: Buffer | undefined;
   #bodyBytes = 0;
 
-  /** Reads to the end of the bytes or of the answer, or until there are so many pieces. Returns where it stopped. */
+  /** Reads to the end of the bytes or of the answer, or until there are `piecesMax` pieces. Returns where it stopped. */
   read(bytes: Buffer, from: number, end: number, piecesMax: number): number {
     let at = from;
     while (at < end && this.failure === undefined && this.pieces < piecesMax) {

@@ -18,7 +18,7 @@ export class Wheel {
     this.#timer ??= setInterval(() => this.#turn(), TICK_MS).unref();
   }
 
-  /** The tick before which so many milliseconds are not over. */
+  /** The first tick at which `ms` milliseconds are over. */
   after(ms: number): number {
     return this.#tick + Math.ceil(ms / TICK_MS) + 1;
   }
