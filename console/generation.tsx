@@ -44,7 +44,7 @@ function spansOf(of: Generation): { spans: Span[]; whole: number } {
 function resultOf({ attempt }: Span, isLast: boolean): string {
   const status = attempt.status === null ? 'no answer' : `status ${attempt.status}`;
   if (attempt.failure === null) return `answered, ${status}`;
-  return `failed: ${failureText(attempt.failure)} (${attempt.failure}, ${status})${isLast ? '' : '. The gateway went on to the next endpoint'}`;
+  return `failed: ${failureText(attempt.failure)} (${attempt.failure}, ${status})${isLast ? '. No further endpoint was tried' : '. The gateway went on to the next endpoint'}`;
 }
 
 function Attempts({ of }: { of: Generation }) {

@@ -64,7 +64,8 @@ export function Show<T>({ of, children }: { of: Loaded<T>; children: (value: T) 
     <>
       {of.error !== undefined && (
         <p class="failure" role="alert">
-          {of.error}{' '}
+          {of.error}
+          {/[.!?]$/.test(of.error) ? ' ' : '. '}
           <button type="button" class="link" onClick={of.reload}>
             Try again
           </button>

@@ -212,8 +212,12 @@ function Failing({ of, total }: { of: readonly FailingEndpoint[]; total: number 
               <span class="dim">
                 at <bdi>{endpoint.provider_name}</bdi> ({endpoint.tag})
               </span>
-              <br />
-              <small>{failingText(endpoint)}</small>
+              {failingText(endpoint) !== '' && (
+                <>
+                  <br />
+                  <small>{failingText(endpoint)}</small>
+                </>
+              )}
             </span>
             <span>
               <small>
@@ -364,7 +368,7 @@ async function load(signal: AbortSignal) {
 function changeText(now: number, before: number): string {
   if (before === 0) return '';
   const share = (now / before - 1) * 100;
-  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(0)} %`;
+  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(0)} % on the day before`;
 }
 
 /** The speed and the errors of the last 24 hours. */

@@ -232,7 +232,7 @@ function Members({ of, isDefault, people }: { of: Workspace; isDefault: boolean;
                   {isAdmin.value && !isDefault && (
                     <button
                       type="button"
-                      class="small"
+                      class="small danger"
                       aria-label={`Remove ${named(user_id)} from the workspace`}
                       onClick={() => {
                         removed.value = user_id;

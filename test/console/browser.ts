@@ -26,6 +26,9 @@ export interface ConsoleBrowser {
   stop(): Promise<void>;
 }
 
+/** The options of tests in a browser: a dozen steps, each of which a busy machine may need some seconds for. */
+export const SLOW = { timeout: 600_000 } as const;
+
 /** Opens a page and waits until it shows its data. */
 export async function arrive(page: Page, address: string): Promise<void> {
   await page.goto(address);

@@ -3,11 +3,11 @@ import { createServer, request as httpRequest, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../http/console-client.ts';
 import { findings } from './accessibility.ts';
-import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 
-describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
+describe.skipIf(BROWSER === undefined)('the console in a browser', SLOW, () => {
   let open: ConsoleBrowser;
   beforeAll(async () => {
     open = await startConsole();
@@ -17,7 +17,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', () => {
     }
     await manage('POST', '/keys', { name: HOSTILE, limit: 5, limit_reset: 'daily' });
     await manage('POST', '/workspaces', { name: HOSTILE.slice(0, 60), slug: 'hostile', description: HOSTILE });
-  });
+  }, SLOW.timeout);
   afterAll(() => open.stop());
 
   /** Sends a call and waits until it is recorded. */

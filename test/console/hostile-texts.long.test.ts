@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 const LINK = 'javascript:window.hacked=1';
@@ -46,7 +46,7 @@ function hostileProvider(): Server {
   }).listen(0, '127.0.0.1');
 }
 
-describe.skipIf(BROWSER === undefined)('hostile texts in a browser', () => {
+describe.skipIf(BROWSER === undefined)('hostile texts in a browser', SLOW, () => {
   let open: ConsoleBrowser;
   const provider = hostileProvider();
   const ids: string[] = [];
@@ -125,7 +125,7 @@ models:
       }
     }
     await open.recorded(...ids);
-  });
+  }, SLOW.timeout);
   afterAll(async () => {
     await open.stop();
     provider.close();

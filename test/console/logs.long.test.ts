@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings } from './accessibility.ts';
-import { arrive, BROWSER, type ConsoleBrowser, loaded, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, loaded, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 
-describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
+describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', SLOW, () => {
   let open: ConsoleBrowser;
   let fallen = '';
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', () => {
     await send('sandbox/fail-503');
     fallen = await send('sandbox/fallback');
     for (let index = 0; index < 4; index += 1) await send('sandbox/story');
-  });
+  }, SLOW.timeout);
   afterAll(() => open.stop());
 
   test.each([

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
 import { endpointPriceStore } from '../../src/storage/endpoint-prices.ts';
 import { findings } from './accessibility.ts';
-import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">`;
 
-describe.skipIf(BROWSER === undefined)('models in a browser', () => {
+describe.skipIf(BROWSER === undefined)('models in a browser', SLOW, () => {
   let open: ConsoleBrowser;
   beforeAll(async () => {
     open = await startConsole();
@@ -20,7 +20,7 @@ describe.skipIf(BROWSER === undefined)('models in a browser', () => {
     const failing = async () =>
       (await open.gateway.call('GET', '/endpoints/failing', undefined, { authorization })).text();
     await vi.waitFor(async () => expect(await failing()).toContain('sandbox/fail-503'), { timeout: 60_000 });
-  });
+  }, SLOW.timeout);
   afterAll(() => open.stop());
 
   test('the overview lists failing endpoints, with the way to the model and to the failed calls', async () => {

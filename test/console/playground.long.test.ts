@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
 const PNG = Buffer.from(
@@ -66,7 +66,7 @@ function scriptedModel(bodies: object[]): Server {
   }).listen(0, '127.0.0.1');
 }
 
-describe.skipIf(BROWSER === undefined)('the playground in a browser', () => {
+describe.skipIf(BROWSER === undefined)('the playground in a browser', SLOW, () => {
   let open: ConsoleBrowser;
   let scripted: Server;
   const bodies: { messages?: { role: string; content: unknown }[] }[] = [];
@@ -94,7 +94,7 @@ models:
     name: blind${endpoint('text')}
 `,
     });
-  });
+  }, SLOW.timeout);
   afterAll(async () => {
     await open.stop();
     scripted.close();

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings } from './accessibility.ts';
-import { BROWSER, type ConsoleBrowser, loaded, startConsole } from './browser.ts';
+import { BROWSER, type ConsoleBrowser, loaded, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">"'\u202e`;
 const FOLDER = process.env['ROTATION_PICTURES'];
 
-describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', () => {
+describe.skipIf(BROWSER === undefined)('the secrets of a key in the console', SLOW, () => {
   let open: ConsoleBrowser;
   beforeAll(async () => {
     open = await startConsole();
-  });
+  }, SLOW.timeout);
   afterAll(() => open.stop());
 
   const makeKey = async (name: string) => {

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GenerationRow } from '../../src/schemas/generation-list.ts';
-import { arrive, BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { arrive, BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const CALLS = 1_000;
 const AT_ONCE = 8;
@@ -54,7 +54,7 @@ interface Linked {
   href: string;
 }
 
-describe.skipIf(BROWSER === undefined)('sums on pages', () => {
+describe.skipIf(BROWSER === undefined)('sums on pages', SLOW, () => {
   let open: ConsoleBrowser;
   const keys: { hash: string; key: string }[] = [];
   const ids: (string | null)[] = [];

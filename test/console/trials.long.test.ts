@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BROWSER, type ConsoleBrowser, startConsole } from './browser.ts';
+import { BROWSER, type ConsoleBrowser, SLOW, startConsole } from './browser.ts';
 
 const DAY_MS = 86_400_000;
 /** A page with more controls before the wanted one is a burden. */
@@ -30,7 +30,7 @@ async function goTo(page: Page, text: string) {
 }
 
 /** What a new user wants to do, as a person does it: from the overview, by what the pages say. Each by mouse and by keyboard only. */
-describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
+describe.skipIf(BROWSER === undefined)('tasks of a new user', SLOW, () => {
   let open: ConsoleBrowser;
   let now = Date.now();
   const manage = async (method: string, path: string, body?: object) => {
@@ -49,7 +49,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
     open = await startConsole();
     await manage('POST', '/workspaces', { name: 'Research', slug: 'research' });
     await manage('POST', '/workspaces', { name: 'Design', slug: 'design' });
-  });
+  }, SLOW.timeout);
   afterAll(() => open.stop());
 
   test('by keyboard: a key with a daily limit', async () => {
@@ -252,7 +252,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', () => {
       fellBack = await send(at(1, 10, 42), 'sandbox/fallback', 'hello');
       await send(at(1, 11, 0), 'sandbox/fail-503', 'hello');
       now = Date.now();
-    });
+    }, SLOW.timeout);
     afterAll(() => yesterday.stop());
 
     test('by mouse: why yesterday’s bill rose, down to the calls', async () => {

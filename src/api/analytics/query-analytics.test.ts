@@ -152,6 +152,11 @@ describeStores('analytics', ({ open }) => {
       'avg_throughput',
     ];
     const { rows } = await ask({ metrics, dimensions: ['model'], order_by: { field: 'model', direction: 'asc' } });
+    // A year is answered from the rows of days.
+    const year = { start: '2026-01-01T00:00:00Z', end: '2026-12-01T00:00:00Z' };
+    expect((await ask({ metrics: ['p50_latency'], filters: [], time_range: year })).rows).toEqual([
+      { p50_latency: rows[0]?.['p50_latency'] },
+    ]);
     expect(rows[0]).toMatchObject({ model: 'acme/fast-1', avg_latency: 505, cache_hit_rate: 0.25, error_rate: 0.05 });
     expect(rows[0]?.['avg_throughput']).toBeCloseTo(10_000 / 50.5);
     for (const [name, value] of [
