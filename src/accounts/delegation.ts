@@ -15,7 +15,8 @@ export type CheckedKey = Pick<StoredKey, 'disabled' | 'expires_at'> & { secret_e
 
 /** Why a key is refused, because of itself or of a key that it was made with; undefined if it is accepted. `lineage`: the key, its parent, and so on. */
 export function keyRefusal(lineage: readonly CheckedKey[], now: number): string | undefined {
-  for (const [distance, key] of lineage.entries()) {
+  for (let distance = 0; distance < lineage.length; distance += 1) {
+    const key = lineage[distance]!;
     if (isUsable(key, now)) continue;
     if (!key.disabled && key.secret_end !== undefined && Date.parse(key.secret_end) <= now) {
       return 'This secret of the API key was replaced and is no longer valid; use the new secret';

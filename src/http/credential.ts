@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../errors.ts';
 
+const BEARER = /^bearer +\S+ *$/i;
+
 /** The secret of a request: a bearer token, or the key header of Anthropic's or Azure's clients; undefined if there is none. Throws a 400 for two different ones. */
 export function credentialOf({ headers }: IncomingMessage): string | undefined {
   const { authorization } = headers;
-  const bearer = authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
+  const isBearer = authorization !== undefined && BEARER.test(authorization);
+  const bearer = isBearer ? authorization.slice('bearer'.length).trim() : undefined;
   const anthropic = headers['x-api-key'];
   const azure = headers['api-key'];
   if (anthropic === undefined && azure === undefined) return bearer;

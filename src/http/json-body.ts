@@ -26,6 +26,8 @@ function refused(rule: string): GatewayError {
 /** Chunks shorter than this are gathered in blocks. */
 const SHORT_CHUNK_BYTES = 1024;
 const BLOCK_BYTES = 16 * 1024;
+/** Never changed: the first chunk makes a list. */
+const NO_CHUNKS: Buffer[] = [];
 
 const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
 
@@ -71,7 +73,7 @@ export class JsonBody implements ReceivedBody {
   readonly #parse: FastifyParse;
   readonly #bytesMax: number;
   readonly #structure = new JsonStructure();
-  #chunks: Buffer[] = [];
+  #chunks: Buffer[] = NO_CHUNKS;
   /** The block that short chunks are gathered in, the last of `#chunks`: a short chunk by itself takes far more memory than its length. */
   #block: Buffer | undefined;
   #length = 0;
@@ -93,7 +95,9 @@ export class JsonBody implements ReceivedBody {
     if (this.#length > this.#bytesMax) throw new GatewayError(413, 'Request payload too large');
     // A refused body is read to its end and dropped, so that a client that still sends sees the answer.
     if (this.#refusal !== undefined) return;
-    if (this.#chunks.length > 0 && chunk.length < SHORT_CHUNK_BYTES) this.#gather(chunk);
+    // A list of one takes less memory than an empty one that grows.
+    if (this.#chunks.length === 0) this.#chunks = [chunk];
+    else if (chunk.length < SHORT_CHUNK_BYTES) this.#gather(chunk);
     else this.#chunks.push(chunk);
     if (this.#length <= SLICE_BYTES) return;
     for (const piece of wasLong ? [chunk] : this.#chunks) {
@@ -103,7 +107,7 @@ export class JsonBody implements ReceivedBody {
     const { breach } = this.#structure;
     if (breach === undefined) return;
     this.#refusal = refused(breach);
-    this.#chunks = [];
+    this.#chunks = NO_CHUNKS;
   }
 
   #gather(chunk: Buffer): void {
@@ -129,7 +133,7 @@ export class JsonBody implements ReceivedBody {
     const contentType = this.#request.headers['content-type'];
     if (contentType !== 'application/json') checkCharset(contentType);
     const chunks = this.#chunks;
-    this.#chunks = [];
+    this.#chunks = NO_CHUNKS;
     if (this.#length > SLICE_BYTES) return this.#readLong(chunks);
     return this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
   }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
@@ -15,6 +14,7 @@ import {
 } from './principal.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import { ambiguous } from './request-head.ts';
+import { newRequestId } from './request-id.ts';
 import { type Access, accessOf, type Server } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
 
@@ -49,7 +49,7 @@ type AccessLevel = Access | 'key';
 /** The id of a request: its client's own, or a new one. */
 export function requestIdOf({ headers }: IncomingMessage): string {
   const requestId = headers['x-request-id'];
-  return typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : randomUUID();
+  return typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : newRequestId();
 }
 
 /** The refusal of a request on a connection beyond the bounds; undefined for a request for the gateway's health. */

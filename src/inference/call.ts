@@ -34,14 +34,14 @@ export interface Cancellation {
 export class CallCancellation implements Cancellation {
   cancelled = false;
   stopped = false;
-  #listeners: (() => void)[] = [];
+  #listeners: (() => void)[] | undefined = undefined;
   #stopListeners: (() => void)[] | undefined = undefined;
 
   cancel(): void {
     if (this.cancelled) return;
     this.cancelled = true;
-    const listeners = this.#listeners;
-    this.#listeners = [];
+    const listeners = this.#listeners ?? [];
+    this.#listeners = undefined;
     for (const listener of listeners) listener();
   }
 
@@ -60,10 +60,12 @@ export class CallCancellation implements Cancellation {
 
   onCancel(listener: () => void): () => void {
     if (this.cancelled) listener();
+    // A list of one takes less memory than an empty one that grows.
+    else if (this.#listeners === undefined) this.#listeners = [listener];
     else this.#listeners.push(listener);
     return () => {
-      const at = this.#listeners.indexOf(listener);
-      if (at !== -1) this.#listeners.splice(at, 1);
+      const at = this.#listeners?.indexOf(listener) ?? -1;
+      if (at !== -1) this.#listeners!.splice(at, 1);
     };
   }
 }

@@ -276,6 +276,14 @@ export function createEngine(parts: EngineParts): ChatEngine {
     body.close();
   }
 
+  /** Takes all steps of a whole answer. Returns the failure that ended it, if one did. */
+  async function allSteps(answer: Answer): Promise<Failure | undefined> {
+    const steps = partsOf(answer);
+    let step = await steps.next();
+    while (step.done !== true) step = await steps.next();
+    return step.value;
+  }
+
   async function* events(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined> {
     const answer = await begin(call, watch);
     metrics.streamOpened();
@@ -308,13 +316,11 @@ export function createEngine(parts: EngineParts): ChatEngine {
       let failure: Failure | undefined;
       try {
         if (tools !== undefined) {
-          const steps = partsOf(answer);
-          let step = await steps.next();
-          while (step.done !== true) step = await steps.next();
-          failure = step.value;
+          failure = await allSteps(answer);
           completion = tools.view.completion(completion.created);
         }
-        if (failure === undefined) await watch?.review(completion);
+        const reviewing = failure === undefined ? watch?.review(completion) : undefined;
+        if (reviewing !== undefined) await reviewing;
       } catch (error) {
         await fail(answer, error);
         throw error;

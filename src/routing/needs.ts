@@ -119,13 +119,15 @@ const FIELDS: ReadonlyMap<string, number> = new Map(
     .map((name, place) => [name, place]),
 );
 
+const NO_FIELDS: readonly string[] = [];
+
 /** The parameters of a request that this endpoint does not list as supported, in the order of the parameter list. */
-export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
+export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): readonly string[] {
   const supported = endpoint.supported_parameters;
+  if (supported === undefined) return NO_FIELDS;
   const missing: string[] = [];
-  if (supported === undefined) return missing;
   // A request has fewer fields than the list.
-  for (const field of Object.keys(request)) {
+  for (const field in request) {
     if (!FIELDS.has(field)) continue;
     const name = field as Field;
     const value = request[name];

@@ -147,7 +147,7 @@ test.each<[string, Partial<ChatRequest>, string[]]>([
 test('every other parameter is unsupported if it is not listed', () => {
   const request = { messages: [], tools: [], tool_choice: 'auto', reasoning: {}, seed: 1, prediction: {} };
   const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
-  expect(unsupportedParameters(request as unknown as ChatRequest, none).sort()).toEqual([
+  expect(unsupportedParameters(request as unknown as ChatRequest, none).toSorted()).toEqual([
     'prediction',
     'reasoning',
     'seed',

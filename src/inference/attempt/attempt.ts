@@ -67,19 +67,24 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
     if (fitted === request) fitted = { ...request };
     return fitted;
   };
-  for (const name of unsupportedParameters(request, endpoint)) {
+  const unsupported = unsupportedParameters(request, endpoint);
+  // By index: there is an object for each turn of these loops otherwise.
+  for (let at = 0; at < unsupported.length; at += 1) {
+    const name = unsupported[at]!;
     // Without native support, tools are described in the prompt.
     if (TOOL_FIELDS.has(name)) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint does not support it' });
   }
-  for (const name of SEVERAL_ANSWERS) {
+  for (let at = 0; at < SEVERAL_ANSWERS.length; at += 1) {
+    const name = SEVERAL_ANSWERS[at]!;
     if (request[name] === undefined || request[name] === null) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint returns one answer per request' });
   }
   const max = endpoint.max_completion_tokens;
-  for (const field of BOUNDS) {
+  for (let at = 0; at < BOUNDS.length; at += 1) {
+    const field = BOUNDS[at]!;
     const requested = request[field];
     if (max !== undefined && typeof requested === 'number' && requested > max) {
       own()[field] = max;

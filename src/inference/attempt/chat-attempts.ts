@@ -83,7 +83,8 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     this.#state = state;
     const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
     let acting: CallAdapter[] | undefined;
-    for (const feature of adapters) {
+    for (let at = 0; at < adapters.length; at += 1) {
+      const feature = adapters[at]!;
       const adapter = concerns(feature.of, call.request) ? feature.create(call, this) : undefined;
       if (adapter === undefined) continue;
       acting ??= [];

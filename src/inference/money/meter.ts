@@ -192,8 +192,8 @@ export class AnswerMeter implements Meter {
   /** Text that is not counted yet. It is counted only if needed: most upstreams report usage. */
   #text = '';
   #reasoning = '';
-  readonly #textTokens = new TokenCount();
-  readonly #reasoningTokens = new TokenCount();
+  #textTokens: TokenCount | undefined = undefined;
+  #reasoningTokens: TokenCount | undefined = undefined;
   #promptTokens: number | undefined = undefined;
   /** Output arrived after the last report. */
   #isOutrun = false;
@@ -253,10 +253,16 @@ export class AnswerMeter implements Meter {
 
   /** Counts the buffered text. */
   #count(): void {
-    if (this.#text !== '') this.#textTokens.add(this.#text);
-    if (this.#reasoning !== '') this.#reasoningTokens.add(this.#reasoning);
-    this.#text = '';
-    this.#reasoning = '';
+    if (this.#text !== '') {
+      this.#textTokens ??= new TokenCount();
+      this.#textTokens.add(this.#text);
+      this.#text = '';
+    }
+    if (this.#reasoning !== '') {
+      this.#reasoningTokens ??= new TokenCount();
+      this.#reasoningTokens.add(this.#reasoning);
+      this.#reasoning = '';
+    }
   }
 
   #inputs(request: ChatRequest): TokenClasses {
@@ -279,8 +285,8 @@ export class AnswerMeter implements Meter {
   /** The larger of the reported usage and our own count. */
   #most(reported: TokenClasses): TokenClasses {
     this.#count();
-    const text = this.#textTokens.total;
-    const reasoning = this.#reasoningTokens.total;
+    const text = this.#textTokens?.total ?? 0;
+    const reasoning = this.#reasoningTokens?.total ?? 0;
     const { out_text = 0, out_reasoning = 0 } = reported;
     // Reasoning that is reported separately may not be shown. Other reasoning is part of the text, or not reported.
     const isApart = out_reasoning > 0;

@@ -23,7 +23,7 @@ import type { PrepareCall, PreparedCall } from '../prepare/prepare-call.ts';
 import { type Attempt, type CallPlan, CallState } from '../state.ts';
 import { defaultModel, defaultSort, type RoutingRules } from './caller-defaults.ts';
 import type { RateLimits } from './rate-limits.ts';
-import { type ModelSource, type Requested, requestedModels } from './requested-models.ts';
+import { type ModelSource, onlyModel, type Requested, requestedModels } from './requested-models.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
 export interface PlannerOptions {
@@ -179,17 +179,7 @@ export function createPlanner(
     const rules = options.routing();
     let named: Requested;
     try {
-      if (wanted !== undefined) named = wanted.models(catalog);
-      else {
-        named = requestedModels(request, {
-          catalog,
-          routers: rules,
-          draw: options.chance,
-          defaultModel: () => defaultModel(received.principal, rules, options.default_model, request),
-          home: (router) => home().ofRouter(router),
-          allows: (model) => allowedBy(received, catalog)?.(model) !== false,
-        });
-      }
+      named = wanted?.models(catalog) ?? onlyModel(request, catalog) ?? namedBy(received, catalog, rules, home);
     } catch (error) {
       throw shownTo(received, error, request.model ?? request.models?.[0]);
     }
@@ -199,6 +189,18 @@ export function createPlanner(
     const choice = { refuses, rules, home: isChat ? home : undefined, catalog, named, own };
     const prepared = isChat ? prepareCall(call, { models: named.models, catalog }) : { call, report: NO_CHANGES };
     return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
+  }
+
+  /** The models of a call that does not name exactly one by its id. */
+  function namedBy(call: Call, catalog: ModelSource, rules: RoutingRules, home: () => SessionAffinity): Requested {
+    return requestedModels(call.request, {
+      catalog,
+      routers: rules,
+      draw: options.chance,
+      defaultModel: () => defaultModel(call.principal, rules, options.default_model, call.request),
+      home: (router) => home().ofRouter(router),
+      allows: (model) => allowedBy(call, catalog)?.(model) !== false,
+    });
   }
 
   function open(call: Call, wanted?: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {

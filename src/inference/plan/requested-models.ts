@@ -176,12 +176,14 @@ function fitting(variant: ModelVariant, request: ChatRequest): ModelVariant {
  * ids with suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
  */
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
-  const only = request.model && !request.models?.length ? lookup.catalog.find(request.model) : undefined;
-  return only === undefined ? severalModels(request, lookup) : oneModel(request, request.model!, only);
+  return onlyModel(request, lookup.catalog) ?? severalModels(request, lookup);
 }
 
-/** The request names one model, by an id of the catalog: the usual one. */
-function oneModel(request: ChatRequest, name: string, model: Model): Requested {
+/** The model of a request that names one, by an id of the catalog: the usual request. Undefined for any other. Throws as `requestedModels`. */
+export function onlyModel(request: ChatRequest, catalog: Pick<ModelSource, 'find'>): Requested | undefined {
+  const { model: name } = request;
+  const model = name && !request.models?.length ? catalog.find(name) : undefined;
+  if (!name || model === undefined) return undefined;
   const models = [model];
   requireAnswers({ field: 'model', name }, model);
   requireBounds(request, models);

@@ -211,34 +211,56 @@ class AddressWalk {
   }
 
   /** Visits the members of the list or object at the current path. */
-  walk(value: object, { skipped, listName, isSchema, from = 0 }: WalkOptions = WHOLE): void {
+  walk(value: object, options: WalkOptions = WHOLE): void {
+    if (this.#path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
+    if (Array.isArray(value)) this.#walkList(value, options);
+    else this.#walkObject(value as Record<string, unknown>, options);
+  }
+
+  /** Counts a member. Returns whether it must wait for a later step, with those after it. */
+  #waits(of: object, from: number, { skipped, listName, isSchema }: WalkOptions): boolean {
+    if (this.#left <= 0) {
+      this.#unfinished.push({ of, path: [...this.#path], from, skipped, listName, isSchema });
+      return true;
+    }
+    this.#left -= 1;
+    return false;
+  }
+
+  #walkList(list: readonly unknown[], options: WalkOptions): void {
+    const { listName, isSchema, from = 0 } = options;
     const path = this.#path;
-    if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
-    const names = Array.isArray(value) ? undefined : Object.keys(value);
-    const isItem = typeof path.at(-1) === 'number';
-    const list = value as unknown[];
-    const object = value as Record<string, unknown>;
-    const { length } = names ?? list;
-    for (let at = from; at < length; at += 1) {
-      if (this.#left <= 0) {
-        this.#unfinished.push({ of: value, path: [...path], from: at, skipped, listName, isSchema });
-        return;
-      }
-      this.#left -= 1;
-      const step = names?.[at] ?? at;
-      const one = typeof step === 'string' ? object[step] : list[step];
+    const ofItems: WalkOptions = { listName };
+    for (let at = from; at < list.length; at += 1) {
+      if (this.#waits(list, at, options)) return;
+      const one = list[at];
       if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
-      if (isSchema === true) this.#schemaMember(step, one);
-      else if (typeof step === 'string') {
-        if (step === skipped) continue;
-        if (typeof one !== 'string' || !PLAIN_TEXT.has(step)) this.#member(object, step, one, isItem);
-        else if (step === 'id') this.#reportId(object, one, listName);
-      } else if (typeof one === 'string') {
-        if (listName !== undefined) this.#reportUnknown(listName, one, step);
+      if (isSchema === true) this.#schemaMember(at, one);
+      else if (typeof one === 'string') {
+        if (listName !== undefined) this.#reportUnknown(listName, one, at);
       } else {
-        path.push(step);
-        this.walk(one, { listName });
+        path.push(at);
+        this.walk(one, ofItems);
         path.pop();
+      }
+    }
+  }
+
+  #walkObject(object: Record<string, unknown>, options: WalkOptions): void {
+    const { skipped, listName, isSchema, from = 0 } = options;
+    const isItem = typeof this.#path.at(-1) === 'number';
+    let at = -1;
+    // Parsed JSON inherits no enumerable members.
+    for (const name in object) {
+      at += 1;
+      if (at < from) continue;
+      if (this.#waits(object, at, options)) return;
+      const one = object[name];
+      if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
+      if (isSchema === true) this.#schemaMember(name, one);
+      else if (name !== skipped) {
+        if (typeof one !== 'string' || !PLAIN_TEXT.has(name)) this.#member(object, name, one, isItem);
+        else if (name === 'id') this.#reportId(object, one, listName);
       }
     }
   }

@@ -220,7 +220,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   #interimAnswers = 0;
   /** Set once the request has a connection, before anything is written. */
   #control: Control | undefined;
-  readonly #unread: Buffer[] = [];
+  #unread: Buffer[] | undefined = undefined;
   #unreadBytes = 0;
   /** HTTP chunks in `#unread`. */
   unreadPieces = 0;
@@ -251,21 +251,21 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   }
 
   ready(): Promise<void> | undefined {
-    if (this.#unread.length > 0 || this.ended) return undefined;
+    if (this.#unread !== undefined || this.ended) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     return promise;
   }
 
   read(): Buffer | undefined {
-    const [only] = this.#unread;
-    if (only === undefined) {
+    const unread = this.#unread;
+    if (unread === undefined) {
       if (this.#failure !== undefined) throw this.#failure;
       return undefined;
     }
     const pieces = this.unreadPieces;
-    const bytes = this.#unread.length === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
-    this.#unread.length = 0;
+    const bytes = unread.length === 1 ? unread[0] : Buffer.concat(unread, this.#unreadBytes);
+    this.#unread = undefined;
     this.#unreadBytes = 0;
     this.unreadPieces = 0;
     const control = this.#control;
@@ -310,7 +310,9 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   }
 
   data(bytes: Buffer, pieces: number): boolean {
-    this.#unread.push(bytes);
+    // A list of one takes less memory than an empty one that grows.
+    if (this.#unread === undefined) this.#unread = [bytes];
+    else this.#unread.push(bytes);
     this.#unreadBytes += bytes.length;
     this.unreadPieces += pieces;
     this.#wakeReader();
@@ -398,7 +400,7 @@ export async function readText(response: UpstreamResponse, bounds: BodyBounds): 
 
 /** A body that is being read. */
 class BodyReading {
-  readonly parts: Buffer[] = [];
+  parts: Buffer[] | undefined = undefined;
   readonly #response: UpstreamResponse;
   readonly #bounds: BodyBounds;
   readonly #count: ReturnType<typeof countAnswer>;
@@ -424,7 +426,9 @@ class BodyReading {
       if (this.#isCut && !cut) {
         throw new UpstreamError('invalid_response', `The provider's answer is larger than ${bytes_max} bytes`);
       }
-      this.parts.push(this.#isCut ? part.subarray(0, part.length - (this.#bytes - bytes_max)) : part);
+      const kept = this.#isCut ? part.subarray(0, part.length - (this.#bytes - bytes_max)) : part;
+      if (this.parts === undefined) this.parts = [kept];
+      else this.parts.push(kept);
       const waiting = this.#count(part.length);
       if (waiting !== undefined) return waiting;
     }
@@ -433,7 +437,7 @@ class BodyReading {
 
   async rest(first: Promise<void>): Promise<Buffer[]> {
     for (let waiting: Promise<void> | undefined = first; waiting !== undefined; waiting = this.readOn()) await waiting;
-    return this.parts;
+    return this.parts ?? [];
   }
 }
 
@@ -441,5 +445,5 @@ class BodyReading {
 export function readParts(response: UpstreamResponse, bounds: BodyBounds): Buffer[] | Promise<Buffer[]> {
   const reading = new BodyReading(response, bounds);
   const waiting = reading.readOn();
-  return waiting === undefined ? reading.parts : reading.rest(waiting);
+  return waiting === undefined ? (reading.parts ?? []) : reading.rest(waiting);
 }

@@ -27,17 +27,21 @@ export interface Http1Request extends Pick<Job, 'payload' | 'reader' | 'refused'
   headers: Record<string, string>;
 }
 
-/** The head of a request up to its length. Undefined if it has other characters than ASCII, or special headers. */
-function headOf({ method, path, headers }: Http1Request, host: string): string | undefined {
-  if (NOT_IN_PATHS.test(path)) return undefined;
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
-  for (const name in headers) {
-    const value = headers[name];
-    const lower = lowerName(name);
-    if (value === undefined || lower === undefined || SPECIAL.has(lower) || NOT_IN_VALUES.test(value)) return undefined;
-    head += `${name}: ${value}\r\n`;
-  }
-  return head;
+/** Headers with the same values in most requests, whose lines are kept. No header that may have a credential. */
+const KEPT_NAMES = ['content-type', 'accept', 'accept-encoding', 'user-agent'];
+const keptLines: Record<string, { value: string; line: string } | undefined> = Object.fromEntries(
+  KEPT_NAMES.map((name) => [name, { value: '', line: '' }]),
+);
+
+/** The line of a header. Undefined for other characters than ASCII, or a special header. */
+function lineOf(name: string, value: string | undefined): string | undefined {
+  const kept = keptLines[name];
+  if (kept !== undefined && kept.value === value && kept.line !== '') return kept.line;
+  const lower = lowerName(name);
+  if (value === undefined || lower === undefined || SPECIAL.has(lower) || NOT_IN_VALUES.test(value)) return undefined;
+  const line = `${name}: ${value}\r\n`;
+  if (kept !== undefined) Object.assign(kept, { value, line });
+  return line;
 }
 
 class Origin implements ConnectionOwner {
@@ -50,6 +54,8 @@ class Origin implements ConnectionOwner {
   readonly #open = new Set<Connection>();
   readonly #idle: Connection[] = [];
   readonly #waiting: Job[] = [];
+  /** The beginning of the last request: most have the same. */
+  #begun = { method: '', path: '', text: '' };
 
   constructor(client: Http1Client, { host, hostname, port, protocol }: URL) {
     this.client = client;
@@ -59,6 +65,22 @@ class Origin implements ConnectionOwner {
     this.address = { host: name, port: Number(port || (isSecure ? 443 : 80)) };
     if (isSecure) this.tls = { ALPNProtocols: ['http/1.1', HTTP2], ...(isIP(name) === 0 && { servername: name }) };
     else this.isHttp2 = false;
+  }
+
+  /** The head of a request up to its length. Undefined if it has other characters than ASCII, or special headers. */
+  headOf({ method, path, headers }: Http1Request): string | undefined {
+    if (path !== this.#begun.path || method !== this.#begun.method) {
+      if (NOT_IN_PATHS.test(path)) return undefined;
+      const text = `${method} ${path} HTTP/1.1\r\nhost: ${this.host}\r\nconnection: keep-alive\r\n`;
+      this.#begun = { method, path, text };
+    }
+    let head = this.#begun.text;
+    for (const name in headers) {
+      const line = lineOf(name, headers[name]);
+      if (line === undefined) return undefined;
+      head += line;
+    }
+    return head;
   }
 
   send(job: Job): void {
@@ -139,7 +161,7 @@ export class Http1Client {
     const known = this.#origins.get(request.origin);
     const origin = known === undefined ? this.#addOrigin(request.origin) : known;
     if (origin === null || origin.isHttp2) return false;
-    const head = headOf(request, origin.host);
+    const head = origin.headOf(request);
     if (head === undefined) return false;
     const { payload, reader, refused } = request;
     origin.send({ head, payload, reader, refused });

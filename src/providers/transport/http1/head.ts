@@ -1,8 +1,9 @@
 /** Names and values of all headers of one answer together; Node's bound for clients. */
 const FIELD_BYTES_MAX = 16 * 1024;
 const FIELDS_MAX = 1_000;
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .*)?$/;
+const STATUS_LINE = /^HTTP\/1\.[01] [1-5]\d\d(?: .*)?$/;
 const VERSION = 'HTTP/1.';
+const STATUS_AT = 'HTTP/1.1 '.length;
 /** Matches characters that no line may have: control characters except tabs. */
 const CONTROL = /[^\t\x20-\x7e\x80-\xff]/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
@@ -75,10 +76,9 @@ export class ResponseHead {
   }
 
   #addStatus(line: string): string | undefined {
-    const match = STATUS_LINE.exec(line);
-    if (match === null) return line.startsWith(VERSION) ? 'HPE_INVALID_STATUS' : 'HPE_INVALID_CONSTANT';
-    this.status = Number(match[2]);
-    this.#isVersion11 = match[1] === '1';
+    if (!STATUS_LINE.test(line)) return line.startsWith(VERSION) ? 'HPE_INVALID_STATUS' : 'HPE_INVALID_CONSTANT';
+    this.status = Number(line.slice(STATUS_AT, STATUS_AT + 3));
+    this.#isVersion11 = line[VERSION.length] === '1';
     this.isKept = this.#isVersion11;
     return undefined;
   }
