@@ -462,7 +462,7 @@ export default function Overview() {
                       usd={ofYesterday.spent}
                       href={usageOf({ compare: 'on' }, { from: yesterday, to: yesterday })}
                     />{' '}
-                    <small class="dim">{changeText(ofYesterday.spent, ofDayBefore.spent)}</small>
+                    <small class="dim note">{changeText(ofYesterday.spent, ofDayBefore.spent)}</small>
                   </dd>
                 </div>
                 <div>
