@@ -110,7 +110,12 @@ describe('fields that are not known for any wire', () => {
     [
       'messages[1].audio.id',
       'chat/completions',
-      { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'x', audio: { id: url } }] },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: 'x', audio: { id: url } },
+        ],
+      },
     ],
     [
       'provider.options.openai-chat.inputFile.id',
