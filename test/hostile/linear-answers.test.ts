@@ -10,7 +10,8 @@ import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../../src/schemas/inner.ts';
 import { inTier } from '../tier.ts';
 import { startWorkCounter, type WorkCounter } from './counted-work.ts';
-import { type Flood, floods } from './floods.ts';
+import type { Flood } from './floods/flood.ts';
+import { floods } from './floods.ts';
 import { streamStages, wholeStages } from './stages.ts';
 
 const PARTS = 128;

@@ -1,8 +1,9 @@
-/** Whole answers that cannot be decoded, on every wire: the reported usage is charged, or what was decoded before the fault. */
+/** Whole answers that cannot be decoded, on every wire: the reported usage is charged, or what was decoded before the fault; and vectors and transcripts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
+import { silentSound } from '../process/silent-site.ts';
 import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
 const TEXT = 'The river runs past the old stone house.';
@@ -66,6 +67,12 @@ const bodies: Record<Wire, Bodies> = {
 const wires = Object.keys(bodies) as Wire[];
 const faulty = wires.filter((wire) => bodies[wire].faulty !== undefined);
 
+const endpointOf = (provider: Wire, more: object = {}) => ({
+  provider,
+  upstream_model: 'x',
+  pricing: { prompt: 100, completion: 1_000, ...more },
+});
+
 let answer = '';
 let upstream: WireServer;
 let gateway: TestGateway;
@@ -76,15 +83,17 @@ beforeAll(async () => {
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: Object.fromEntries(wires.map((wire) => [wire, provider(wire)])),
-      models: Object.fromEntries(
-        wires.map((wire) => [
-          `test/${wire}`,
-          {
-            context_length: 10_000,
-            endpoints: [{ provider: wire, upstream_model: 'x', pricing: { prompt: 100, completion: 1_000 } }],
-          },
-        ]),
-      ),
+      models: {
+        ...Object.fromEntries(
+          wires.map((wire) => [`test/${wire}`, { context_length: 10_000, endpoints: [endpointOf(wire)] }]),
+        ),
+        'test/vectors': { output_modalities: ['embeddings'], endpoints: [endpointOf('openai-chat')] },
+        'test/speech': {
+          input_modalities: ['audio'],
+          output_modalities: ['transcription'],
+          endpoints: [endpointOf('openai-chat', { audio_second: 1 })],
+        },
+      },
     }),
   });
 });
@@ -94,14 +103,14 @@ afterAll(async () => {
 });
 
 /** The only attempt of a call that this body answers, with its cost in millionths of a USD. */
-async function attemptOf(wire: Wire, body: JsonObject) {
-  answer = JSON.stringify(body);
-  const reply = await gateway.call(
-    'POST',
-    '/chat/completions',
-    { model: `test/${wire}`, messages: [{ role: 'user', content: 'Hi' }] },
-    { 'X-Gateway-Experimental-Metadata': 'enabled' },
-  );
+function attemptOf(wire: Wire, body: JsonObject) {
+  const request = { model: `test/${wire}`, messages: [{ role: 'user', content: 'Hi' }] };
+  return attemptAt('/chat/completions', request, JSON.stringify(body));
+}
+
+async function attemptAt(path: string, request: object, text: string) {
+  answer = text;
+  const reply = await gateway.call('POST', path, request, { 'X-Gateway-Experimental-Metadata': 'enabled' });
   expect(reply.status).toBe(502);
   const { gateway_metadata } = (await reply.json()) as {
     gateway_metadata: { attempts: { failure: string; cost: number; estimated: boolean }[] };
@@ -112,6 +121,36 @@ async function attemptOf(wire: Wire, body: JsonObject) {
     estimated,
   }));
 }
+
+const USAGE = { prompt_tokens: 7, completion_tokens: 3, input_tokens: 7, output_tokens: 3 };
+const SECOND = 1_000_000;
+
+test.each<[what: string, text: string, vectors: number, transcript: number, chat: number]>([
+  ['is not JSON', 'hello', 0, 0, 0],
+  ['is a page', '<html></html>', 0, 0, 0],
+  ['is no object', '[1]', 0, 0, 0],
+  ['reports an error', '{"error":{"message":"x"}}', 0, 0, 0],
+  // Whoever answers a list of inputs has read them.
+  ['reports no usage', '{"data":"x","text":5,"choices":{}}', 100, 0, 0],
+  [
+    'reports its usage',
+    JSON.stringify({ data: {}, text: 5, choices: {}, usage: USAGE }),
+    7 * 100,
+    7 * 100 + 3 * 1_000 + SECOND,
+    7 * 100 + 3 * 1_000,
+  ],
+])('vectors, a transcript and a chat that %s and cannot be decoded', async (_what, text, vectors, transcript, chat) => {
+  const costOf = async (path: string, request: object) => (await attemptAt(path, request, text))[0]?.cost;
+  const sound = { data: silentSound(), format: 'wav' };
+  expect({
+    vectors: await costOf('/embeddings', { model: 'test/vectors', input: 'Hi' }),
+    transcript: await costOf('/audio/transcriptions', { model: 'test/speech', input_audio: sound }),
+    chat: await costOf('/chat/completions', {
+      model: 'test/openai-chat',
+      messages: [{ role: 'user', content: 'Hi' }],
+    }),
+  }).toEqual({ vectors, transcript, chat });
+});
 
 describe.each(wires)('an answer of %s without anything that can be decoded', (wire) => {
   const { usage, foreign } = bodies[wire];

@@ -1,72 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import openapi from '../../openapi.json' with { type: 'json' };
-import { createSecret } from '../../src/accounts/key.ts';
-import { openDatabase } from '../../src/storage/database.ts';
-import { keyStore } from '../../src/storage/keys.ts';
-import { workspaceStore } from '../../src/storage/workspaces.ts';
 import { startGateway } from '../harness.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { makeStranger } from './stranger.ts';
 
-const AT = '2026-11-21T10:00:00.000Z';
 const V1 = '/api/v1';
 
 type Json = Record<string, unknown>;
-
-/** Another organization in the store of a running gateway, with a management key and an ordinary one. */
-async function makeStranger(store: Parameters<typeof openDatabase>[0]) {
-  const database = await openDatabase(store);
-  try {
-    const { queries } = database;
-    const [organizationId, userId] = [randomUUID(), randomUUID()];
-    await queries
-      .insertInto('organizations')
-      .values({ id: organizationId, name: 'Strangers', created_at: AT })
-      .execute();
-    await queries.insertInto('users').values({ id: userId, name: 'Stranger', created_at: AT }).execute();
-    const member = {
-      id: randomUUID(),
-      organization_id: organizationId,
-      user_id: userId,
-      role: 'admin',
-      created_at: AT,
-      seq: 1_000,
-    };
-    await queries.insertInto('organization_members').values(member).execute();
-    const names = {
-      organization_id: organizationId,
-      name: 'Default',
-      slug: 'default',
-      created_by: userId,
-      created_at: AT,
-    };
-    const { id: workspaceId } = await workspaceStore(queries).insert(names);
-    await queries.updateTable('workspaces').set({ is_default: true }).where('id', '=', workspaceId).execute();
-    const secretOf = async (isManagement: boolean) => {
-      const { secret, hash, label } = createSecret();
-      await keyStore(queries).insert({
-        hash,
-        label,
-        organization_id: organizationId,
-        workspace_id: workspaceId,
-        creator_user_id: userId,
-        name: 'k',
-        is_management: isManagement,
-        disabled: false,
-        limit_nano: null,
-        limit_reset: null,
-        include_byok_in_limit: false,
-        expires_at: null,
-        created_at: AT,
-        updated_at: null,
-      });
-      return secret;
-    };
-    return { management: await secretOf(true), ordinary: await secretOf(false) };
-  } finally {
-    await database.close();
-  }
-}
 
 describeStores('another organization', ({ freshUrl }) => {
   test('sees nothing of another’s ids, in any operation, and changes nothing', async () => {
