@@ -12,7 +12,7 @@ import {
 import { storable } from './storable-settle.ts';
 
 /** The time between two batches for the store. */
-const FLUSH_INTERVAL_MS = 100;
+const FLUSH_INTERVAL_MS = 250;
 /** Outcomes that are flushed without waiting for `FLUSH_INTERVAL_MS`. */
 const FLUSH_EAGER_RECORDS = 500;
 /** The wait after a failed flush: doubled from the first value to the last. */

@@ -104,7 +104,6 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'whole lease returned, holds included',
-    seed: 6,
     paper: '100 %',
     edits: [
       {
@@ -179,7 +178,6 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'pending dropped at the send',
-    seed: 6,
     paper: '98 %',
     edits: [
       {
@@ -344,7 +342,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'metered amount of a call without limits ignored, with disks that are full at times',
-    seed: 16,
+    seed: 10,
     paper: 'not in it',
     options: { full_disks: true },
     edits: [
@@ -353,6 +351,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'metered amount ignored',
+    seed: 2,
     paper: 'not in it',
     options: { mode: 'soft', unknown_outcome: 'metered' },
     edits: [
@@ -386,7 +385,6 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'windows by the clock of the machine',
-    seed: 41,
     paper: 'not in it',
     options: { clock_steps: true },
     edits: [
@@ -413,7 +411,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'checksum not checked',
-    seed: 17,
+    seed: 2,
     paper: 'not in it',
     edits: [
       {
@@ -451,7 +449,6 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'segments deleted out of order',
-    seed: 9,
     paper: 'not in it',
     options: { small: true, retries: true, requests: 1_500 },
     edits: [
@@ -507,6 +504,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a claim does not mark its window',
+    seed: 13,
     paper: 'not in it',
     edits: [{ file: WINDOWS, text: `((\${CLAIMANT}) <> '' OR `, replacement: '(' }],
   },
@@ -517,6 +515,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'only the lease is charged although money is returned with the charge',
+    seed: 2,
     paper: 'not in it',
     edits: [{ file: WINDOWS, text: ' && cost === cover && own', replacement: ' && own' }],
   },
@@ -576,7 +575,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'batches pass in the epoch of a release',
-    seed: 14,
+    seed: 12,
     paper: 'not in it',
     options: { set_backs: true },
     edits: [
@@ -586,6 +585,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'records that the store lacks are forgotten in a crash',
+    seed: 3,
     paper: 'not in it',
     options: { set_backs: true },
     edits: [

@@ -1,44 +1,19 @@
 import { expect, test } from 'vitest';
 import { deferred } from '../deferred.ts';
-import type { LedgerClock } from '../ledger-clock.ts';
 import { GroupSync } from './group-sync.ts';
 
-/** Syncs that end when the test says so, with a clock that the test moves. */
+/** Syncs that end when the test says so. */
 function scripted() {
-  let nowMs = 0;
-  const timers = new Map<number, { run: () => void; at: number }>();
-  let next = 0;
-  const clock: LedgerClock = {
-    now: () => nowMs,
-    monotonic: () => nowMs,
-    setTimeout: (run, delayMs) => {
-      timers.set(++next, { run, at: nowMs + delayMs });
-      return next;
-    },
-    clearTimeout: (timer) => void timers.delete(timer as number),
-    setInterval: () => undefined,
-    clearInterval: () => {},
-    setImmediate: (run) => void setImmediate(run),
-  };
   const running: { done: () => void; fail: (error: Error) => void }[] = [];
   const failures: Error[] = [];
   let begun = 0;
   const syncs = new GroupSync({
-    clock,
     sync: () => {
       begun++;
       return new Promise<void>((done, fail) => void running.push({ done, fail }));
     },
     onFailure: (error) => void failures.push(error),
   });
-  const pass = (ms: number) => {
-    nowMs += ms;
-    for (const [timer, { run, at }] of timers) {
-      if (at > nowMs) continue;
-      timers.delete(timer);
-      run();
-    }
-  };
   /** Writes one attempt and reports whether it is durable. */
   const attempt = () => {
     const state = { is_durable: false, error: undefined as Error | undefined };
@@ -51,31 +26,19 @@ function scripted() {
         state.error = error;
       },
     );
-    syncs.attempts(1, durable);
+    syncs.cover(durable);
     return state;
   };
   const end = async () => {
     for (const { done } of running.splice(0)) done();
     await new Promise(setImmediate);
   };
-  /** A load of one attempt a millisecond, each synced at once. */
-  const warm = async () => {
-    for (let index = 0; index < 100; index++) {
-      pass(1);
-      attempt();
-      void syncs.now();
-      await end();
-      await end();
-    }
-    begun = 0;
-  };
-  return { syncs, pass, attempt, end, warm, running, failures, begun: () => begun };
+  return { syncs, attempt, end, running, failures, begun: () => begun };
 }
 
-test('without load an attempt is synced immediately', async () => {
-  const { attempt, begun, end, pass } = scripted();
-  for (let index = 1; index <= 5; index++) {
-    pass(100);
+test('an attempt is synced immediately if no sync is running, at any rate', async () => {
+  const { attempt, begun, end } = scripted();
+  for (let index = 1; index <= 200; index++) {
     const state = attempt();
     expect(begun()).toBe(index);
     expect(state.is_durable).toBe(false);
@@ -84,54 +47,31 @@ test('without load an attempt is synced immediately', async () => {
   }
 });
 
-test('under low load attempts share a sync, and none is durable before it ends', async () => {
-  const { attempt, begun, end, pass, warm } = scripted();
-  await warm();
-  const states = [attempt()];
-  pass(1);
-  states.push(attempt());
-  expect(begun()).toBe(0);
-  pass(0.5);
-  states.push(attempt());
-  expect(begun()).toBe(1);
-  expect(states.map(({ is_durable }) => is_durable)).toEqual([false, false, false]);
-  await end();
-  expect(states.map(({ is_durable }) => is_durable)).toEqual([true, true, true]);
-});
-
-test('a single attempt is synced when its wait is over', async () => {
-  const { attempt, begun, end, pass, warm } = scripted();
-  await warm();
-  const state = attempt();
-  expect(begun()).toBe(0);
-  pass(2);
-  expect(begun()).toBe(1);
-  await end();
-  expect(state.is_durable).toBe(true);
-});
-
-test('an attempt that is written during a sync is durable only after the next one', async () => {
-  const { attempt, end } = scripted();
+test('attempts that are written during a sync share the next one, and none is durable before its end', async () => {
+  const { attempt, begun, end } = scripted();
   const first = attempt();
-  const second = attempt();
+  const others = [attempt(), attempt(), attempt()];
+  expect(begun()).toBe(1);
   await end();
-  expect([first.is_durable, second.is_durable]).toEqual([true, false]);
+  expect([first, ...others].map(({ is_durable }) => is_durable)).toEqual([true, false, false, false]);
+  expect(begun()).toBe(2);
   await end();
-  expect(second.is_durable).toBe(true);
+  expect(others.map(({ is_durable }) => is_durable)).toEqual([true, true, true]);
+  expect(begun()).toBe(2);
 });
 
-test('an explicit sync or a close does not wait for other attempts', async () => {
-  for (const way of ['now', 'close'] as const) {
-    const { attempt, begun, end, syncs, warm } = scripted();
-    await warm();
-    const state = attempt();
-    expect(begun()).toBe(0);
-    const synced = syncs[way]();
-    expect(begun()).toBe(1);
-    await end();
-    await synced;
-    expect(state.is_durable).toBe(true);
-  }
+test('a close waits for the running sync and for the one that follows it', async () => {
+  const { attempt, end, syncs } = scripted();
+  const states = [attempt(), attempt()];
+  let isClosed = false;
+  const closed = syncs.close().then(() => {
+    isClosed = true;
+  });
+  await end();
+  expect(isClosed).toBe(false);
+  await end();
+  await closed;
+  expect(states.map(({ is_durable }) => is_durable)).toEqual([true, true]);
 });
 
 test('a failed sync makes none of its waiting attempts durable', async () => {

@@ -56,8 +56,6 @@ export class Journal {
   /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
   #durable: Deferred | undefined;
-  /** The attempts among the gathered records. */
-  #attempts = 0;
   readonly #syncs: GroupSync;
   /** Full files that are not synced yet. */
   #retired: OpenFile[] = [];
@@ -71,7 +69,6 @@ export class Journal {
     this.#disk = options.segments.disk;
     this.#epoch = options.epoch;
     this.#syncs = new GroupSync({
-      clock: options.clock,
       sync: this.#syncAll,
       // Later attempts must not rely on this file.
       onFailure: (error) => {
@@ -112,7 +109,6 @@ export class Journal {
       return Promise.reject(refused);
     }
     if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
-    this.#attempts++;
     this.#durable ??= deferred();
     return this.#durable.promise;
   }
@@ -256,8 +252,6 @@ export class Journal {
     const file = this.#file;
     if (file === undefined || this.#lines.used === 0) return;
     const [written, durable, outcomes, repeated] = [this.#written, this.#durable, this.#outcomes, this.#repeated];
-    const attempts = this.#attempts;
-    this.#attempts = 0;
     this.#written = undefined;
     this.#durable = undefined;
     this.#outcomes = [];
@@ -286,7 +280,7 @@ export class Journal {
     if (repeated.length > 0) this.#segments.repeated(repeated, this.#segment);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
-    else if (durable) this.#syncs.attempts(attempts, durable);
+    else if (durable) this.#syncs.cover(durable);
     if (this.#segment.bytes < this.#segmentBytesMax) return;
     try {
       this.#rotate();
