@@ -196,7 +196,8 @@ class AddressWalk {
     if (!isLikeUrl(id)) return;
     const last = this.#path.at(-1);
     const names = [typeof last === 'string' ? last : listName, object['type']];
-    if (names.some((name) => typeof name === 'string' && LIKE_FILE.test(inWords(name)))) this.#report(id, 'other', 'id');
+    if (names.some((name) => typeof name === 'string' && LIKE_FILE.test(inWords(name))))
+      this.#report(id, 'other', 'id');
   }
 
   /** Looks at a member of a schema, which is not null. */
