@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
@@ -10,6 +10,9 @@ import type { AnswerControl, AnswerReceiver } from './http1/connection.ts';
 import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
 import type { MemoryBudget } from './room.ts';
 
+/** From there on a whole answer is read in turns with others. A read of 64 KiB takes about so long, outside of these turns. */
+const READ_IN_TURNS_BYTES_MIN = 256 * 1024;
+const READ_MS = 0.25;
 /** An answer of an upstream: received, read, written for the client, and sent. */
 const ANSWER_COPIES = 4;
 
@@ -417,6 +420,7 @@ export async function readParts(response: UpstreamResponse, options: BodyBounds)
       break;
     }
     parts.push(part);
+    if (bytes > READ_IN_TURNS_BYTES_MIN) await nextTurn(READ_MS);
   }
   return parts;
 }
