@@ -17,7 +17,11 @@ function pass(ms: number): void {
 /** How many of these steps are served in each turn of the event loop. */
 async function served(requests: number, step: () => Promise<void>, between = () => {}): Promise<number[]> {
   let done = 0;
-  const all = Promise.all(Array.from({ length: requests }, () => step().then(() => void (done += 1))));
+  const countedStep = async () => {
+    await step();
+    done += 1;
+  };
+  const all = Promise.all(Array.from({ length: requests }, countedStep));
   const counts: number[] = [];
   for (let before = 0; done < requests; before = done) {
     between();
