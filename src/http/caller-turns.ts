@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { limits } from '../limits.ts';
+import { nextTurn } from '../next-turn.ts';
 import { callerName } from './principal.ts';
 import type { HttpRequest } from './request.ts';
 import { accessOf, type Server } from './server.ts';

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { limits } from '../limits.ts';
+import { noteArrival } from '../next-turn.ts';
 import { networkOf, type TrustedProxies } from './trusted-proxies.ts';
 
 /** The bound that a connection exceeds; metrics and the log use these names. */
@@ -60,6 +61,7 @@ export function boundConnections(
   };
 
   server.on('connection', (socket: Socket) => {
+    noteArrival();
     const { remoteAddress } = socket;
     const network = bounds.trustedProxies.includes(remoteAddress) ? undefined : networkOf(remoteAddress);
     const excess = excessOf(network);

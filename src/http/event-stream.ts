@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { limits } from '../limits.ts';
+import { nextTurn } from '../next-turn.ts';
 import { pieceEnd } from '../schemas/json-pieces.ts';
 import type { HttpReply, HttpRequest } from './request.ts';
 import type { Events } from './sources.ts';

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../next-turn.ts';
 
 /**
  * Runs a generator one step per turn of the event loop, so that other requests are served between its yields. If `isCancelled` becomes

@@ -3,9 +3,10 @@
  * step of an answer with tools, or a continuation of a text that broke off), finish (settle). A whole answer and a stream take the
  * same way. Every transition of a call is in this file.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { nextTurn } from '../next-turn.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { cachesCheaply } from '../routing/stickiness.ts';

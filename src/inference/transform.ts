@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GatewayError } from '../errors.ts';
 import type { Events, Source } from '../http/sources.ts';
 import { limits } from '../limits.ts';
+import { nextTurn } from '../next-turn.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';

@@ -7,8 +7,8 @@ import { responseHead, type Step, startWireServer, type WireServer } from '../wi
 
 const token = (at: number) => ({ token: `t${at % 1_000}`, logprob: -0.123456, bytes: null });
 const event = (at: number) => {
-  const top_logprobs = Array.from({ length: 20 }, (_, nth) => token(at + nth));
-  const logprobs = { content: [{ ...token(at), top_logprobs }] };
+  const alternatives = Array.from({ length: 20 }, (_, nth) => token(at + nth));
+  const logprobs = { content: [{ ...token(at), top_logprobs: alternatives }] };
   const choices = [{ index: 0, delta: { content: `t${at % 1_000}` }, logprobs, finish_reason: null }];
   return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'x', choices })}\n\n`;
 };

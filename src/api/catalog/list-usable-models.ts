@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel, type StatisticsOf } from '../../catalog/describe.ts';
@@ -9,6 +8,7 @@ import { oneAtATime } from '../../http/one-at-a-time.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { StoreWait } from '../../http/store-wait.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { besides, jsonContentType } from './listings.ts';
@@ -74,7 +74,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
     const usableModels: { model: Model; facts: ModelFacts; json: string }[] = [];
     const leftOut: string[] = [];
     for (const [at, model] of catalog.models().entries()) {
-      if (at % USABLE_MODELS_AT_ONCE === 0) await turn();
+      if (at % USABLE_MODELS_AT_ONCE === 0) await nextTurn();
       const { endpoints, excluded: reasons } = usable(model, catalog, caller);
       const may = endpoints.length > 0;
       const seen = may ? { ...model, endpoints } : model;

@@ -1,10 +1,11 @@
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
 import type { Vault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { ContentKeeper, LoggedCall } from '../../inference/observe/request-log.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import { type LoggedContent, stubOf } from '../../schemas/logged-content.ts';
 import { isStorable } from '../../schemas/text.ts';
@@ -294,7 +295,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
       if (!isStorable(id)) return undefined;
       const { organization_id } = principal;
       // A content is queued in a later turn than its answer.
-      if (!queue.has(id)) await turn();
+      if (!queue.has(id)) await nextTurn();
       const waiting = queue.get(id) ?? stubs.get(id);
       if (waiting !== undefined && waiting.organization_id === organization_id) {
         return mayRead(principal, waiting) ? (JSON.parse(waiting.json) as LoggedContent) : undefined;

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
 import type { Tokenizer } from '../../inference/money/tokenizer.ts';
 import { embeddingsTask, estimateInputs } from '../../inference/operations/embeddings.ts';
 import type { TaskAnswer } from '../../inference/operations/task.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { Vector } from '../../providers/embeddings/dialect.ts';
 import { toBase64, toNumbers } from '../../providers/embeddings/vector.ts';
 import { EmbeddingsAnswer, EmbeddingsBody } from '../../schemas/embeddings.ts';

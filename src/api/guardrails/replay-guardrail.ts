@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
 import { invalidField } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
@@ -7,6 +6,7 @@ import { type Replay, replay } from '../../guardrails/policy/replay.ts';
 import type { Clock } from '../../inference/call.ts';
 import { analyzeInTime, unavailable } from '../../inference/guardrails/dry-run.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { ReplaySelection } from '../../schemas/guardrail-replay.ts';
 import type { WorkspaceName } from '../../storage/workspaces.ts';

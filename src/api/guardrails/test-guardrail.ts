@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type Static, type TSchema } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
@@ -17,6 +16,7 @@ import type { Explanation } from '../../inference/plan/explain.ts';
 import { inClientsWords } from '../../inference/prepare/client-fields.ts';
 import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { CompletionBody } from '../../schemas/completions.ts';
 import { errors } from '../../schemas/error.ts';

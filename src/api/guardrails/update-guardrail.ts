@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/policy/guardrail.ts';
 import { checkVersion, setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { errors } from '../../schemas/error.ts';
 import { Guardrail, GuardrailParams, UpdateGuardrailBody } from '../../schemas/guardrail.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';

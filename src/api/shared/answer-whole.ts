@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { HttpReply } from '../../http/request.ts';
 import { encodeInTurns } from '../../http/written-json.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Cancellation } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { clientError } from './client-error.ts';
 
 /**

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { invalidField } from '../../errors.ts';
 import { inTurns } from '../../http/in-turns.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { type AddressRules, addressChecks, checkAddresses } from './check-addresses.ts';
 
 function countParts(list: unknown): number {

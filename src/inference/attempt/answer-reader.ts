@@ -1,5 +1,6 @@
 import type { Source } from '../../http/sources.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { type ChatDialect, type Frame, type StreamDecoder, UpstreamError } from '../../providers/dialect.ts';
 import type { Framer } from '../../providers/framer.ts';
 import { createFramer } from '../../providers/transport/frames.ts';
@@ -30,13 +31,6 @@ export interface AnswerChunks extends Source<ChatChunk[]> {
 }
 
 const NO_FRAMES: readonly Frame[] = [];
-
-/** Lets other requests run first. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
 
 /** The same failure, marked as an end that the upstream itself made. */
 function endedBy(error: unknown): unknown {

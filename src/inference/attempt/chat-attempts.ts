@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../next-turn.ts';
 import { type Media, UpstreamError } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { digestInTurns } from '../../http/digest.ts';
 import { inTurns } from '../../http/in-turns.ts';
 import { joined } from '../../http/joined.ts';
 import { hasWideCharacter, wideBytes } from '../../http/memory.ts';
 import { readSlices, UnreadableJson } from '../../http/sliced-json.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
 import {
   type Exchange,
@@ -301,6 +301,7 @@ async function readLongJson(
   const structure = new JsonStructure(bounds);
   let isWide = false;
   let counted = 0;
+  await nextTurn();
   for (const part of parts) {
     structure.write(part.toString('latin1'));
     if (structure.breach !== undefined) throw tooComplex(structure.breach);

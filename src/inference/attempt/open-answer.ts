@@ -1,5 +1,6 @@
 /** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
 import { createTemplatedDecoder, decodeTemplated, requiresCall } from '../../providers/tool-template/dialect.ts';
 import { readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
@@ -12,7 +13,7 @@ import { answerLevels, type StructureBounds } from '../../schemas/json-structure
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { AnswerBounds, cutParts, readable } from './answer-bounds.ts';
-import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
+import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
 import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';

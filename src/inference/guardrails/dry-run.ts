@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
 import type { Finding } from '../../guardrails/finding.ts';
@@ -6,6 +5,7 @@ import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.
 import { filterStages } from '../../guardrails/policy/verdict.ts';
 import { createNumbering } from '../../guardrails/redaction.ts';
 import { type FoundText, type Refusal, type Subject, screen } from '../../guardrails/requests/screen.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
 import { countFindings } from '../../guardrails/finding.ts';
@@ -8,6 +7,7 @@ import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
 import { bodyTexts, requestTexts } from '../../guardrails/requests/request-texts.ts';
 import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/requests/screen.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 
 /**
  * The bytes of an answer that undici buffers for a reader. A chunk has at least one byte, and a socket read may contain 10,000 chunks, all

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { lookupTable } from '../../schemas/lookup-table.ts';
 import { UpstreamError } from '../dialect.ts';
 import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
@@ -10,6 +10,9 @@ import type { AnswerControl, AnswerReceiver } from './http1/connection.ts';
 import { openConnections, type ProxyRules, proxyFor } from './proxy.ts';
 import type { MemoryBudget } from './room.ts';
 
+/** A whole answer is read in turns with others beyond this size. A read of 64 KiB takes about `READ_MS`, outside of these turns. */
+const READ_IN_TURNS_BYTES_MIN = 256 * 1024;
+const READ_MS = 0.25;
 /** Copies in memory of an upstream's answer: received, parsed, written for the client, and sent. */
 const ANSWER_COPIES = 4;
 
@@ -431,6 +434,7 @@ class BodyReading {
       else this.parts.push(kept);
       const waiting = this.#count(part.length);
       if (waiting !== undefined) return waiting;
+      if (this.#bytes > READ_IN_TURNS_BYTES_MIN && !this.#isCut) return nextTurn(READ_MS);
     }
     return undefined;
   }
