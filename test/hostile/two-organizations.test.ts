@@ -153,7 +153,6 @@ describeStores('two organizations', ({ freshUrl }) => {
         ['POST', `/guardrails/${ours.guardrail['id']}/assignments/keys`, (id) => ({ key_hashes: [id] })],
         ['POST', `/guardrails/${ours.guardrail['id']}/assignments/members`, (id) => ({ member_user_ids: [id] })],
         ['POST', '/responses', (id) => ({ model: 'sandbox/echo', input: 'x', previous_response_id: id })],
-        ['POST', '/ledger/resolve', (id) => ({ generation_id: id, cost: 1, reason: 'x' })],
       ];
       for (const [method, path, body] of named) requests.push([path, values, (id) => [method, path, body(id)]]);
       for (const field of ['api_key_id', 'user', 'workspace', 'guardrail', 'tag', 'external_user']) {
