@@ -314,11 +314,11 @@ test('the hold of each listed request is unchanged, on every wire', async () => 
 /** A digest over the first random requests on each wire: it names no case, but any difference changes it. */
 const DIGESTS: Readonly<Record<Wire, readonly [first: string, all: string]>> = {
   'openai-chat': ['e17f78a0ea13cd48', 'e9cbecc9f152c9c8'],
-  'openai-responses': ['49ea5b6bc0aad0ea', 'fd74ebce9d529e20'],
-  'anthropic-messages': ['d59932775d40009f', '466d047d11854cf9'],
+  'openai-responses': ['7c899efdd77c6258', '4624f78d8fac30e3'],
+  'anthropic-messages': ['0587096b5101e5a8', '381cfd90c34c4071'],
   'gemini-generate-content': ['0c0a07d6a9912da6', '9e948d29ba6fd043'],
-  'bedrock-converse': ['538d460b86625a27', 'e09c11cb13b56771'],
-  'cohere-chat': ['bb4b6c82874933f7', '016d149faced0bdd'],
+  'bedrock-converse': ['05e8943cf2169ac3', '844fb462e0a3d488'],
+  'cohere-chat': ['b971a136e079f1d6', 'e29d02a16a166b84'],
 };
 
 test.each(wires)('the hold of random requests to %s is unchanged', async (wire) => {

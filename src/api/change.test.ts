@@ -143,7 +143,7 @@ describeStores('a change', ({ open, engine }) => {
   test('without an audit entry is not announced and is rolled back', async () => {
     const { change, actor, left } = await setUp();
     const silent = change(actor, async ({ announce }) => announce({ topic: 'policy', id: 'x' }));
-    await expect(silent).rejects.toThrow('without a word for the audit');
+    await expect(silent).rejects.toThrow('a change without an audit entry');
     expect(await left()).toEqual(untouched);
   });
 

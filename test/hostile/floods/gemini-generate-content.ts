@@ -96,7 +96,7 @@ export const geminiFloods: readonly Flood[] = [
     (n) => [geminiEvent([{ text: CITED_TEXT }]), geminiEnd(cited(n))],
     (n) => geminiEvent([{ text: CITED_TEXT }], { finishReason: 'STOP', ...cited(n) }),
   ),
-  gemini('grounds of each event', (n) => [
+  gemini('the same sources in each event', (n) => [
     ...times(n, (i) => geminiEvent([{ text: 'é' }], grounded(2), i)),
     geminiEnd(grounded(2)),
   ]),

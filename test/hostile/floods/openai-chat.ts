@@ -131,7 +131,7 @@ export const chatFloods: readonly Flood[] = [
     ),
   ),
   chat(
-    'files in annotations',
+    'files beside a text',
     (i) => chatDelta({ annotations: [chatFile(i)] }),
     (n) => ({ content: 'a', annotations: times(n, chatFile) }),
   ),
