@@ -156,9 +156,9 @@ describe('providers of the table', () => {
     ['eusc-de-east-1', false],
     ['ap-southeast-7', false],
     ['mx-central-1', false],
-  ])('AWS_REGION %s is reported as a mistake: %s', (AWS_REGION, isReported) => {
-    const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
-    const warning = `AWS_REGION is "${AWS_REGION}", which does not look like one of Amazon Bedrock; an example is us-east-1`;
+  ])('AWS_REGION %s is reported as a mistake: %s', (region, isReported) => {
+    const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: region });
+    const warning = `AWS_REGION is "${region}", which does not look like one of Amazon Bedrock; an example is us-east-1`;
     expect(warnings).toEqual(isReported ? [warning] : []);
   });
 

@@ -105,7 +105,7 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
   }
   if (body['model'] === 'echo') {
     const lastMessage = (body['messages'] as { content: string }[]).at(-1)!.content;
-    const content = `You said: ${lastMessage} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
+    const content = `You wrote: ${lastMessage} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
     const args = '{"card":"[CREDIT_CARD_1]"}';
     const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'send', arguments: '' } };
     const chunk = (delta: object, finishReason: string | null = null) =>
@@ -539,7 +539,7 @@ describe('reversible redaction', () => {
   beforeEach(() => hold(cards('redact', { content_filter_output: null, content_filter_reversible: true })));
 
   const body = { model: 'acme/echo', messages: [{ role: 'user', content: `Pay with ${SECRET}.` }], tools: [send] };
-  const expectedText = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
+  const expectedText = `You wrote: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
 
   test('restores for the client what the model never received, streamed and whole', async () => {
     const { choices } = await openai()

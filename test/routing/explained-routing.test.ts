@@ -432,7 +432,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
   return { inference, state, clock, pass, flush: () => real.flush() };
 }
 
-function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: number, elapsedMs: number): Call {
+function callOf(request: ChatRequest, { budgets }: World, id: string, nowMs: number, elapsedMs: number): Call {
   return {
     api_type: 'completions',
     request: structuredClone(request),
@@ -457,7 +457,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
       traceparent: undefined,
       tracestate: undefined,
     },
-    accepted_ms: now_ms,
+    accepted_ms: nowMs,
     accepted_monotonic_ms: elapsedMs,
     cancellation: new CallCancellation(),
     wants_metadata: true,

@@ -35,8 +35,8 @@ export class Scheduler {
   readonly #heap: Scheduled[] = [];
   #order = 0;
 
-  constructor(now_ms: number) {
-    this.now_ms = now_ms;
+  constructor(nowMs: number) {
+    this.now_ms = nowMs;
   }
 
   at(at: number, label: string, actor: Actor | undefined, run: () => void): Scheduled {

@@ -87,7 +87,7 @@ async function runPlanted(name: string): Promise<boolean> {
     }
     const share = Math.round((100 * violations) / tried);
     const by = [...rules].sort((a, b) => b[1] - a[1]).map(([rule, count]) => `${rule} ${count}`);
-    if (values.json) say(JSON.stringify({ name, tried, found: violations, rules: Object.fromEntries(rules) }));
+    if (values.json) say(JSON.stringify({ name, tried, violations, rules: Object.fromEntries(rules) }));
     else
       say(
         `${name}: found in ${violations} of ${tried} runs (${share} %) by ${by.join(', ')}; the protocol's paper: ${fault.paper}`,

@@ -34,14 +34,14 @@ export async function replayGuardrail(
   guardrail: BoundGuardrail,
   selection: ReplaySelection,
   organizationId: string,
-  { contents, findWorkspace, analyzer, timeoutMs: timeout_ms, phoneRegions: phone_regions, clock }: ReplaySources,
+  { contents, findWorkspace, analyzer, timeoutMs, phoneRegions, clock }: ReplaySources,
 ): Promise<Replay> {
   const workspace = await findWorkspace({ organization_id: organizationId, id_or_slug: selection.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
   if (!workspace.is_observability_io_logging_enabled) {
     throw invalidField('replay.workspace_id', 'must be a workspace that keeps requests: I/O logging is off there');
   }
-  const set = filterSetOf([guardrail], phone_regions?.());
+  const set = filterSetOf([guardrail], phoneRegions?.());
   if (set === undefined) throw invalidField('guardrail', 'must have a content filter: only those read content');
   const since = selection.since === undefined ? EVER : new Date(selection.since).toISOString();
   const logged = contents.list({
@@ -56,7 +56,7 @@ export async function replayGuardrail(
   return replay(requests(), {
     set,
     pause: nextTurn,
-    analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms()).catch(unavailable),
+    analyze: (texts) => analyzeInTime(analyzer, texts, timeoutMs()).catch(unavailable),
     isLate: () => clock.monotonic_ms() > untilMs,
   });
 }

@@ -168,7 +168,7 @@ function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
 
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
 export function testGuardrail(server: Server, options: TestGuardrailOptions): void {
-  const { inference, guardrails, analyzer, timeoutMs: timeout_ms, clock } = options;
+  const { inference, guardrails, analyzer, timeoutMs, clock } = options;
 
   async function boundOf(
     { guardrail_id, guardrail }: TestGuardrailBody,
@@ -222,7 +222,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
           : (visit) => wanted.map((inner) => requestTexts(inner, { visit, keeps_signatures: false }));
       const result = await dryRun(subject, [bound], {
         analyzer,
-        timeout_ms: timeout_ms(),
+        timeout_ms: timeoutMs(),
         phone_regions: options.phoneRegions?.(),
       });
       const [first] = wanted;

@@ -22,13 +22,13 @@ export interface OutputGuardrailsOptions {
 }
 
 /** Filters answers by their callers' output guardrails: redacted text does not reach the client, and a blocked answer ends before the match. */
-export function outputGuardrails({ metrics, phoneRegions: phone_regions }: OutputGuardrailsOptions): Middleware {
+export function outputGuardrails({ metrics, phoneRegions }: OutputGuardrailsOptions): Middleware {
   return {
     name: 'output guardrails',
     of: 'guardrails',
     begin(call, purpose) {
       if (purpose !== 'answer' && purpose !== 'task') return undefined;
-      const set = outputFiltersOf(call.principal.guardrails, phone_regions?.());
+      const set = outputFiltersOf(call.principal.guardrails, phoneRegions?.());
       if (set === undefined) return undefined;
       return purpose === 'answer' ? new AnswerGuard(call, set, metrics) : new TaskGuard(call, set, metrics);
     },
