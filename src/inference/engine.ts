@@ -76,8 +76,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const opening = planner.open(received);
-    const state = opening instanceof Promise ? await opening : opening;
+    const state = await planner.open(received);
     state.watch = watch;
     const { call, plan, sources } = state;
     let requests: ChatAttempts;

@@ -104,34 +104,22 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   }
 }
 
-/** A planned call: where it may go, and at which prices. */
-export interface CallPlan {
+/** The state of one call, from its plan to its settlement. A class: every call has one, and a spread of all these fields is slow. */
+export class CallState {
   /** The client's call. */
-  call: Call;
-  /** The models and prices that the call keeps. */
-  catalog: ModelSource;
-  plan: Plan;
-  /** The model as the client named it. */
-  requested: string;
-  /** The models that each name of the request stands for. */
-  names: Requested['names'];
-  /** Changes that were made to the request for all endpoints. */
-  report: readonly Report[];
-  /** Keeps the conversation at the endpoint that answered. Created at the first call: few calls need it. */
-  home: (() => SessionAffinity) | undefined;
-}
-
-/** The state of one call. A class: every call has one, and a spread of all these fields is slow. */
-export class CallState implements CallPlan {
   readonly call: Call;
+  /** The models and prices that the call keeps. */
   readonly catalog: ModelSource;
+  /** Where the call may go. */
   readonly plan: Plan;
-  readonly requested: string;
-  readonly names: Requested['names'];
+  /** How the models of the request were found: their names, and the variants that these request. */
+  readonly named: Requested;
+  /** Changes that were made to the request for all endpoints. */
   readonly report: readonly Report[];
+  /** Keeps the conversation at the endpoint that answered. Created at the first call: few calls need it. */
   readonly home: (() => SessionAffinity) | undefined;
-  /** The call's count against rate limits; undefined if no limit concerns it. */
-  readonly reservation: RateLimitReservation | undefined;
+  /** The call's count against rate limits. Undefined before it is counted, and if no limit concerns it. */
+  reservation: RateLimitReservation | undefined = undefined;
   /** Undefined if nothing follows the call. */
   watch: AnswerWatch | undefined = undefined;
   /** The money that is held for the call, in every budget that counts it. */
@@ -170,18 +158,20 @@ export class CallState implements CallPlan {
   routing: RoutingRecord | undefined = undefined;
   usage: TokenClasses | null = null;
 
-  constructor(
-    { call, catalog, plan, requested, names, report, home }: CallPlan,
-    reservation: RateLimitReservation | undefined,
-  ) {
+  constructor({
+    call,
+    catalog,
+    plan,
+    named,
+    report,
+    home,
+  }: Pick<CallState, 'call' | 'catalog' | 'plan' | 'named' | 'report' | 'home'>) {
     this.call = call;
     this.catalog = catalog;
     this.plan = plan;
-    this.requested = requested;
-    this.names = names;
+    this.named = named;
     this.report = report;
     this.home = home;
-    this.reservation = reservation;
     this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };
   }
 
@@ -218,7 +208,7 @@ export class CallState implements CallPlan {
    */
   leaveModel(): boolean {
     const refused = this.order[this.turn]!.model;
-    const { names = [] } = this;
+    const { names = [] } = this.named;
     const alike = names.filter(({ models }) => models.includes(refused));
     const others = names.filter((name) => !alike.includes(name));
     const isOther = ({ model }: Candidate) =>

@@ -2,8 +2,8 @@ import type { GatewayError } from '../errors.ts';
 import type { Call } from '../inference/call.ts';
 import type { WholeAnswer } from '../inference/events.ts';
 import type { CallHooks, Middleware } from '../inference/pipeline.ts';
-import { concerns } from '../inference/prepare/adapters.ts';
 import type { AnswerTransform } from '../inference/transform.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import type { Annotation, ChatChunk } from '../schemas/inner.ts';
 import { shownAnnotation } from './files/file-annotations.ts';
 import type { FileParser } from './files/file-parser.ts';
@@ -46,7 +46,7 @@ export function plugins(options: PluginsOptions): Middleware {
       if (purpose === 'explain') return skipHooks(files, 'fetching');
       if (purpose === 'countTokens') return undefined;
       const heals = plugins != null && healing.isFor(call);
-      return heals || (concerns('files', call.request) && files.isFor(call))
+      return heals || (contentsOf(call.request).has_files && files.isFor(call))
         ? new CallPlugins(call, options, heals)
         : undefined;
     },

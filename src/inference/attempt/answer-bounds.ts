@@ -55,16 +55,10 @@ export class AnswerBounds {
   #blocks = 0;
   #logprobs = 0;
   #logprobChars = 0;
-
   /** The characters of what is kept of a streamed answer until its end, apart from its probabilities. */
-  get kept_chars(): number {
-    return this.#chars + this.#citationChars + this.#wireCitationChars + this.#fileChars;
-  }
-
+  keptChars = 0;
   /** The characters of the probabilities so far as JSON. */
-  get probability_chars(): number {
-    return this.#logprobs * PROBABILITY_CHARS + this.#logprobChars;
-  }
+  probabilityChars = 0;
 
   /** Counts chunks. Returns how many of them are within the bounds: all, unless `failure` is set. */
   add(chunks: readonly ChatChunk[]): number {
@@ -84,6 +78,7 @@ export class AnswerBounds {
           this.#logprobs += count;
           this.#logprobChars += chars;
         }
+        this.probabilityChars = this.#logprobs * PROBABILITY_CHARS + this.#logprobChars;
       }
       if (this.#chars > limits.answer_chars_max) this.failure = tooMany('characters', limits.answer_chars_max);
       else if (this.#blocks > limits.answer_blocks_max) this.failure = tooMany('blocks', limits.answer_blocks_max);
@@ -94,6 +89,7 @@ export class AnswerBounds {
       } else if (this.#wireCitationChars > limits.answer_citations_chars_max) {
         this.failure = tooMany('characters of citations', limits.answer_citations_chars_max);
       } else if (!isPlain) this.failure = this.#count(chunk.delta);
+      this.keptChars = this.#chars + this.#citationChars + this.#wireCitationChars + this.#fileChars;
       if (this.failure !== undefined) return at;
     }
     return chunks.length;

@@ -150,7 +150,8 @@ export class AnswerReader implements AnswerChunks {
       const bytes = this.#readBytes;
       this.#readBytes = 0;
       this.#bytes += bytes;
-      const kept = this.#keptChars();
+      const { keptChars, probabilityChars } = this.#bounds;
+      const kept = this.#repeatsProbabilities ? keptChars + probabilityChars / PROBABILITY_COPIES_DIVISOR : keptChars;
       const more = kept - this.#countedChars;
       this.#countedChars = kept;
       // Part of an event that is larger than a read is kept whole.
@@ -219,12 +220,6 @@ export class AnswerReader implements AnswerChunks {
     const end = this.#isLong ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
     return this.#rest === undefined ? chunks : chunks.slice(0, end);
-  }
-
-  /** The characters of the answer so far that are kept until its end. */
-  #keptChars(): number {
-    const { kept_chars, probability_chars } = this.#bounds;
-    return this.#repeatsProbabilities ? kept_chars + probability_chars / PROBABILITY_COPIES_DIVISOR : kept_chars;
   }
 
   get isBuffered(): boolean {

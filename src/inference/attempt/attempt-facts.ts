@@ -1,10 +1,7 @@
 import type { AttemptRecord } from '../../ledger/records.ts';
 import { toUsd } from '../../schemas/money.ts';
 
-/**
- * The chunks of the next events of a read, up to the bounds of one turn of the event loop. A failure among the events is thrown
- * after their chunks.
- */
+/** The facts of one attempt that clients and operators are shown. */
 export interface AttemptFacts {
   endpoint_id: string;
   /** Milliseconds from the send to the first of the answer, or to the failure. */

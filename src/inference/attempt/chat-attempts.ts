@@ -10,7 +10,7 @@ import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
 import { feesOf, type Pay } from '../money/fees.ts';
 import { AnswerMeter, type Meter } from '../money/meter.ts';
-import { type Adapter, type CallAdapter, combineAdapters, concerns } from '../prepare/adapters.ts';
+import { type Adapter, type CallAdapter, combineAdapters, subjectsOf } from '../prepare/adapters.ts';
 import { type CallMedia, createCallMedia, mediaNeeds, NO_MEDIA } from '../prepare/media.ts';
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
@@ -82,10 +82,12 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     this.#parts = parts;
     this.#state = state;
     const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
+    const subjects = subjectsOf(call.request);
     let acting: CallAdapter[] | undefined;
     for (let at = 0; at < adapters.length; at += 1) {
       const feature = adapters[at]!;
-      const adapter = concerns(feature.of, call.request) ? feature.create(call, this) : undefined;
+      const concerns = feature.of === undefined || subjects.includes(feature.of);
+      const adapter = concerns ? feature.create(call, this) : undefined;
       if (adapter === undefined) continue;
       acting ??= [];
       acting.push(adapter);

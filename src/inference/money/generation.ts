@@ -2,7 +2,14 @@
 import { pricesFor } from '../../catalog/price-list.ts';
 import type { Hold } from '../../ledger/leases/hold.ts';
 import { charge } from '../../ledger/prices/charge.ts';
-import type { FeeRecord, GenerationRecord, OpenRecord, RecordedEndpoint, RoutingRecord } from '../../ledger/records.ts';
+import type {
+  AttemptRecord,
+  FeeRecord,
+  GenerationRecord,
+  OpenRecord,
+  RecordedEndpoint,
+  RoutingRecord,
+} from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate, Plan } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
@@ -81,10 +88,12 @@ export function closeRecord(
 ): GenerationRecord {
   const { meter, usage } = facts;
   const word = limits.upstream_word_chars_max;
-  const records = attempts.map(({ record }) => record!);
+  const records: AttemptRecord[] = [];
   let costNano = 0;
   let byokCostNano = 0;
-  for (const record of records) {
+  for (const attempt of attempts) {
+    const record = attempt.record!;
+    records.push(record);
     if (record.is_byok) byokCostNano += record.cost_nano;
     else costNano += record.cost_nano;
   }

@@ -13,7 +13,9 @@ import { createAdmission, type Measure, type SpendingRules } from '../money/admi
 import { type ExpectedTokens, expectedCost, expectedTokens } from '../money/generation.ts';
 import { costOf } from '../money/worst-case.ts';
 import { mediaNeeds, NO_MEDIA } from '../prepare/media.ts';
-import type { Planned, Planner } from './planner.ts';
+import type { CallState } from '../state.ts';
+import type { Planner } from './planner.ts';
+import type { Requested } from './requested-models.ts';
 
 /** The payload length after which an explained request is not encoded for further endpoints. */
 const EXPLAINED_CHARS_MAX = 8_000_000;
@@ -52,7 +54,7 @@ export interface ExplainedAttempt {
 export interface Explanation {
   requested: string;
   /** The models of each name of the request; undefined if no endpoint may serve it. */
-  names: Planned['names'];
+  names: Requested['names'];
   plan: Plan;
   /** Changes of the request for all endpoints. */
   report: readonly Report[];
@@ -187,7 +189,7 @@ export function createExplain(
 
   /** Runs a trial at each endpoint in order, as if each attempt failed without an answer. */
   async function runTrials(
-    { call, plan }: Planned,
+    { call, plan }: CallState,
     expected: ExpectedTokens | undefined,
   ): Promise<Pick<Explanation, 'attempts' | 'error'>> {
     const attempts: ExplainedAttempt[] = [];
@@ -218,7 +220,8 @@ export function createExplain(
     const { request } = call;
     try {
       const routed = await planned(call);
-      const { plan, requested, names, report } = routed;
+      const { plan, named, report } = routed;
+      const { requested, names } = named;
       const expected = expectedTokens(routed.call);
       return { requested, names, plan, report, expected, ...(await runTrials(routed, expected)) };
     } catch (error) {

@@ -8,6 +8,7 @@ import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
+import { contentsOf } from '../../schemas/contents.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import { attemptFacts } from '../attempt/attempt-facts.ts';
 import type { Attempts } from '../attempt/attempts.ts';
@@ -18,9 +19,10 @@ import type { Call, Clock } from '../call.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { routingMetadata, type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import type { Traffic } from '../observe/traffic.ts';
+import { subjectsOf } from '../prepare/adapters.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
 import type { PrepareCall, PreparedCall } from '../prepare/prepare-call.ts';
-import { type Attempt, type CallPlan, CallState } from '../state.ts';
+import { type Attempt, CallState } from '../state.ts';
 import { defaultModel, defaultSort, type RoutingRules } from './caller-defaults.ts';
 import type { RateLimits } from './rate-limits.ts';
 import { type ModelSource, onlyModel, type Requested, requestedModels } from './requested-models.ts';
@@ -71,23 +73,14 @@ export interface Wanted {
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
 }
 
-/** A planned call that is not counted against rate limits yet. */
-export interface Planned extends CallPlan {
-  /** The variants that the names of its models request. */
-  variants: Requested['variants'];
-}
-
 /** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. `wanted`: not set for chat. */
 export interface Planner {
-  /** Plans a call without side effects. Throws or rejects as `open` does. */
-  planned(call: Call, wanted?: Wanted): Planned | Promise<Planned>;
+  /** Plans a call without side effects. Rejects as `open` does. */
+  planned(call: Call, wanted?: Wanted): Promise<CallState>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
-  /**
-   * Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no
-   * endpoint can be tried.
-   */
-  open(call: Call, wanted?: Wanted): CallState | Promise<CallState>;
+  /** Plans a call and counts it against rate limits. Rejects with `GatewayError` if no endpoint can be tried. */
+  open(call: Call, wanted?: Wanted): Promise<CallState>;
   /**
    * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
    * `CallCancelled` if the client left.
@@ -155,22 +148,17 @@ export function createPlanner(
 ): Planner {
   const { clock, health, prepareCall, rates, recorder } = options;
 
-  function planned(
-    received: Call,
-    wanted?: Wanted,
-    credentials?: readonly OwnCredential[],
-  ): Planned | Promise<Planned> {
+  async function planned(received: Call, wanted?: Wanted): Promise<CallState> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
       });
     }
-    const own = credentials ?? options.ownCredentials(received.principal, received.store_wait);
-    if (own instanceof Promise) return own.then((known) => planned(received, wanted, known));
+    const reading = options.ownCredentials(received.principal, received.store_wait);
+    const own = reading instanceof Promise ? await reading : reading;
     // The providers that require an own credential are in it only if the caller has one for them.
     let catalog = options.catalog();
     for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
-    const { request } = received;
     let affinity: SessionAffinity | undefined;
     const home = () => {
       affinity ??= new ConversationAffinity(received, options.stickiness, clock);
@@ -179,16 +167,52 @@ export function createPlanner(
     const rules = options.routing();
     let named: Requested;
     try {
-      named = wanted?.models(catalog) ?? onlyModel(request, catalog) ?? namedBy(received, catalog, rules, home);
+      named =
+        wanted?.models(catalog) ?? onlyModel(received.request, catalog) ?? namedBy(received, catalog, rules, home);
     } catch (error) {
-      throw shownTo(received, error, request.model ?? request.models?.[0]);
+      throw shownTo(received, error, received.request.model ?? received.request.models?.[0]);
     }
-    const call = named.request === undefined ? received : { ...received, request: named.request };
     const isChat = wanted === undefined;
-    const refuses = wanted?.refuses ?? call.refuses;
-    const choice = { refuses, rules, home: isChat ? home : undefined, catalog, named, own };
-    const prepared = isChat ? prepareCall(call, { models: named.models, catalog }) : { call, report: NO_CHANGES };
-    return prepared instanceof Promise ? prepared.then((one) => planFor(one, choice)) : planFor(prepared, choice);
+    let prepared: PreparedCall = { call: received, report: NO_CHANGES };
+    if (named.request !== undefined) prepared.call = { ...received, request: named.request };
+    const { request } = prepared.call;
+    // Reasoning state may be missing, or a preparation may concern the request.
+    if (isChat && (contentsOf(request).is_stateful || subjectsOf(request).length > 0)) {
+      prepared = await prepareCall(prepared.call, { models: named.models, catalog });
+    }
+    const { call, report, prefers } = prepared;
+    const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
+    try {
+      const planOfCall = plan(call.request, {
+        models: named.models,
+        variants: named.variants,
+        strategy: named.strategy,
+        default_sort: mayHaveSort ? defaultSort(call.principal, rules) : undefined,
+        provider: catalog.provider,
+        health,
+        now_ms: clock.now_ms(),
+        draw: options.chance(),
+        allow_unpriced: options.allow_unpriced,
+        own,
+        caller: call.principal,
+        refuses: wanted?.refuses ?? call.refuses,
+        endpointFor: call.endpointFor,
+        restricts: call.principal.guardrails.length === 0 ? undefined : restrictionOf(call.principal),
+        prefers,
+        sticky: isChat ? (candidate) => home().isAt(candidate) : undefined,
+      });
+      const changes = call.changes === undefined ? report : [...call.changes, ...report];
+      return new CallState({
+        call,
+        catalog,
+        plan: planOfCall,
+        named,
+        report: changes,
+        home: isChat ? home : undefined,
+      });
+    } catch (error) {
+      throw shownTo(call, error, named.requested);
+    }
   }
 
   /** The models of a call that does not name exactly one by its id. */
@@ -203,59 +227,12 @@ export function createPlanner(
     });
   }
 
-  function open(call: Call, wanted?: Wanted, routed = planned(call, wanted)): CallState | Promise<CallState> {
-    if (routed instanceof Promise) return routed.then((known) => open(call, wanted, known));
+  async function open(call: Call, wanted?: Wanted): Promise<CallState> {
+    const state = await planned(call, wanted);
     // The last check, so that refused calls do not count.
-    const acquiring = rates?.open(routed);
-    return acquiring instanceof Promise
-      ? acquiring.then((reservation) => new CallState(routed, reservation))
-      : new CallState(routed, acquiring);
-  }
-
-  function planFor(
-    { call, report, prefers }: PreparedCall,
-    {
-      refuses,
-      rules,
-      home,
-      catalog,
-      named,
-      own,
-    }: {
-      refuses: Wanted['refuses'];
-      rules: RoutingRules;
-      home: Planned['home'];
-      catalog: ModelSource;
-      named: Requested;
-      own: readonly OwnCredential[];
-    },
-  ): Planned {
-    const { models, names, variants, strategy, requested } = named;
-    const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
-    try {
-      const planOfCall = plan(call.request, {
-        models,
-        variants,
-        strategy,
-        default_sort: mayHaveSort ? defaultSort(call.principal, rules) : undefined,
-        provider: catalog.provider,
-        health,
-        now_ms: clock.now_ms(),
-        draw: options.chance(),
-        allow_unpriced: options.allow_unpriced,
-        own,
-        caller: call.principal,
-        refuses,
-        endpointFor: call.endpointFor,
-        restricts: call.principal.guardrails.length === 0 ? undefined : restrictionOf(call.principal),
-        prefers,
-        sticky: home && ((candidate) => home().isAt(candidate)),
-      });
-      const changes = call.changes === undefined ? report : [...call.changes, ...report];
-      return { call, catalog, plan: planOfCall, requested, names, variants, report: changes, home };
-    } catch (error) {
-      throw shownTo(call, error, requested);
-    }
+    const counting = rates?.open({ call: state.call, plan: state.plan, variants: state.named.variants });
+    state.reservation = counting instanceof Promise ? await counting : counting;
+    return state;
   }
 
   /** A refusal of routing, with the routing metadata if the client asks for it. */
@@ -274,22 +251,22 @@ export function createPlanner(
   }
 
   function metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
-    const { plan, requested, attempts, report: planReport, lastSent, routing, usage } = state;
+    const { plan, named, attempts, report: planReport, lastSent, routing, usage } = state;
     const call = lastSent?.call ?? state.call;
     if (!call.wants_metadata) return undefined;
     const report = [...planReport, ...(lastSent?.report ?? [])];
-    const facts = { call, plan, requested, routing, usage, selected, report };
+    const facts = { call, plan, requested: named.requested, routing, usage, selected, report };
     return routingMetadata({ ...facts, attempts: attempts.map(shownAttempt) });
   }
 
   async function routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined> {
     if (!call.wants_metadata) return undefined;
     try {
-      const { plan, requested, call: suited } = await planned(call, wanted);
+      const { plan, named, call: suited } = await planned(call, wanted);
       return routingMetadata({
         call: suited,
         plan,
-        requested,
+        requested: named.requested,
         attempts: [],
         selected: undefined,
         report: [],
@@ -305,12 +282,11 @@ export function createPlanner(
       case 'unsent':
         return withdrawn(state, error);
       case 'failed':
-        return fail(state);
-      case 'cancelled':
-        await settle(state, outcomeOf(error, state.call), undefined);
-        return error;
-      case 'internal':
         await settle(state, 'failed', undefined);
+        return withMetadata(state, clientError(state.failed));
+      case 'cancelled':
+      case 'internal':
+        await settle(state, outcomeOf(error, state.call), undefined);
         return error;
     }
   }
@@ -324,16 +300,13 @@ export function createPlanner(
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, state.failed);
     // Routing metadata is only for refusals that depend on the endpoint.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
-    const refusal = withEarlier(inClientsWords(error, state.call), state.failed);
-    const gatewayMetadata = metadataOf(state, undefined);
-    return gatewayMetadata === undefined ? refusal : refusal.with({ gateway_metadata: gatewayMetadata });
+    return withMetadata(state, withEarlier(inClientsWords(error, state.call), state.failed));
   }
 
-  async function fail(state: CallState): Promise<GatewayError> {
-    await settle(state, 'failed', undefined);
-    const error = clientError(state.failed);
-    const gatewayMetadata = metadataOf(state, undefined);
-    return gatewayMetadata === undefined ? error : error.with({ gateway_metadata: gatewayMetadata });
+  /** The client's error with the routing metadata, if the client asks for it. */
+  function withMetadata(state: CallState, error: GatewayError): GatewayError {
+    const metadata = metadataOf(state, undefined);
+    return metadata === undefined ? error : error.with({ gateway_metadata: metadata });
   }
 
   function lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError {

@@ -26,12 +26,15 @@ export interface CallAdapter {
 /** What a request must have for a feature to concern it: files among its messages, or a field that can request a search. */
 export type Subject = 'files' | 'search';
 
-/** Whether a feature for a subject, or for every request if it names none, concerns a request. */
-export function concerns(subject: Subject | undefined, request: ChatRequest): boolean {
-  if (subject === undefined) return true;
-  if (subject === 'files') return contentsOf(request).has_files;
+const NO_SUBJECTS: readonly Subject[] = [];
+
+/** The subjects of a request. Most have none. */
+export function subjectsOf(request: ChatRequest): readonly Subject[] {
   const { plugins, tools, web_search_options, x_search_filter } = request;
-  return (plugins ?? tools ?? web_search_options ?? x_search_filter) != null;
+  const maySearch = (plugins ?? tools ?? web_search_options ?? x_search_filter) != null;
+  const hasFiles = contentsOf(request).has_files;
+  if (!hasFiles) return maySearch ? ['search'] : NO_SUBJECTS;
+  return maySearch ? ['files', 'search'] : ['files'];
 }
 
 /** A feature that fits calls to endpoints. */
@@ -70,8 +73,8 @@ export function combineAdapters(adapters: readonly CallAdapter[]): CallAdapter {
 
 /** A feature that changes calls before they are planned. */
 export interface Preparation {
-  /** Applies only to requests with this subject. Not set: to all. */
-  readonly of?: Subject;
+  /** Applies only to requests with this subject: a request without any needs no preparation. */
+  readonly of: Subject;
   /**
    * Changes a call when its possible models are known. Returns the same call if nothing changes. Sends nothing. Rejects with
    * `GatewayError` 400 that names the field, or `CallCancelled`.

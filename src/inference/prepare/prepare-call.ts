@@ -6,7 +6,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { Call } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { issuerOf, type RestoredCall, type TurnStates } from '../reasoning/states.ts';
-import { concerns, type Preparation } from './adapters.ts';
+import { type Preparation, subjectsOf } from './adapters.ts';
 
 export interface PrepareCallOptions {
   /** Restores the reasoning state that clients do not send back. */
@@ -81,8 +81,9 @@ export function createPrepareCall({ states, preparations = [] }: PrepareCallOpti
     const { models } = context;
     const rest = restored ?? NO_CHANGES;
     let prepared: Call | Promise<Call> = original;
+    const subjects = subjectsOf(original.request);
     for (const feature of preparations) {
-      if (!concerns(feature.of, original.request)) continue;
+      if (!subjects.includes(feature.of)) continue;
       prepared =
         prepared instanceof Promise
           ? prepared.then((call) => feature.prepare(call, models))
