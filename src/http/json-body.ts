@@ -128,18 +128,15 @@ export class JsonBody implements ReceivedBody {
   /** Parses the complete body. */
   end(): unknown {
     if (this.#refusal !== undefined) throw this.#refusal;
-    requireLength(this.#request, this.#length);
+    const request = this.#request;
+    requireLength(request, this.#length);
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
-    const contentType = this.#request.headers['content-type'];
+    const contentType = request.headers['content-type'];
     if (contentType !== 'application/json') checkCharset(contentType);
     const chunks = this.#chunks;
     this.#chunks = NO_CHUNKS;
     if (this.#length > SLICE_BYTES) return this.#readLong(chunks);
-    return this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-  }
-
-  #readShort(bytes: Buffer): unknown {
-    const request = this.#request;
+    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
     const text = bytes.toString('utf8');
     // Invalid bytes decode to this character, which may also have been sent.
     if (text.includes('\uFFFD') && !isUtf8(bytes)) throw refused('is not valid UTF-8');

@@ -1,3 +1,4 @@
+import type { Stage } from '../schemas/routing-metadata.ts';
 import { isStorable } from '../schemas/text.ts';
 import type { GenerationRecord } from './records.ts';
 
@@ -33,29 +34,19 @@ export function storedFact(text: string | null | undefined): string {
   return isStorable(kept) ? kept : kept.toWellFormed().replaceAll('\u0000', '\ufffd');
 }
 
-/** The failures of attempts; null for most calls. */
-function failuresOf({ attempts }: GenerationRecord): string | null {
-  let failures: string | null = null;
-  for (const { failure } of attempts) {
-    if (failure !== null && failure !== undefined) failures = failures === null ? failure : `${failures},${failure}`;
-  }
-  return storedFact(failures) || null;
-}
-
-/** The names of the guardrails that acted, each once; null for most calls. */
-function guardrailsOf({ routing }: GenerationRecord): string | null {
-  let names: Set<string> | undefined;
-  for (const { type, name } of routing?.pipeline ?? []) {
-    if (type !== 'guardrail') continue;
-    names ??= new Set();
-    names.add(name);
-  }
-  return names === undefined ? null : storedFact([...names].join(',')) || null;
+/** The names of the guardrails that acted, each once; null if none did. */
+function guardrailsOf(stages: readonly Stage[]): string | null {
+  const names = new Set<string>();
+  for (const { type, name } of stages) if (type === 'guardrail') names.add(name);
+  return storedFact([...names].join(',')) || null;
 }
 
 /** The facts of a record by which it is listed. */
 export function listedFactsOf(record: GenerationRecord): ListedFacts {
+  const { attempts, routing } = record;
   const model = storedFact(record.model);
+  let failures = '';
+  for (const { failure } of attempts) if (failure != null) failures += failures === '' ? failure : `,${failure}`;
   return {
     user_id: storedFact(record.user_id) || null,
     model,
@@ -66,7 +57,7 @@ export function listedFactsOf(record: GenerationRecord): ListedFacts {
     finish_reason: record.finish_reason,
     streamed: record.streamed,
     latency: record.latency === null ? null : Math.round(record.latency),
-    failures: failuresOf(record),
-    guardrails: guardrailsOf(record),
+    failures: failures === '' ? null : storedFact(failures),
+    guardrails: routing?.pipeline === undefined ? null : guardrailsOf(routing.pipeline),
   };
 }

@@ -108,7 +108,7 @@ export class Journal {
       this.#attemptLines.clear();
       return Promise.reject(refused);
     }
-    if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
+    if (this.#segments.recorded('A', id, this.#segment)) this.#repeated.push(id);
     this.#durable ??= deferred();
     return this.#durable.promise;
   }
@@ -117,7 +117,7 @@ export class Journal {
   outcome(id: string, json: string): Promise<void> {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
-    this.#segments.outcome(id, this.#segment);
+    this.#segments.recorded('O', id, this.#segment);
     this.#outcomes.push(id);
     this.#written ??= deferred();
     return this.#written.promise;

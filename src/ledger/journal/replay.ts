@@ -139,7 +139,7 @@ export function replay(segments: Segments): Replay {
         );
       case 'A': {
         if (outcomes.has(record.id)) return;
-        if (segments.attempt(record.id, segment)) segments.repeated([record.id], segment);
+        if (segments.recorded('A', record.id, segment)) segments.repeated([record.id], segment);
         const known = attempts.get(record.id);
         attempts.set(record.id, {
           id: record.id,
@@ -162,7 +162,7 @@ export function replay(segments: Segments): Replay {
         return;
       }
       case 'O':
-        segments.outcome(record.id, segment);
+        segments.recorded('O', record.id, segment);
         segments.written([record.id]);
         attempts.delete(record.id);
         outcomes.set(record.id, { record: record.record, charges: [...(record.charges ?? [])] });

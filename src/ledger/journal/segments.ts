@@ -189,10 +189,23 @@ export class Segments {
     this.#close('A', id);
   }
 
-  /** An attempt is recorded. True if an older segment has a record of it: the new one counts once it is `repeated`. */
-  attempt(id: string, segment: Segment): boolean {
-    this.#begin('A', id, segment);
-    return this.#open.get(id)?.A !== segment;
+  /**
+   * An attempt or an outcome is recorded. An attempt stays open until its outcome is `written`, or the store has it. True if an older
+   * segment has such a record: a newer one of an attempt counts once it is `repeated`.
+   */
+  recorded(kind: 'A' | 'O', id: string, segment: Segment): boolean {
+    const open = this.#open.get(id);
+    if (open === undefined)
+      this.#open.set(id, {
+        A: kind === 'A' ? segment : undefined,
+        O: kind === 'O' ? segment : undefined,
+        newest: undefined,
+        progress: undefined,
+      });
+    else if (open[kind] !== undefined) return open[kind] !== segment;
+    else open[kind] = segment;
+    segment.unsettled++;
+    return false;
   }
 
   /** Sets the progress line of a running attempt; undefined: it has just begun. */
@@ -218,11 +231,6 @@ export class Segments {
   newestAttempt(id: string): Segment | undefined {
     const open = this.#open.get(id);
     return open?.newest ?? open?.A;
-  }
-
-  /** An outcome is recorded; its attempt stays open until the outcome is `written`, or the store has it. */
-  outcome(id: string, segment: Segment): void {
-    this.#begin('O', id, segment);
   }
 
   /** These outcomes are in the file. */
@@ -261,20 +269,6 @@ export class Segments {
     if (record.t === 'A' && open.newest === to) open.newest = undefined;
     from.unsettled--;
     to.unsettled++;
-  }
-
-  #begin(kind: 'A' | 'O', id: string, segment: Segment): void {
-    const open = this.#open.get(id);
-    if (open === undefined)
-      this.#open.set(id, {
-        A: kind === 'A' ? segment : undefined,
-        O: kind === 'O' ? segment : undefined,
-        newest: undefined,
-        progress: undefined,
-      });
-    else if (open[kind] !== undefined) return;
-    else open[kind] = segment;
-    segment.unsettled++;
   }
 
   #close(kind: 'A' | 'O', id: string): void {

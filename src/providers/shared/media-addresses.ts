@@ -218,14 +218,9 @@ class AddressWalk {
     else this.#walkObject(value as Record<string, unknown>, options);
   }
 
-  /** Counts a member. Returns whether it must wait for a later step, with those after it. */
-  #waits(of: object, from: number, { skipped, listName, isSchema }: WalkOptions): boolean {
-    if (this.#left <= 0) {
-      this.#unfinished.push({ of, path: [...this.#path], from, skipped, listName, isSchema });
-      return true;
-    }
-    this.#left -= 1;
-    return false;
+  /** Leaves the members from an index on to a later step. */
+  #leave(of: object, from: number, { skipped, listName, isSchema }: WalkOptions): void {
+    this.#unfinished.push({ of, path: [...this.#path], from, skipped, listName, isSchema });
   }
 
   #walkList(list: readonly unknown[], options: WalkOptions): void {
@@ -233,7 +228,11 @@ class AddressWalk {
     const path = this.#path;
     const ofItems: WalkOptions = { listName };
     for (let at = from; at < list.length; at += 1) {
-      if (this.#waits(list, at, options)) return;
+      if (this.#left <= 0) {
+        this.#leave(list, at, options);
+        return;
+      }
+      this.#left -= 1;
       const one = list[at];
       if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
       if (isSchema === true) this.#schemaMember(at, one);
@@ -255,7 +254,11 @@ class AddressWalk {
     for (const name in object) {
       at += 1;
       if (at < from) continue;
-      if (this.#waits(object, at, options)) return;
+      if (this.#left <= 0) {
+        this.#leave(object, at, options);
+        return;
+      }
+      this.#left -= 1;
       const one = object[name];
       if (one === null || (typeof one !== 'string' && typeof one !== 'object')) continue;
       if (isSchema === true) this.#schemaMember(name, one);

@@ -56,7 +56,13 @@ export class ResponseHead {
   /** Takes the status line, then one header after the other. */
   add(line: string): string | undefined {
     if (CONTROL.test(line)) return 'HPE_INVALID_HEADER_TOKEN';
-    if (this.status === 0) return this.#addStatus(line);
+    if (this.status === 0) {
+      if (!STATUS_LINE.test(line)) return line.startsWith(VERSION) ? 'HPE_INVALID_STATUS' : 'HPE_INVALID_CONSTANT';
+      this.status = Number(line.slice(STATUS_AT, STATUS_AT + 3));
+      this.#isVersion11 = line[VERSION.length] === '1';
+      this.isKept = this.#isVersion11;
+      return undefined;
+    }
     const colon = line.indexOf(':');
     const name = colon === -1 ? undefined : lowerName(line.slice(0, colon));
     if (name === undefined) return 'HPE_INVALID_HEADER_TOKEN';
@@ -73,14 +79,6 @@ export class ResponseHead {
     else if (Array.isArray(earlier)) earlier.push(value);
     else this.headers[name] = value;
     return this.#addFraming(name, value);
-  }
-
-  #addStatus(line: string): string | undefined {
-    if (!STATUS_LINE.test(line)) return line.startsWith(VERSION) ? 'HPE_INVALID_STATUS' : 'HPE_INVALID_CONSTANT';
-    this.status = Number(line.slice(STATUS_AT, STATUS_AT + 3));
-    this.#isVersion11 = line[VERSION.length] === '1';
-    this.isKept = this.#isVersion11;
-    return undefined;
   }
 
   #addFraming(name: string, value: string): string | undefined {
