@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { messagesClient } from '../src/api/messages/client.ts';
 import type { Endpoint, Model } from '../src/catalog/model.ts';
 import { GatewayError } from '../src/errors.ts';
-import { prepareAttempt } from '../src/inference/attempt/attempt.ts';
+import { prepareAttempt } from '../src/inference/attempt/prepare-attempt.ts';
 import { createMeasure } from '../src/inference/money/measure.ts';
 import { costOf } from '../src/inference/money/worst-case.ts';
 import { dialects } from '../src/providers/dialects.ts';

@@ -1,6 +1,6 @@
 import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
-import { createInference } from '../../src/inference/answer.ts';
 import { type Call, CallCancellation } from '../../src/inference/call.ts';
+import { createInference } from '../../src/inference/create-inference.ts';
 import { UsualOutput } from '../../src/inference/money/attempt-cost.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import { createPipeline } from '../../src/inference/pipeline.ts';

@@ -1,6 +1,6 @@
 import { placeOf, type StoredByok } from '../accounts/byok.ts';
 import type { Vault } from '../accounts/vault.ts';
-import type { InferenceOptions } from '../inference/answer.ts';
+import type { InferenceOptions } from '../inference/create-inference.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 

@@ -67,14 +67,14 @@ function ignoreIfPublic(access: AccessLevel, error: unknown): undefined {
 }
 
 /** Throws a 403 for a member's session at an operation that is not for members. */
-function checkRole({ session }: Principal, { route }: HttpRequest): void {
-  if (session?.role !== 'member' || route.config.forMembers === true || accessOf(route.config) === 'public') return;
+function checkMember({ route }: HttpRequest): void {
+  if (route.config.forMembers === true || accessOf(route.config) === 'public') return;
   throw new GatewayError(403, 'Only administrators of the organization can perform this operation');
 }
 
 /** Sets the caller that was found again. */
 function confirmed(request: HttpRequest, caller: Principal): void {
-  checkRole(caller, request);
+  if (caller.session?.role === 'member') checkMember(request);
   request.principal = caller;
   request.identified_ms = performance.now();
 }
@@ -207,7 +207,7 @@ export class RequestSteps {
       if (access === 'management' && principal.kind !== 'management') {
         throw new GatewayError(403, 'Only management keys can perform this operation');
       }
-      checkRole(principal, request);
+      if (principal.session?.role === 'member') checkMember(request);
       if (access === 'management') this.#options.limitManagement?.(callerName(principal));
       // A browser cannot send such a body for another site without asking.
       if (request.raw.headers['content-type'] === undefined) assumeJson(request.raw);

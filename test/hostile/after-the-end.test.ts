@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
-import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
 import { openAnswer } from '../../src/inference/attempt/open-answer.ts';
+import type { PreparedAttempt } from '../../src/inference/attempt/prepare-attempt.ts';
+import type { AttemptContext } from '../../src/inference/attempt/upstream-call.ts';
 import { CallCancellation } from '../../src/inference/call.ts';
 import { AnswerMeter } from '../../src/inference/money/meter.ts';
 import { limits } from '../../src/limits.ts';

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest';
 import { chatRequest } from '../../src/api/chat/parse-request.ts';
 import type { Endpoint, Model } from '../../src/catalog/model.ts';
-import { type PreparedAttempt, prepareAttempt } from '../../src/inference/attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../../src/inference/attempt/prepare-attempt.ts';
 import { priceAttempt } from '../../src/inference/money/attempt-cost.ts';
 import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../../src/inference/money/worst-case.ts';
 import { dialects } from '../../src/providers/dialects.ts';

@@ -1,8 +1,8 @@
 import { readForm } from '../../http/form.ts';
 import { inTurns } from '../../http/in-turns.ts';
 import type { Server } from '../../http/server.ts';
-import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { TaskAnswer } from '../../inference/operations/task.ts';
 import { estimateSound, transcriptionTask } from '../../inference/operations/transcription.ts';
 import type { TranscriptionAnswer } from '../../providers/transcription/dialect.ts';

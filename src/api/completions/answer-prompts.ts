@@ -1,7 +1,7 @@
 import { GatewayError, internalError } from '../../errors.ts';
-import type { Inference } from '../../inference/answer.ts';
-import { CallCancelled } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/upstream-call.ts';
 import type { Call } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { StreamEvent } from '../../inference/events.ts';
 import { limits } from '../../limits.ts';
 import { clientError } from '../shared/client-error.ts';

@@ -1,6 +1,6 @@
 import type { Server } from '../../http/server.ts';
-import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { Tokenizer } from '../../inference/money/tokenizer.ts';
 import { embeddingsTask, estimateInputs } from '../../inference/operations/embeddings.ts';
 import type { TaskAnswer } from '../../inference/operations/task.ts';

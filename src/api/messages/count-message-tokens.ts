@@ -1,6 +1,6 @@
 import type { Server } from '../../http/server.ts';
-import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { CountTokensBody, TokenCount } from '../../schemas/messages.ts';
 import { messagesErrors } from '../../schemas/messages-answer.ts';

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts';
-import { serialize } from '../../inference/attempt/attempt.ts';
+import { serialize } from '../../inference/attempt/prepare-attempt.ts';
 import type { Served } from '../../inference/events.ts';
 import type { AnswerUsage } from '../../inference/money/answer-usage.ts';
 import { limits } from '../../limits.ts';

@@ -1,7 +1,7 @@
 import type { Principal } from '../../http/principal.ts';
 import type { HttpRequest } from '../../http/request.ts';
-import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import type { RouteExplanation } from '../../schemas/route-explanation.ts';
 import { type ChatBody, chatRequest } from '../chat/parse-request.ts';

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { Server } from '../../http/server.ts';
-import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Inference } from '../../inference/create-inference.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';

@@ -1,6 +1,6 @@
 import type { HttpReply } from '../../http/request.ts';
 import { encodeInTurns } from '../../http/written-json.ts';
-import { CallCancelled } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/upstream-call.ts';
 import type { Cancellation } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import { nextTurn } from '../../next-turn.ts';

@@ -12,7 +12,7 @@ import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
 import { AnswerBounds, AnswerTail, asUpstreamFailure, tooComplex } from './answer-bounds.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { CallCancelled } from './exchange.ts';
+import { CallCancelled } from './upstream-call.ts';
 
 /**
  * The divisor of a stream's bytes that gives the part kept in memory: the JSON around the text is dropped, and so is most of the

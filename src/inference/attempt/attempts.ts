@@ -9,10 +9,10 @@ import { openRecord } from '../money/generation.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { type Account, Attempt, type CallState } from '../state.ts';
-import { abortStopsBilling, CallCancelled, cancellationFailure } from './exchange.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedge.ts';
+import { abortStopsBilling, CallCancelled, cancellationFailure } from './upstream-call.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
 /** A stream without a first token counts against its endpoint after this multiple of its 99th percentile, and at least this time. */
@@ -142,6 +142,7 @@ export function createAttempts(
           const ended = attempt.isSent ? afterSend(state, error) : beforeSend(state, candidate, error);
           if (ended !== undefined) return ended;
           if (!attempt.isSent) refused = error as GatewayError;
+          // The next endpoint has its turn.
           if (!isAgain) break;
           continue;
         }

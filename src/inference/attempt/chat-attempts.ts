@@ -15,8 +15,8 @@ import { type CallMedia, createCallMedia, mediaNeeds, NO_MEDIA } from '../prepar
 import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
 import type { CallResources, CitedSource, Fees, ServerTools } from '../tools/server-tools.ts';
-import { type PreparedAttempt, prepareAttempt, type SpendBound } from './attempt.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
+import { type PreparedAttempt, prepareAttempt, type SpendBound } from './prepare-attempt.ts';
 import type { Work } from './work.ts';
 
 /** An attempt of a chat call. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../catalog/model.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { fitRequest } from './attempt.ts';
+import { fitRequest } from './prepare-attempt.ts';
 
 const endpoint = { max_completion_tokens: 10, supported_parameters: ['tools', 'temperature'] } as unknown as Endpoint;
 const fitted = (request: Partial<ChatRequest>) => fitRequest({ messages: [], ...request }, endpoint);

@@ -11,7 +11,7 @@ import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { RoutingRules } from '../plan/caller-defaults.ts';
 import { type Account, Attempt, type CallState } from '../state.ts';
-import { abortStopsBilling, cancellationFailure } from './exchange.ts';
+import { abortStopsBilling, cancellationFailure } from './upstream-call.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
 /** The most hedged calls in a row. */

@@ -7,9 +7,9 @@ import type { Upstream, UpstreamResponse } from '../../providers/transport/upstr
 import { CallCancellation } from '../call.ts';
 import { AnswerMeter } from '../money/meter.ts';
 import { STREAM_SLICE_FRAMES } from './answer-reader.ts';
-import type { PreparedAttempt } from './attempt.ts';
-import type { AttemptContext } from './exchange.ts';
 import { type OpenAnswer, openAnswer } from './open-answer.ts';
+import type { PreparedAttempt } from './prepare-attempt.ts';
+import type { AttemptContext } from './upstream-call.ts';
 
 const contentEvent = (content: string) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;

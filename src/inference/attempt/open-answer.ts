@@ -14,9 +14,9 @@ import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { AnswerBounds, cutParts, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
-import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
-import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './exchange.ts';
+import type { PreparedAttempt } from './prepare-attempt.ts';
+import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './upstream-call.ts';
 
 /** The bounds of the JSON of an answer, or of one event, with the probabilities of its tokens, which are many values. */
 const LOGPROBS_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_logprob_values_max };

@@ -3,7 +3,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
 import type { Account, Attempt } from '../state.ts';
-import type { SpendBound } from './attempt.ts';
+import type { SpendBound } from './prepare-attempt.ts';
 
 /** The work of the attempts of one operation. `P`: the prepared request, `T`: the answer of an endpoint, `M`: the reader of its usage. */
 export interface Work<P extends Prepared, T, M extends Account = Account> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
-import type { Inference } from '../answer.ts';
 import type { Call } from '../call.ts';
+import type { Inference } from '../create-inference.ts';
 import { createPipeline } from '../pipeline.ts';
 import { inputGuardrails } from './input-guardrails.ts';
 

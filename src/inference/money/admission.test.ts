@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { Hold, HoldRequest } from '../../ledger/leases/hold.ts';
-import type { SpendBound } from '../attempt/attempt.ts';
+import type { SpendBound } from '../attempt/prepare-attempt.ts';
 import type { Call } from '../call.ts';
 import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
 

@@ -9,7 +9,7 @@ import type { BudgetMode } from '../../schemas/budget.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { toNano } from '../../schemas/money.ts';
-import type { SpendBound } from '../attempt/attempt.ts';
+import type { SpendBound } from '../attempt/prepare-attempt.ts';
 import type { Call } from '../call.ts';
 import type { Meter } from './meter.ts';
 import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { CallCancelled } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/upstream-call.ts';
 import type { CallState } from '../state.ts';
 import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { SpendingRules } from './admission.ts';

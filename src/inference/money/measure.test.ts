@@ -3,7 +3,7 @@ import { dialects } from '../../providers/dialects.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Wire } from '../../schemas/inner.ts';
-import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../attempt/prepare-attempt.ts';
 import type { Measured } from './admission.ts';
 import { createMeasure } from './measure.ts';
 

@@ -1,6 +1,6 @@
 import { inTurns } from '../../http/in-turns.ts';
 import { limits } from '../../limits.ts';
-import type { PreparedAttempt } from '../attempt/attempt.ts';
+import type { PreparedAttempt } from '../attempt/prepare-attempt.ts';
 import type { Measure, Measured } from './admission.ts';
 import { estimatePrompt } from './meter.ts';
 import type { Tokenizer } from './tokenizer.ts';

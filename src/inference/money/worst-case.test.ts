@@ -10,7 +10,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerPart, Message, TokenClasses, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Prices } from '../../schemas/prices.ts';
-import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../attempt/prepare-attempt.ts';
 import { priceAttempt } from './attempt-cost.ts';
 import {
   costOf,

@@ -10,7 +10,7 @@ import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { InnerPart, Native } from '../../schemas/inner.ts';
 import type { Prices } from '../../schemas/prices.ts';
-import type { PreparedAttempt } from '../attempt/attempt.ts';
+import type { PreparedAttempt } from '../attempt/prepare-attempt.ts';
 import { cacheMarks, matches, type SlicedWork } from './payload-search.ts';
 import { dataOf, jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 

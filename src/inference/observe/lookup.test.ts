@@ -7,7 +7,7 @@ import { buildCatalog } from '../../catalog/catalog.ts';
 import type { LostAttempt } from '../../ledger/lookup.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { createServices } from '../../providers/transport/services.ts';
-import { clientRequestId } from '../attempt/exchange.ts';
+import { clientRequestId } from '../attempt/upstream-call.ts';
 import { createLookup } from './lookup.ts';
 
 const services = createServices();

@@ -9,7 +9,7 @@ import type { Services } from '../../providers/transport/services.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import { inputTokens } from '../../schemas/usage.ts';
-import { clientRequestId } from '../attempt/exchange.ts';
+import { clientRequestId } from '../attempt/upstream-call.ts';
 
 /** A provider's report of one lost attempt. */
 const LOOKUP_ANSWER_BYTES_MAX = 64 * 1024;

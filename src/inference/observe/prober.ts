@@ -8,9 +8,9 @@ import type { EndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import type { Health } from '../../routing/health.ts';
 import { DAY_MS, windowEnd } from '../../schemas/budget.ts';
 import { isPriced } from '../../schemas/prices.ts';
-import type { Inference } from '../answer.ts';
-import { CallCancelled } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/upstream-call.ts';
 import { type Call, CallCancellation, type Clock } from '../call.ts';
+import type { Inference } from '../create-inference.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 
 /** Endpoints that are probed in one round. */

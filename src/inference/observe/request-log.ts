@@ -5,7 +5,7 @@ import type { GenerationRecord } from '../../ledger/records.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
-import { CallCancelled } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/upstream-call.ts';
 import type { Call, Clock } from '../call.ts';
 import type { WholeAnswer } from '../events.ts';
 import type { Prepared } from '../money/admission.ts';

@@ -16,7 +16,7 @@ import {
   readJson,
   refuse,
   UpstreamCall,
-} from '../attempt/exchange.ts';
+} from '../attempt/upstream-call.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
 import type { AnswerUsage } from '../money/answer-usage.ts';

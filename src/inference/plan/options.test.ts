@@ -4,7 +4,7 @@ import { transcriptionDialects } from '../../providers/transcription/dialects.ts
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../attempt/prepare-attempt.ts';
 
 function candidateOf(wire: Wire): Candidate {
   const endpoint = {

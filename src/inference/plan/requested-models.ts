@@ -12,7 +12,7 @@ import { isFree } from '../../routing/rules.ts';
 import { resolveVariant, variantOf } from '../../routing/variants.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { lookupTable } from '../../schemas/lookup-table.ts';
-import { BOUNDS } from '../attempt/attempt.ts';
+import { BOUNDS } from '../attempt/prepare-attempt.ts';
 import { type KnownModels, unknownModel } from './unknown-model.ts';
 
 /** The part of the catalog that inference reads. */

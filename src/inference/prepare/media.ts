@@ -8,7 +8,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
-import { CallCancelled } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/upstream-call.ts';
 import type { Call } from '../call.ts';
 import { DATA_MEMBERS, dataOf } from '../money/sent-data.ts';
 

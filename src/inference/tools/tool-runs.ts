@@ -2,7 +2,7 @@ import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
-import { CallCancelled } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/upstream-call.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Pay } from '../money/fees.ts';
 import type { CallState } from '../state.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
-import { CallCancelled } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/upstream-call.ts';
 import type { Call } from '../../inference/call.ts';
 import type { Adapter, CallAdapter, Preparation } from '../../inference/prepare/adapters.ts';
 import { inClientsWords } from '../../inference/prepare/client-fields.ts';

@@ -1,4 +1,4 @@
-import { CallCancelled } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/upstream-call.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { ChatCompletion, ChatRequest, InnerPart, Message } from '../../schemas/inner.ts';

@@ -1,5 +1,5 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import { CallCancelled } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/upstream-call.ts';
 import type { Call } from '../../inference/call.ts';
 import { wireOf } from '../../inference/plan/planner.ts';
 import type { Adapter, Fitted } from '../../inference/prepare/adapters.ts';

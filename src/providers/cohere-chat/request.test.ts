@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checkCohereChat } from '../../../sandbox/cohere-chat-checks.ts';
 import { inTier } from '../../../test/tier.ts';
-import { type PreparedAttempt, prepareAttempt } from '../../inference/attempt/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../../inference/attempt/prepare-attempt.ts';
 import { mediaOf, promptTokens, textBytes } from '../../inference/money/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';

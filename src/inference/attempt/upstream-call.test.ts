@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { type AuthAndErrors, readJson } from './exchange.ts';
+import { type AuthAndErrors, readJson } from './upstream-call.ts';
 
 const dialect: AuthAndErrors = {
   authorize: () => ({}),
