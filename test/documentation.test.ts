@@ -165,6 +165,18 @@ test('every link of every document leads to a file of the repository, and its an
   expect(wrong).toEqual([]);
 });
 
+test('every source file that a document names by its path exists', () => {
+  const missing: string[] = [];
+  for (const { file, text } of allDocuments()) {
+    for (const [, path = ''] of text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.[jt]s)`/g)) {
+      // Paths are from the root, from `src`, or, in the table of packages, from the room of the row.
+      if (!['', 'src', 'src/providers'].some((base) => existsSync(join(root, base, path))))
+        missing.push(`${file}: ${path}`);
+    }
+  }
+  expect(missing).toEqual([]);
+});
+
 test('the README links every guide', () => {
   const linked = new Set([...readme.matchAll(/\]\((docs\/guides\/[^)#]+)/g)].map(([, file]) => file));
   expect([...linked].sort()).toEqual(documents.map(({ file }) => file).filter((file) => file !== 'README.md'));
